@@ -1,0 +1,136 @@
+"""The database as data: what discovery read from the catalogue, frozen.
+
+Nothing here decides anything. Discovery (`service.database.discovery`) fills these values in a handful of
+queries; `core.endpoint` turns a `Routine` and its comment into an `Endpoint`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class TypeKind(enum.Enum):
+    """`pg_type.typtype`, with arrays told apart."""
+
+    BASE = "b"
+    ARRAY = "a"
+    COMPOSITE = "c"
+    DOMAIN = "d"
+    ENUM = "e"
+    PSEUDO = "p"
+    RANGE = "r"
+    MULTIRANGE = "m"
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A live attribute (not dropped) of a composite or table type, in attribute order."""
+
+    name: str
+    type_oid: int
+    type_name: str
+    """`format_type` text, with the type modifier, ready for a cast."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeInfo:
+    """One row of `pg_type`."""
+
+    oid: int
+    schema: str
+    name: str
+    """Bare `typname`."""
+    display: str
+    """`regtype` text under the discovery search path, ready for a cast: `integer`, `text[]`, `shop."Box"`."""
+    kind: TypeKind
+    element: int = 0
+    """Element type of an array, else 0."""
+    delimiter: str = ","
+    """How elements of an array *of this type* are separated: `;` for `box`."""
+    base: int = 0
+    """Base type of a domain (one level), else 0."""
+    attributes: tuple[Attribute, ...] = ()
+    """Attributes of a composite."""
+    comment: str | None = None
+
+
+class RoutineKind(enum.Enum):
+    FUNCTION = "function"
+    PROCEDURE = "procedure"
+
+
+class Volatility(enum.Enum):
+    IMMUTABLE = "i"
+    STABLE = "s"
+    VOLATILE = "v"
+
+
+class ParameterMode(enum.Enum):
+    IN = "i"
+    INOUT = "b"
+    VARIADIC = "v"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An input parameter (IN, INOUT, VARIADIC), in declaration order."""
+
+    name: str | None
+    """As the catalogue has it, unquoted; None when the parameter has no name."""
+    type_oid: int
+    type_name: str
+    """Text for a cast (`regtype`); `bit` is already widened to `varbit`."""
+    mode: ParameterMode
+    has_default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """An output column (OUT, INOUT, TABLE) or an attribute of the returned composite."""
+
+    name: str
+    type_oid: int
+    type_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """A function or procedure the connected role may call."""
+
+    oid: int
+    kind: RoutineKind
+    schema: str
+    name: str
+    comment: str | None
+    language: str
+    strict: bool
+    volatility: Volatility
+    returns_set: bool
+    return_type_oid: int
+    return_type_name: str
+    parameters: tuple[Parameter, ...]
+    columns: tuple[Column, ...]
+    """Named output columns in order. Empty for a plain scalar, `setof scalar`, anonymous record, void, procedure.
+    For a routine that returns a composite or table type directly, its attributes."""
+    returns_composite: bool = False
+    """True when `columns` are the attributes of one directly returned composite (not OUT/TABLE names)."""
+
+    @property
+    def identity(self) -> str:
+        """`schema.name(type, type)`, for messages and for a stable order."""
+        types = ", ".join(parameter.type_name for parameter in self.parameters)
+        return f"{self.schema}.{self.name}({types})"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Everything discovery found, for one connection."""
+
+    server_version: int
+    """As `server_version_num`: 150018."""
+    routines: tuple[Routine, ...] = ()
+    """Sorted by schema, name, oid."""
+    types: Mapping[int, TypeInfo] = field(default_factory=dict)
+    """Every type that a parameter, a column, an attribute or an element refers to, by oid."""

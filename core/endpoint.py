@@ -1,0 +1,150 @@
+"""A routine with its effective options, frozen: what `service.handler` compiles into steps.
+
+The fields below `Options` are the effects of annotations (`core.annotations`) over the defaults of the configuration.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from rowcall.core.catalog import Column, Routine
+
+
+class Transport(enum.Enum):
+    """Where request values travel (reference 01, 4.5)."""
+
+    QUERY = "query_string"
+    BODY = "body_json"
+
+
+class NullText(enum.Enum):
+    """`TextResponseNullHandling`: what a NULL text result becomes (spec 2.12)."""
+
+    EMPTY_STRING = "EmptyString"
+    NULL_LITERAL = "NullLiteral"
+    NO_CONTENT = "NoContent"
+
+
+class QueryNull(enum.Enum):
+    """`QueryStringNullHandling` (spec 2.12)."""
+
+    IGNORE = "Ignore"
+    EMPTY_STRING = "EmptyString"
+    NULL_LITERAL = "NullLiteral"
+
+
+class ResultPath(enum.Enum):
+    """How a result is rendered, decided from the catalogue and never from values (reference 02, 1)."""
+
+    VOID = "void"
+    SCALAR = "scalar"
+    ROWS = "rows"
+
+
+class ValueKind(enum.Enum):
+    """How the text of a request value is checked before it is sent (reference 01, 6)."""
+
+    SMALLINT = "smallint"
+    INTEGER = "integer"
+    BIGINT = "bigint"
+    FLOAT = "float"
+    NUMERIC = "numeric"
+    BOOLEAN = "boolean"
+    UUID = "uuid"
+    TIMESTAMPTZ = "timestamptz"
+    TIMESTAMP = "timestamp"
+    DATE = "date"
+    TIME = "time"
+    TIMETZ = "timetz"
+    TEXT = "text"
+    """text, varchar, char, name, xml, jsonpath: sent verbatim, an empty value stays an empty string."""
+    JSON = "json"
+    """json, jsonb: like TEXT, but a JSON value of a body is sent as its own text."""
+    OTHER = "other"
+    """Everything else (enums, domains, ranges, inet, bytea …): verbatim, the server casts; empty is NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointParameter:
+    """One request value. A composite-typed routine parameter gives one of these for each attribute."""
+
+    db_name: str
+    """Name as the catalogue has it (`_user_id`), `$2` for an unnamed one."""
+    api_name: str
+    """Name in requests (`userId`), `$2` for an unnamed one."""
+    kind: ValueKind
+    """Of the element, when `array`."""
+    array: bool
+    cast: str
+    """Type text for `$n::cast`."""
+    has_default: bool
+    """The routine has a server-side default: an absent value leaves the argument out of the call."""
+    position: int
+    """Index of the routine parameter this belongs to (several attributes share one)."""
+    attribute: str | None = None
+    """Attribute name when this is a field of a composite parameter, else None."""
+    variadic: bool = False
+    path: bool = False
+    """Bound from a `{segment}` of the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn:
+    """One column of the SELECT that the call is wrapped in."""
+
+    expression: str
+    """SQL, quoted: `"id"`, `("req")."id"`."""
+    key: bytes
+    """JSON key, converted (`core.naming`) and UTF-8 encoded but not yet JSON-escaped."""
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class ResultShape:
+    """Return shape matrix of reference 02, section 2."""
+
+    path: ResultPath
+    is_set: bool
+    """Rows path: `[…]` envelope. False: exactly one row, no brackets."""
+    named: bool
+    """Rows path: `{key: value}` objects. False: bare values."""
+    columns: tuple[ResultColumn, ...] = ()
+    """Empty when the call is a plain `select schema.fn(…)`."""
+    content_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Effects of annotations. A new capability adds its fields here, with the default that means "off"."""
+
+    requires_authorization: bool = True
+    roles: tuple[str, ...] = ()
+    transport: Transport = Transport.QUERY
+    timeout: float | None = None
+    """Seconds; None: the global default."""
+    query_null: QueryNull = QueryNull.IGNORE
+    null_text: NullText = NullText.EMPTY_STRING
+    single: bool = False
+    void: bool = False
+    headers: tuple[tuple[str, str], ...] = ()
+    """Response headers, in order, repeated names kept."""
+    content_type: str | None = None
+    buffer_rows: int | None = None
+    internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    routine: Routine
+    method: str
+    path: str
+    """Template as routed, lower-cased: `/api/orders/{id}`."""
+    parameters: tuple[EndpointParameter, ...]
+    shape: ResultShape
+    options: Options = field(default_factory=Options)
+
+    @property
+    def name(self) -> str:
+        """`GET /api/orders`, for messages."""
+        return f"{self.method} {self.path}"

@@ -1,0 +1,1 @@
+"""The hot path in Cython: bytes in, bytes out. No policy, no configuration, no logging."""

@@ -1,0 +1,78 @@
+"""The libpq functions that the hot path calls, as pointers taken at import from the libpq that psycopg loaded.
+
+psycopg opens the connections and this package drives them, so both must be one and the same library: two copies of
+libpq cannot share a `PGconn`. Taking the addresses from the loaded library makes a second copy impossible, needs no
+headers to build, and lets one wheel use newer functions where they exist (`PQsendPipelineSync` is libpq 17).
+"""
+
+cdef extern from "libpq_table.h" nogil:
+    ctypedef struct PGconn:
+        pass
+    ctypedef struct PGresult:
+        pass
+    ctypedef unsigned int Oid
+    ctypedef void (*NoticeReceiver)(void *arg, const PGresult *result) noexcept
+
+    ctypedef struct LibpqFunctions:
+        int (*libVersion)() noexcept nogil
+        int (*status)(const PGconn *) noexcept nogil
+        int (*transactionStatus)(const PGconn *) noexcept nogil
+        const char *(*parameterStatus)(const PGconn *, const char *) noexcept nogil
+        char *(*errorMessage)(const PGconn *) noexcept nogil
+        int (*socket)(const PGconn *) noexcept nogil
+        int (*backendPID)(const PGconn *) noexcept nogil
+        int (*setnonblocking)(PGconn *, int) noexcept nogil
+        int (*enterPipelineMode)(PGconn *) noexcept nogil
+        int (*pipelineSync)(PGconn *) noexcept nogil
+        int (*sendPipelineSync)(PGconn *) noexcept nogil
+        int (*sendPrepare)(PGconn *, const char *, const char *, int, const Oid *) noexcept nogil
+        int (*sendQueryPrepared)(
+            PGconn *, const char *, int, const char *const *, const int *, const int *, int) noexcept nogil
+        int (*sendQueryParams)(
+            PGconn *, const char *, int, const Oid *, const char *const *, const int *, const int *, int) noexcept nogil
+        int (*setSingleRowMode)(PGconn *) noexcept nogil
+        int (*consumeInput)(PGconn *) noexcept nogil
+        int (*isBusy)(PGconn *) noexcept nogil
+        int (*flush)(PGconn *) noexcept nogil
+        PGresult *(*getResult)(PGconn *) noexcept nogil
+        NoticeReceiver (*setNoticeReceiver)(PGconn *, NoticeReceiver, void *) noexcept nogil
+        int (*resultStatus)(const PGresult *) noexcept nogil
+        char *(*resultErrorField)(const PGresult *, int) noexcept nogil
+        char *(*resultErrorMessage)(const PGresult *) noexcept nogil
+        int (*ntuples)(const PGresult *) noexcept nogil
+        int (*nfields)(const PGresult *) noexcept nogil
+        char *(*fname)(const PGresult *, int) noexcept nogil
+        Oid (*ftype)(const PGresult *, int) noexcept nogil
+        char *(*getvalue)(const PGresult *, int, int) noexcept nogil
+        int (*getlength)(const PGresult *, int, int) noexcept nogil
+        int (*getisnull)(const PGresult *, int, int) noexcept nogil
+        char *(*cmdTuples)(PGresult *) noexcept nogil
+        void (*clear)(PGresult *) noexcept nogil
+
+cpdef enum ExecStatus:
+    PGRES_EMPTY_QUERY = 0
+    PGRES_COMMAND_OK = 1
+    PGRES_TUPLES_OK = 2
+    PGRES_COPY_OUT = 3
+    PGRES_COPY_IN = 4
+    PGRES_BAD_RESPONSE = 5
+    PGRES_NONFATAL_ERROR = 6
+    PGRES_FATAL_ERROR = 7
+    PGRES_COPY_BOTH = 8
+    PGRES_SINGLE_TUPLE = 9
+    PGRES_PIPELINE_SYNC = 10
+    PGRES_PIPELINE_ABORTED = 11
+    PGRES_TUPLES_CHUNK = 12
+
+cdef enum:
+    CONNECTION_OK = 0
+    CONNECTION_BAD = 1
+
+cdef enum TransactionStatus:
+    PQTRANS_IDLE = 0
+    PQTRANS_ACTIVE = 1
+    PQTRANS_INTRANS = 2
+    PQTRANS_INERROR = 3
+    PQTRANS_UNKNOWN = 4
+
+cdef LibpqFunctions pq

@@ -1,0 +1,37 @@
+"""Finds the libpq that psycopg loaded and takes the addresses of its functions. See `libpq.pxd`."""
+
+import importlib
+
+import psycopg.pq
+
+
+cdef extern from "libpq_table.h" nogil:
+    void *dlopen(const char *filename, int flags)
+    char *dlerror()
+    int RTLD_LAZY
+    int RTLD_NOLOAD
+    const char *libpq_fill(LibpqFunctions *table, void *library)
+
+
+cdef int _load() except -1:
+    implementation = psycopg.pq.__impl__
+    if implementation not in ("c", "binary"):
+        raise ImportError(
+            f"rowcall needs the C implementation of psycopg (psycopg[c]); the one in use is {implementation!r}"
+        )
+    # dlsym on the handle of psycopg's own extension module searches the libpq it is linked with.
+    module = importlib.import_module(f"psycopg_{implementation}.pq")
+    cdef bytes path = module.__file__.encode()
+    cdef void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD)
+    if library == NULL:
+        raise ImportError(f"cannot reopen {module.__file__}: {(<bytes>dlerror()).decode(errors='replace')}")
+    cdef const char *missing = libpq_fill(&pq, library)
+    if missing != NULL:
+        raise ImportError(f"the libpq in use has no {(<bytes>missing).decode()}; version 14 or newer is needed")
+    return 0
+
+
+_load()
+
+version: int = pq.libVersion()
+can_batch_syncs: bool = pq.sendPipelineSync != NULL

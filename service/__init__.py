@@ -1,0 +1,1 @@
+"""Everything that touches the world: HTTP, database, files, clocks, processes."""
