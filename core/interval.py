@@ -1,0 +1,37 @@
+"""Durations as people write them in configuration and comments (spec 2.4): `5 seconds`, `1.5h`, `00:00:01`.
+
+Text that is no duration gives None: what that means (a default, a warning, a stopped start) is for the caller to say.
+"""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {
+    1e-6: "us usec usecs microsecond microseconds",
+    1e-3: "ms msec msecs millisecond milliseconds",
+    1.0: "s sec secs second seconds",
+    60.0: "m min mins minute minutes",
+    3600.0: "h hour hours",
+    86_400.0: "d day days",
+    604_800.0: "w week weeks",
+}
+_SECONDS = {name: seconds for seconds, names in _UNITS.items() for name in names.split()}
+_AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", re.ASCII)
+_CLOCK = re.compile(r"(?:(\d+)\.)?(\d{1,2}):(\d{2}):(\d{2}(?:\.\d+)?)", re.ASCII)
+
+
+def parse_interval(text: str) -> float | None:
+    """Return the seconds of `text`, or None when it is no duration (spec 2.4, reference 01, 5.10).
+
+    One non-negative number with an optional unit, or a clock form `[days.]hh:mm:ss[.fraction]`. A bare number is seconds.
+    """
+    text = text.strip().lower()
+    if clock := _CLOCK.fullmatch(text):
+        days, hours, minutes, seconds = clock.groups(default="0")
+        return int(days) * 86_400 + int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+    amount = _AMOUNT.fullmatch(text)
+    if amount is None:
+        return None
+    unit = _SECONDS.get(amount[2] or "s")
+    return None if unit is None else float(amount[1]) * unit
