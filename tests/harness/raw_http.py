@@ -1,0 +1,91 @@
+"""HTTP/1.1 by the byte, for requests no well-behaved client would send and for answers that must be read slowly."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class RawResponse:
+    status: int
+    headers: dict[str, str]
+    """Names in lower case; the last one of a repeated name."""
+    body: bytes
+    rest: bytes = field(default=b"", repr=False)
+    """What came behind the response on the same connection."""
+
+
+def read_response(connection: socket.socket, *, bodiless: bool = False) -> RawResponse | None:
+    """Read one response; None when the connection closes without one. `bodiless`: the answer to a HEAD."""
+    reader = _Reader(connection)
+    head = reader.until(b"\r\n\r\n")
+    if head is None:
+        return None
+    status, headers = parse_head(head)
+    if bodiless or status in (204, 304) or status < 200:
+        return RawResponse(status, headers, b"", bytes(reader.buffer))
+    if headers.get("transfer-encoding", "").lower() == "chunked":
+        body = _read_chunks(reader)
+    elif "content-length" in headers:
+        body = reader.exactly(int(headers["content-length"]))
+    else:
+        body = reader.to_end()
+    return RawResponse(status, headers, body, bytes(reader.buffer))
+
+
+def parse_head(head: bytes) -> tuple[int, dict[str, str]]:
+    lines = head.decode("latin-1").split("\r\n")
+    status = int(lines[0].split(" ")[1])
+    pairs = (line.partition(":") for line in lines[1:] if line)
+    return status, {name.strip().lower(): value.strip() for name, _, value in pairs}
+
+
+class _Reader:
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.buffer = bytearray()
+
+    def until(self, mark: bytes) -> bytes | None:
+        while (end := self.buffer.find(mark)) < 0:
+            if not self._more():
+                return None
+        found = bytes(self.buffer[:end])
+        del self.buffer[: end + len(mark)]
+        return found
+
+    def exactly(self, size: int) -> bytes:
+        while len(self.buffer) < size:
+            if not self._more():
+                raise EOFError(f"the body ended after {len(self.buffer)} of {size} bytes")
+        found = bytes(self.buffer[:size])
+        del self.buffer[:size]
+        return found
+
+    def to_end(self) -> bytes:
+        while self._more():
+            pass
+        found = bytes(self.buffer)
+        self.buffer.clear()
+        return found
+
+    def _more(self) -> bool:
+        try:
+            data = self._connection.recv(65536)
+        except ConnectionResetError:
+            return False
+        self.buffer += data
+        return bool(data)
+
+
+def _read_chunks(reader: _Reader) -> bytes:
+    body = bytearray()
+    while True:
+        line = reader.until(b"\r\n")
+        if line is None:
+            raise EOFError(f"the body ended in mid-chunk after {len(body)} bytes")
+        size = int(line, 16)
+        body += reader.exactly(size)
+        reader.exactly(2)
+        if size == 0:
+            return bytes(body)

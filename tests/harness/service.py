@@ -1,0 +1,168 @@
+"""The real command, started as a user starts it, on a port of its own.
+
+`Service` is what a client sees (`get`, `post`, `request`, `raw`) and what an operator sees (`log`, `pids`,
+`signal`, `stop`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil  # type: ignore[import-untyped]
+
+from tests.harness.postgres import free_port
+from tests.harness.raw_http import RawResponse, read_response
+from tests.harness.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+NAMESPACE = ROOT / "build" / "namespace"
+
+START_SECONDS = 30.0
+STOP_SECONDS = 30.0
+
+
+class Service:
+    """A running rowcall with its workers."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._folder = folder
+        self._settings = dict(settings)
+        self._checked = 0
+        self.client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._log_path = folder / "service.log"
+        with self._log_path.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "rowcall.service.cli", *self.arguments()],
+                cwd=folder,
+                env=_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def arguments(self) -> list[str]:
+        settings = {"Urls": self.url, **self._settings}
+        return [f"--{key}={value}" for key, value in settings.items()]
+
+    # What a client sees
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        return self.client.request(method, path, **options)
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("POST", path, **options)
+
+    def connect(self, receive_buffer: int | None = None) -> socket.socket:
+        """A plain TCP connection. A small receive buffer makes a client that reads slowly felt at once."""
+        connection = socket.socket()
+        if receive_buffer is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.settimeout(30)
+        connection.connect(("127.0.0.1", self.port))
+        return connection
+
+    def raw(self, data: bytes) -> RawResponse | None:
+        """Send bytes as they are and read one response; None when the service just closes the connection."""
+        with self.connect() as connection:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(data)
+            return read_response(connection, bodiless=data.startswith(b"HEAD "))
+
+    # What an operator sees
+
+    @property
+    def log(self) -> str:
+        return self._log_path.read_text(errors="replace")
+
+    @property
+    def running(self) -> bool:
+        return self.process.poll() is None
+
+    def pids(self) -> list[int]:
+        """Process ids of the workers: those below the supervisor that share its listening port."""
+        try:
+            below = psutil.Process(self.process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+        return sorted(process.pid for process in below if _is_worker(process))
+
+    def signal(self, number: signal.Signals) -> None:
+        """To the supervisor alone."""
+        self.process.send_signal(number)
+
+    def wait_for_log(self, text: str, seconds: float = 15.0) -> str:
+        """The first log line that contains `text`."""
+        return wait_until(
+            lambda: next((line for line in self.log.splitlines() if text in line), ""),
+            f"the log says {text!r}; it says:\n{self.log[-3000:]}",
+            seconds,
+        )
+
+    def wait_until_ready(self) -> None:
+        wait_until(self._answers, f"rowcall answers on {self.url}", START_SECONDS)
+
+    def _answers(self) -> bool:
+        if not self.running:
+            raise AssertionError(f"rowcall ended with {self.process.returncode} at start:\n{self.log}")
+        try:
+            with httpx.Client(base_url=self.url, timeout=5, trust_env=False) as client:
+                client.get("/readiness-of-the-test-service")
+        except httpx.TransportError:
+            return False
+        return True
+
+    def stop(self) -> int:
+        """End it gracefully and give the exit status; what is left after the deadline is killed and fails the test."""
+        self.client.close()
+        if self.running:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"rowcall did not stop within {STOP_SECONDS:g} s:\n{self.log[-3000:]}") from None
+        finally:
+            self._kill_group()
+
+    def _kill_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def check_log(self) -> None:
+        """Fail when the log got a traceback since the last look: the service met something it had not thought of."""
+        fresh = self.log[self._checked :]
+        self._checked += len(fresh)
+        assert "Traceback (most recent call last)" not in fresh, f"the service logged a traceback:\n{fresh}"
+
+
+def _environment() -> dict[str, str]:
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
+    paths = [str(NAMESPACE)] if NAMESPACE.is_dir() else []
+    if inherited.get("PYTHONPATH"):
+        paths.append(inherited["PYTHONPATH"])
+    return inherited | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", "TZ": "UTC"}
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    """Python starts a `resource_tracker` beside the workers of a supervisor; that one serves nobody."""
+    try:
+        line = " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+    return bool(line) and "resource_tracker" not in line and "forkserver" not in line

@@ -1,0 +1,24 @@
+"""Waiting for a condition with a deadline, so that no test sleeps for a guessed time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Value = TypeVar("Value")
+
+POLL_SECONDS = 0.02
+"""How often a condition is looked at again."""
+
+
+def wait_until(condition: Callable[[], Value], what: str, seconds: float = 10.0) -> Value:
+    """Return the first true value of `condition`; fail the test when there is none within `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds:g} s in vain: {what} (last seen: {value!r})")
+        time.sleep(POLL_SECONDS)

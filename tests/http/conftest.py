@@ -1,0 +1,95 @@
+"""`serve` starts the command on a database; every service is stopped, and its log read, whatever the test did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.service import Service
+
+Serve = Callable[..., Service]
+
+OPEN = {"Service:RequiresAuthorization": "false"}
+"""Most tests are about something else than who may call."""
+
+
+class _Services:
+    """Those running now, over all fixtures of this process."""
+
+    def __init__(self) -> None:
+        self.running: list[Service] = []
+
+    def start(
+        self,
+        folder: Path,
+        database: Database,
+        sql: str = "",
+        settings: Mapping[str, str] | None = None,
+        workers: int = 1,
+    ) -> Service:
+        """`settings` win over the defaults of the tests; keys as on the command line."""
+        if sql:
+            database.execute(sql)
+        defaults = {"ConnectionStrings:Default": database.conninfo, "HttpServer:Workers": str(workers), **OPEN}
+        service = Service(folder, {**defaults, **(settings or {})})
+        self.running.append(service)
+        service.wait_until_ready()
+        return service
+
+    def stop(self, services: list[Service]) -> None:
+        for service in services:
+            self.running.remove(service)
+        failures = [failure for service in services if (failure := _stop(service))]
+        if failures:
+            pytest.fail("\n".join(failures))
+
+
+def _stop(service: Service) -> str:
+    try:
+        service.stop()
+        service.check_log()
+    except AssertionError as failure:
+        return str(failure)
+    return ""
+
+
+_services = _Services()
+
+
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """`serve(database, sql, settings, workers)`: lives as long as the module's tests."""
+    yield from _factory(tmp_path_factory)
+
+
+@pytest.fixture
+def serve_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """The same for a single test."""
+    yield from _factory(tmp_path_factory)
+
+
+def _factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    started: list[Service] = []
+
+    def start(
+        database: Database, sql: str = "", settings: Mapping[str, str] | None = None, workers: int = 1
+    ) -> Service:
+        before = len(_services.running)
+        try:
+            return _services.start(tmp_path_factory.mktemp("service"), database, sql, settings, workers)
+        finally:
+            started.extend(_services.running[before:])
+
+    yield start
+    _services.stop(started)
+
+
+@pytest.fixture(autouse=True)
+def _no_traceback() -> Iterator[None]:
+    """A traceback in a log fails the test that caused it."""
+    yield
+    for service in _services.running:
+        service.check_log()

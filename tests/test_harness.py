@@ -1,0 +1,43 @@
+"""The servers the other tests stand on: each version starts, answers, stops and starts again."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from tests.harness.database import Database, create_database, drop_database
+from tests.harness.postgres import PostgresServer
+
+
+def test_each_server_is_the_version_it_says(every_database: Database) -> None:
+    version = int(every_database.value("show server_version_num"))
+    assert version // 10000 == every_database.server.major
+
+
+def test_a_database_is_utf8_and_in_utc(every_database: Database) -> None:
+    assert every_database.fetch("select current_setting('server_encoding'), current_setting('timezone')") == [
+        ("UTF8", "UTC")
+    ]
+
+
+def test_a_script_of_several_statements_runs_as_one(database: Database) -> None:
+    database.execute("create table several (id int); insert into several values (1), (2); -- done")
+    assert database.value("select count(*) from several") == 2
+
+
+def test_a_dropped_database_takes_its_roles_along(postgres: PostgresServer) -> None:
+    made = create_database(postgres)
+    made.execute(f"create role {made.name}_reader login")
+    drop_database(made)
+    with psycopg.connect(postgres.conninfo()) as connection:
+        left = connection.execute("select count(*) from pg_roles where rolname like %s", [f"{made.name}%"]).fetchone()
+    assert left == (0,)
+
+
+def test_a_stopped_server_refuses_and_serves_again(own_postgres: PostgresServer) -> None:
+    own_postgres.stop()
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(own_postgres.conninfo())
+    own_postgres.start()
+    with psycopg.connect(own_postgres.conninfo()) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
