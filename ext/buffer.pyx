@@ -1,0 +1,67 @@
+"""The out-of-line parts of the output buffer. See `buffer.pxd`."""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdlib cimport free, realloc
+
+cdef enum:
+    FIRST_CAPACITY = 1024
+    # A buffer that grew beyond this for one large response gives its memory back.
+    KEPT_CAPACITY = 1 << 20
+
+
+cdef class Buffer:
+    """Bytes of a response in the making; the C surface is what matters (`buffer.pxd`)."""
+
+    def __dealloc__(self):
+        free(self.data)
+
+    def __len__(self) -> int:
+        return self.length
+
+    cdef int grow(self, Py_ssize_t size) noexcept nogil:
+        cdef Py_ssize_t capacity = max(self.capacity * 2, FIRST_CAPACITY)
+        cdef char *data
+        if self.failed:
+            return -1
+        while capacity - self.length < size:
+            capacity *= 2
+        data = <char *>realloc(self.data, capacity)
+        if data == NULL:
+            # No append may succeed after a lost one, not even a smaller one.
+            self.failed = True
+            self.length = self.capacity
+            return -1
+        self.data = data
+        self.capacity = capacity
+        return 0
+
+    cpdef bytes take(self):
+        cdef bytes contents
+        if self.failed:
+            self.clear()
+            raise MemoryError("no memory for the response body")
+        contents = PyBytes_FromStringAndSize(self.data, self.length)
+        self.clear()
+        return contents
+
+    cpdef void clear(self) noexcept:
+        if self.capacity > KEPT_CAPACITY:
+            free(self.data)
+            self.data = NULL
+            self.capacity = 0
+        self.length = 0
+        self.failed = False
+
+    def write(self, text: bytes) -> None:
+        """Append bytes as they are; raises MemoryError."""
+        cdef bytes source = text
+        if self.append(<const char *>source, len(source)) < 0:
+            raise MemoryError("no memory for the response body")
+
+
+def escape(text: bytes) -> bytes:
+    """Escape UTF-8 text for the inside of a JSON string: what RFC 8259, section 7 requires and nothing more."""
+    cdef Buffer buffer = Buffer()
+    cdef bytes source = text
+    buffer.append_escaped(<const char *>source, len(source))
+    return buffer.take()

@@ -1,0 +1,124 @@
+/* The two byte loops that everything else waits for: JSON escaping, and finding the end of a clean run.
+   Both look at 16 bytes at a time where SSE2 exists and at 8 (one machine word) elsewhere. Neither reads past `end`. */
+#ifndef ROWCALL_JSON_TEXT_H
+#define ROWCALL_JSON_TEXT_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__SSE2__) && !defined(ROWCALL_NO_SIMD)
+#include <emmintrin.h>
+#define ROWCALL_SSE2 1
+#endif
+
+/* 0: copied as it is; 'u': \u00XX; anything else: a backslash and that letter (RFC 8259, section 7). */
+static const unsigned char JSON_ESCAPE[256] = {
+    'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'b', 't', 'n', 'u', 'f', 'r', 'u', 'u',
+    'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u',
+    ['"'] = '"', ['\\'] = '\\',
+};
+
+#define WORD_OF(byte) (UINT64_C(0x0101010101010101) * (byte))
+#define WORD_HIGH WORD_OF(0x80)
+
+/* Non-zero when some byte of the word is zero. It may also flag a byte above a zero one, which is why it only ever
+   sends the word to the exact loop. */
+static inline uint64_t word_has_zero(uint64_t word) { return (word - WORD_OF(1)) & ~word & WORD_HIGH; }
+
+static inline uint64_t word_needs_escape(uint64_t word) {
+    return word_has_zero(word ^ WORD_OF('"')) | word_has_zero(word ^ WORD_OF('\\')) |
+           ((word - WORD_OF(0x20)) & ~word & WORD_HIGH);
+}
+
+/* Writes the JSON form of [text, end) without its quotes and returns the end of what was written.
+   `target` must have room for 6 bytes for each source byte and 16 more. */
+static inline char *json_escape(char *target, const char *text, const char *end) {
+    static const char HEX[] = "0123456789ABCDEF";
+    while (text < end) {
+#ifdef ROWCALL_SSE2
+        if (end - text >= 16) {
+            const __m128i block = _mm_loadu_si128((const __m128i *)text);
+            const __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(0x1f)), block);
+            const __m128i special = _mm_or_si128(
+                _mm_cmpeq_epi8(block, _mm_set1_epi8('"')), _mm_cmpeq_epi8(block, _mm_set1_epi8('\\')));
+            const unsigned found = (unsigned)_mm_movemask_epi8(_mm_or_si128(control, special));
+            /* Stored before it is known to be clean: the next write starts where the clean run ends. */
+            _mm_storeu_si128((__m128i *)target, block);
+            const int clean = found ? __builtin_ctz(found) : 16;
+            text += clean;
+            target += clean;
+            if (!found) continue;
+        } else
+#endif
+        if (end - text >= 8) {
+            uint64_t word;
+            memcpy(&word, text, 8);
+            if (!word_needs_escape(word)) {
+                memcpy(target, &word, 8);
+                text += 8;
+                target += 8;
+                continue;
+            }
+        }
+        const unsigned char byte = (unsigned char)*text++;
+        const unsigned char letter = JSON_ESCAPE[byte];
+        if (!letter) {
+            *target++ = (char)byte;
+        } else if (letter != 'u') {
+            *target++ = '\\';
+            *target++ = (char)letter;
+        } else {
+            memcpy(target, "\\u00", 4);
+            target[4] = HEX[byte >> 4];
+            target[5] = HEX[byte & 15];
+            target += 6;
+        }
+    }
+    return target;
+}
+
+/* The first `"` or `\` of [text, end), or `end`: where a run inside PostgreSQL's quotes stops. */
+static inline const char *quoted_run_end(const char *text, const char *end) {
+#ifdef ROWCALL_SSE2
+    while (end - text >= 16) {
+        const __m128i block = _mm_loadu_si128((const __m128i *)text);
+        const unsigned found = (unsigned)_mm_movemask_epi8(_mm_or_si128(
+            _mm_cmpeq_epi8(block, _mm_set1_epi8('"')), _mm_cmpeq_epi8(block, _mm_set1_epi8('\\'))));
+        if (found) return text + __builtin_ctz(found);
+        text += 16;
+    }
+#endif
+    while (end - text >= 8) {
+        uint64_t word;
+        memcpy(&word, text, 8);
+        if (word_has_zero(word ^ WORD_OF('"')) | word_has_zero(word ^ WORD_OF('\\'))) break;
+        text += 8;
+    }
+    while (text < end && *text != '"' && *text != '\\') text++;
+    return text;
+}
+
+/* Whether [text, end) is a number in JSON's grammar (RFC 8259, section 6); `NaN` and `Infinity` are not. */
+static inline int is_json_number(const char *text, const char *end) {
+#define SKIP_DIGITS(start) \
+    start = text; \
+    while (text < end && (unsigned char)(*text - '0') < 10) text++; \
+    if (text == start) return 0
+    const char *digits;
+    if (text < end && *text == '-') text++;
+    SKIP_DIGITS(digits);
+    if (*digits == '0' && text - digits > 1) return 0;
+    if (text < end && *text == '.') {
+        text++;
+        SKIP_DIGITS(digits);
+    }
+    if (text < end && (*text == 'e' || *text == 'E')) {
+        text++;
+        if (text < end && (*text == '+' || *text == '-')) text++;
+        SKIP_DIGITS(digits);
+    }
+    return text == end;
+#undef SKIP_DIGITS
+}
+
+#endif
