@@ -10,14 +10,15 @@ from libc.string cimport memcpy
 
 cdef extern from "json_text.h" nogil:
     char *json_escape(char *target, const char *text, const char *end) noexcept
-    const char *quoted_run_end(const char *text, const char *end) noexcept
+    char *unquote(char *target, const char **position, const char *end, bint doubled) noexcept
     bint is_json_number(const char *text, const char *end) noexcept
 
 cdef enum:
     # Text is escaped a piece at a time, so that the room reserved for the worst case stays small.
     ESCAPE_PIECE = 4096
     ESCAPE_GROWTH = 6
-    ESCAPE_SLACK = 16
+    # What the vector loops may write beyond their result.
+    VECTOR_SLACK = 16
 
 
 @cython.final
@@ -59,7 +60,7 @@ cdef class Buffer:
         cdef Py_ssize_t piece
         while text < end:
             piece = min(end - text, ESCAPE_PIECE)
-            if self.reserve(piece * ESCAPE_GROWTH + ESCAPE_SLACK) < 0:
+            if self.reserve(piece * ESCAPE_GROWTH + VECTOR_SLACK) < 0:
                 return -1
             self.length = json_escape(self.data + self.length, text, text + piece) - self.data
             text += piece
@@ -67,6 +68,6 @@ cdef class Buffer:
 
     # Appends text as a JSON string, quotes included.
     cdef inline int append_string(self, const char *text, Py_ssize_t size) noexcept nogil:
-        self.append_char(b'"')
+        self.append_char(c'"')
         self.append_escaped(text, size)
-        return self.append_char(b'"')
+        return self.append_char(c'"')

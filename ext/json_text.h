@@ -1,5 +1,6 @@
-/* The two byte loops that everything else waits for: JSON escaping, and finding the end of a clean run.
-   Both look at 16 bytes at a time where SSE2 exists and at 8 (one machine word) elsewhere. Neither reads past `end`. */
+/* The byte loops that everything else waits for: JSON escaping, and undoing one level of PostgreSQL's quoting.
+   They look at 16 bytes at a time where SSE2 exists. None reads at or beyond `end`; the room that each needs for
+   writing is told with it. */
 #ifndef ROWCALL_JSON_TEXT_H
 #define ROWCALL_JSON_TEXT_H
 
@@ -77,25 +78,39 @@ static inline char *json_escape(char *target, const char *text, const char *end)
     return target;
 }
 
-/* The first `"` or `\` of [text, end), or `end`: where a run inside PostgreSQL's quotes stops. */
-static inline const char *quoted_run_end(const char *text, const char *end) {
+/* Copies the inside of PostgreSQL's double quotes to `target`, unquoted by one level: `\x` becomes x, and `""` becomes
+   `"` where `doubled` says so (in tuples, not in arrays). `*text` stands behind the opening quote and is moved behind
+   the closing one. Returns the end of what was written, or NULL when the closing quote is missing.
+   `target` must have room for end - *text bytes and 16 more. */
+static inline char *unquote(char *target, const char **position, const char *end, int doubled) {
+    const char *text = *position;
+    while (text < end) {
 #ifdef ROWCALL_SSE2
-    while (end - text >= 16) {
-        const __m128i block = _mm_loadu_si128((const __m128i *)text);
-        const unsigned found = (unsigned)_mm_movemask_epi8(_mm_or_si128(
-            _mm_cmpeq_epi8(block, _mm_set1_epi8('"')), _mm_cmpeq_epi8(block, _mm_set1_epi8('\\'))));
-        if (found) return text + __builtin_ctz(found);
-        text += 16;
-    }
+        if (end - text >= 16) {
+            const __m128i block = _mm_loadu_si128((const __m128i *)text);
+            const unsigned found = (unsigned)_mm_movemask_epi8(_mm_or_si128(
+                _mm_cmpeq_epi8(block, _mm_set1_epi8('"')), _mm_cmpeq_epi8(block, _mm_set1_epi8('\\'))));
+            _mm_storeu_si128((__m128i *)target, block);
+            const int run = found ? __builtin_ctz(found) : 16;
+            text += run;
+            target += run;
+            if (!found) continue;
+        } else
 #endif
-    while (end - text >= 8) {
-        uint64_t word;
-        memcpy(&word, text, 8);
-        if (word_has_zero(word ^ WORD_OF('"')) | word_has_zero(word ^ WORD_OF('\\'))) break;
-        text += 8;
+        if (*text != '"' && *text != '\\') {
+            *target++ = *text++;
+            continue;
+        }
+        if (*text == '"' && !(doubled && end - text > 1 && text[1] == '"')) {
+            *position = text + 1;
+            return target;
+        }
+        if (end - text < 2) return 0;
+        /* A doubled quote and a backslashed byte both stand for their second byte. */
+        *target++ = text[1];
+        text += 2;
     }
-    while (text < end && *text != '"' && *text != '\\') text++;
-    return text;
+    return 0;
 }
 
 /* Whether [text, end) is a number in JSON's grammar (RFC 8259, section 6); `NaN` and `Infinity` are not. */
