@@ -43,7 +43,7 @@ class TypeInfo:
     name: str
     """Bare `typname`."""
     display: str
-    """`regtype` text under the discovery search path, ready for a cast: `integer`, `text[]`, `shop."Box"`."""
+    """`regtype` text under the discovery search path, for people: `integer`, `text[]`, `shop."Box"`."""
     kind: TypeKind
     element: int = 0
     """Element type of an array, else 0."""
@@ -71,6 +71,8 @@ class ParameterMode(enum.Enum):
     IN = "i"
     INOUT = "b"
     VARIADIC = "v"
+    OUT = "o"
+    """Pure OUT: takes no value, but a CALL (PostgreSQL 14 and newer) has to mention it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,12 @@ class Parameter:
     """As the catalogue has it, unquoted; None when the parameter has no name."""
     type_oid: int
     type_name: str
-    """Text for a cast (`regtype`); `bit` is already widened to `varbit`."""
+    """`regtype` text, for people. For SQL use `core.casting.cast_text`: this one depends on the search path, and
+    `character` and `bit` would cut values to one character."""
     mode: ParameterMode
     has_default: bool
+    argument: int = 0
+    """0-based position in the whole argument list, pure OUT arguments included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,8 @@ class Routine:
     For a routine that returns a composite or table type directly, its attributes."""
     returns_composite: bool = False
     """True when `columns` are the attributes of one directly returned composite (not OUT/TABLE names)."""
+    out_parameters: tuple[Parameter, ...] = ()
+    """Pure OUT parameters of a procedure."""
 
     @property
     def identity(self) -> str:

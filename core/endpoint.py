@@ -83,10 +83,17 @@ class EndpointParameter:
     position: int
     """Index of the routine parameter this belongs to (several attributes share one)."""
     attribute: str | None = None
-    """Attribute name when this is a field of a composite parameter, else None."""
+    """Attribute name when this is a field of a composite parameter, else None. Such a field is optional: absent is
+    NULL, whatever `has_default` says."""
+    composite: str | None = None
+    """Cast of the whole composite that this is a field of: `row($1::integer, null)::"shop"."box"`."""
     variadic: bool = False
     path: bool = False
     """Bound from a `{segment}` of the path."""
+    segment: str | None = None
+    """Name of that segment as the template spells it: the key in `core.routing.Match.values`."""
+    field: str = ""
+    """Field of a composite in its database spelling, `_box_width`; equal to `db_name` otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +105,8 @@ class ResultColumn:
     key: bytes
     """JSON key, converted (`core.naming`) and UTF-8 encoded but not yet JSON-escaped."""
     column: Column
+    group: Column | None = None
+    """The composite column this field was taken out of; neighbours with one group belong together when nested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +129,7 @@ class Options:
 
     requires_authorization: bool = True
     roles: tuple[str, ...] = ()
+    """Any one suffices. In force even where a later `allow_anonymous` cleared `requires_authorization`."""
     transport: Transport = Transport.QUERY
     timeout: float | None = None
     """Seconds; None: the global default."""
@@ -132,6 +142,12 @@ class Options:
     content_type: str | None = None
     buffer_rows: int | None = None
     internal: bool = False
+    nested: bool = False
+    """Composite columns as nested objects instead of being expanded in place."""
+    expressions: tuple[tuple[str, str], ...] = ()
+    """Resolved parameters: database name → SQL expression, verbatim, in comment order (spec 4.5 rule 4)."""
+    custom: tuple[tuple[str, str], ...] = ()
+    """Custom parameters (`key = value`) that no annotation claimed, without the `@`; a repeated key overwrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +159,10 @@ class Endpoint:
     parameters: tuple[EndpointParameter, ...]
     shape: ResultShape
     options: Options = field(default_factory=Options)
+    annotations: tuple[str, ...] = ()
+    """Comment lines that took effect, as written."""
+    prose: tuple[str, ...] = ()
+    """The other comment lines in order: the description for people."""
 
     @property
     def name(self) -> str:

@@ -1,0 +1,32 @@
+"""Annotations that say who may call: authorize, allow_anonymous."""
+
+from __future__ import annotations
+
+from rowcall.core.annotations.declaration import Annotation, Draft, Line
+
+
+def _authorize(draft: Draft, line: Line) -> None:
+    """Roles keep their case. A bare line keeps earlier roles: it can only make access stricter."""
+    draft.set(requires_authorization=True, roles=line.arguments or draft.options.roles)
+
+
+def _allow_anonymous(draft: Draft, line: Line) -> None:
+    draft.set(requires_authorization=False)
+
+
+ANNOTATIONS = (
+    Annotation(
+        name="authorize",
+        aliases=("authorize", "authorized", "requires_authorization"),
+        syntax="authorize [<role>, ...]",
+        description="Callers have to be signed in, and to have one of the roles if any are listed.",
+        apply=_authorize,
+    ),
+    Annotation(
+        name="allow_anonymous",
+        aliases=("allow_anonymous", "anonymous", "allow_anon", "anon"),
+        syntax="allow_anonymous",
+        description="Callers need not be signed in.",
+        apply=_allow_anonymous,
+    ),
+)

@@ -1,0 +1,60 @@
+"""The form `key = value`: a resolved parameter or a custom parameter, unless an annotation claims the key."""
+
+from __future__ import annotations
+
+import re
+
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft
+
+_ESCAPE = re.compile(
+    r"\\(?:x(?P<x>[0-9A-Fa-f]{2})|u(?P<u>[0-9A-Fa-f]{4})|0(?P<octal>[0-7]{0,2})|(?P<letter>[aefnrtv])|(?P<sign>[^0-9A-Za-z_]))|\\.?",
+    re.DOTALL,
+)
+_LETTERS = {"a": "\a", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def unescape(value: str) -> str:
+    r"""Decode the escapes of regular expressions: `\t`, `\n`, `\\`, `\u0020`.
+
+    Raises:
+        BadValueError: a backslash that starts no escape.
+    """
+    return _ESCAPE.sub(_decoded, value) if "\\" in value else value
+
+
+def _decoded(match: re.Match[str]) -> str:
+    if letter := match["letter"]:
+        return _LETTERS[letter]
+    if sign := match["sign"]:
+        return sign
+    if code := match["x"] or match["u"]:
+        return _character(int(code, 16))
+    if match["octal"] is not None:
+        return _character(int(match["octal"] or "0", 8))
+    raise BadValueError(f"'{match[0]}' is not an escape sequence; the value stays as written")
+
+
+def _character(code: int) -> str:
+    if 0xD800 <= code <= 0xDFFF:
+        raise BadValueError(f"U+{code:04X} is half a character; the value stays as written")
+    return chr(code)
+
+
+def set_expression(draft: Draft, name: str, sql: str) -> None:
+    """The parameter is computed by the server; a repeated name overwrites (spec 4.5 rule 4)."""
+    draft.set(expressions=(*(pair for pair in draft.options.expressions if pair[0] != name), (name, sql)))
+
+
+def set_custom(draft: Draft, key: str, value: str) -> None:
+    draft.set(custom=(*(pair for pair in draft.options.custom if pair[0] != key), (key, value)))
+
+
+CUSTOM = Annotation(
+    name="custom_parameter",
+    aliases=(),
+    syntax="<key> = <value>",
+    description="Stores a custom parameter for the features that read it. With the name of a routine parameter as key, "
+    "the value is an SQL expression that fills that parameter.",
+)
+
+ANNOTATIONS = (CUSTOM,)

@@ -1,0 +1,136 @@
+"""Routine + comment + defaults of the configuration → endpoint, or none.
+
+The stages: what the catalogue suggests (method, path, shape), what the comment changes, what the parts together give.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rowcall.core.annotations.declaration import Draft
+from rowcall.core.catalog import Catalog, Routine, Volatility
+from rowcall.core.comments import read_comment
+from rowcall.core.diagnostics import Diagnostic
+from rowcall.core.endpoint import Endpoint, EndpointParameter, NullText, Options, QueryNull, Transport
+from rowcall.core.naming import default_path
+from rowcall.core.parameters import claim_segments, expand
+from rowcall.core.shape import VOID, result_shape
+
+_SEGMENT = re.compile(r"\{(\w+)\??\}")
+_VOLATILITY_TAGS = {Volatility.IMMUTABLE: "immutable", Volatility.STABLE: "stable", Volatility.VOLATILE: "volatile"}
+
+
+class CommentsMode(enum.Enum):
+    """Which objects become endpoints (spec 2.12)."""
+
+    ONLY_ANNOTATED = "OnlyAnnotated"
+    PARSE_ALL = "ParseAll"
+    IGNORE = "Ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointDefaults:
+    """The part of the configuration that decides what endpoints look like before their comments are read."""
+
+    comments_mode: CommentsMode = CommentsMode.ONLY_ANNOTATED
+    url_path_prefix: str | None = None
+    """None or empty: `/api`."""
+    kebab_case_urls: bool = True
+    camel_case_names: bool = True
+    requires_authorization: bool = True
+    query_null: QueryNull = QueryNull.IGNORE
+    null_text: NullText = NullText.EMPTY_STRING
+    custom_type_parameter_separator: str | None = None
+    """Between parameter and attribute name of a composite parameter; None: `_`."""
+    nested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What became of one routine."""
+
+    endpoint: Endpoint | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Built:
+    """Read the routine's comment and put its endpoint together; never raises for anything a comment says."""
+    if defaults.comments_mode is CommentsMode.ONLY_ANNOTATED and not routine.comment:
+        return Built(None)
+    draft = _draft(routine, defaults)
+    if defaults.comments_mode is not CommentsMode.IGNORE:
+        read_comment(routine.comment or "", draft)
+    if not draft.enabled or not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
+        return Built(None, tuple(draft.diagnostics))
+    endpoint = _endpoint(routine, catalog, defaults, draft)
+    return Built(endpoint, (*draft.diagnostics, *_name_clashes(endpoint)))
+
+
+def build_endpoints(catalog: Catalog, defaults: EndpointDefaults) -> tuple[list[Endpoint], list[Diagnostic]]:
+    """All endpoints of a catalogue, in its order."""
+    built = [build_endpoint(routine, catalog, defaults) for routine in catalog.routines]
+    endpoints = [one.endpoint for one in built if one.endpoint is not None]
+    return endpoints, [diagnostic for one in built for diagnostic in one.diagnostics]
+
+
+def default_method(routine: Routine) -> str:
+    """GET for what only reads: by volatility, or by a `get` in the name (spec 4.1 rule 1)."""
+    name = routine.name.lower()
+    reads = routine.volatility is not Volatility.VOLATILE
+    named_get = name.startswith("get_") or "_get_" in name or name.endswith("_get")
+    return "GET" if reads or named_get else "POST"
+
+
+def path_segments(path: str) -> tuple[str, ...]:
+    """Names of the `{parameter}` segments, in order."""
+    return tuple(match[1] for segment in path.split("/") if (match := _SEGMENT.fullmatch(segment)))
+
+
+def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
+    method = default_method(routine)
+    return Draft(
+        name=routine.identity,
+        method=method,
+        options=Options(
+            requires_authorization=defaults.requires_authorization,
+            transport=Transport.QUERY if method == "GET" else Transport.BODY,
+            query_null=defaults.query_null,
+            null_text=defaults.null_text,
+            nested=defaults.nested,
+        ),
+        tags=frozenset((routine.kind.value, _VOLATILITY_TAGS.get(routine.volatility, "other"))),
+        parameters=frozenset(parameter.name for parameter in routine.parameters if parameter.name),
+    )
+
+
+def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, draft: Draft) -> Endpoint:
+    camel = defaults.camel_case_names
+    path = draft.path or _default_path(routine, defaults)
+    parameters = expand(routine, catalog.types, defaults.custom_type_parameter_separator or "_", camel)
+    return Endpoint(
+        routine=routine,
+        method=draft.method,
+        path=path,
+        parameters=claim_segments(parameters, path_segments(path)),
+        shape=VOID if draft.options.void else result_shape(routine, catalog.types, camel),
+        options=draft.options,
+        annotations=tuple(draft.applied),
+        prose=tuple(draft.prose),
+    )
+
+
+def _default_path(routine: Routine, defaults: EndpointDefaults) -> str:
+    return default_path(routine.schema, routine.name, defaults.url_path_prefix, defaults.kebab_case_urls)
+
+
+def _name_clashes(endpoint: Endpoint) -> Iterator[Diagnostic]:
+    """Two parameters that requests cannot tell apart, such as `_id` and `id`."""
+    seen: dict[str, EndpointParameter] = {}
+    for parameter in endpoint.parameters:
+        other = seen.setdefault(parameter.api_name, parameter)
+        if other is not parameter:
+            message = f"parameters {other.field} and {parameter.field} share the name {parameter.api_name} in requests"
+            yield Diagnostic(endpoint.routine.identity, None, message)

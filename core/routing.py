@@ -1,0 +1,233 @@
+"""Method + path → endpoint candidates (reference 01, 4.2), and the choice between overloads (reference 01, 8).
+
+A path without parameters is found by two dict lookups and answered with a `Match` made in advance; everything else
+walks a small tree of segments. Paths come percent-decoded, as the HTTP server hands them over; `decode_path` does the
+same for callers that hold a raw one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote_to_bytes
+
+from rowcall.core.diagnostics import Diagnostic
+from rowcall.core.endpoint import Endpoint
+
+LONGEST_PATH = 2048
+
+_PARAMETER = re.compile(r"\{([^{}]*?)(\??)\}")
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_ENCODED_SLASH = re.compile(r"%2[Ff]")
+
+
+class RouteError(ValueError):
+    """An endpoint has a path that no request can have."""
+
+
+class MalformedPathError(ValueError):
+    """A request path that is no UTF-8 text once decoded. Becomes status 400."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """All endpoints on one method and template, in the order of discovery; the last one is the primary."""
+
+    method: str
+    path: str
+    candidates: tuple[Endpoint, ...]
+    path_values: int
+    """How many segments are parameters, counted even when an optional one is left out."""
+
+    @property
+    def primary(self) -> Endpoint:
+        return self.candidates[-1]
+
+    def choose(self, keys: Collection[str]) -> Endpoint:
+        """The overload for these distinct query or body keys.
+
+        The number of values decides as long as the chosen endpoint knows every key. Where it does not, and would
+        answer 404, the latest candidate that knows them all is served instead.
+        """
+        if len(self.candidates) == 1:
+            return self.candidates[0]
+        preferred = self._by_count(len(keys) + self.path_values)
+        if _knows(preferred, keys):
+            return preferred
+        return next((candidate for candidate in reversed(self.candidates) if _knows(candidate, keys)), preferred)
+
+    def _by_count(self, count: int) -> Endpoint:
+        fitting = (candidate for candidate in reversed(self.candidates) if len(candidate.parameters) == count)
+        return next(fitting, self.primary)
+
+
+def _knows(endpoint: Endpoint, keys: Collection[str]) -> bool:
+    names = {parameter.api_name for parameter in endpoint.parameters}
+    return all(key in names for key in keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    route: Route
+    values: Mapping[str, str]
+    """Text of each parameter segment by `EndpointParameter.segment`; an omitted optional one is missing."""
+
+
+_NO_VALUES: Mapping[str, str] = {}
+
+
+@dataclass(slots=True)
+class _Node:
+    """One position in the tree of segments of a method."""
+
+    literals: dict[str, _Node] = field(default_factory=dict)
+    parameter: _Node | None = None
+    route: Route | None = None
+    """Ends here."""
+    optional: Route | None = None
+    """Ends here because its optional last segment is left out; counts less than `route`."""
+
+
+class Router:
+    """Immutable once built: a changed schema means a new router, put in place by one assignment."""
+
+    def __init__(self, routes: Iterable[Route] = ()) -> None:
+        self._exact: dict[str, dict[str, Match]] = {}
+        self._trees: dict[str, _Node] = {}
+        self.routes = tuple(routes)
+        for route in self.routes:
+            self._add(route)
+
+    def find(self, method: str, path: str) -> Match | None:
+        """The route for a decoded path, or None.
+
+        Raises:
+            MalformedPathError: a parameter segment holds what is no text.
+        """
+        exact = self._exact.get(method)
+        if exact is None:
+            return None
+        return exact.get(path) or self._search(method, path)
+
+    def allowed(self, path: str) -> tuple[str, ...]:
+        """Methods that have a route for this path, sorted: empty means 404, otherwise it is the `Allow` of a 405."""
+        return tuple(sorted(method for method in self._trees if self.find(method, path) is not None))
+
+    def _search(self, method: str, path: str) -> Match | None:
+        segments = _segments(path)
+        found = _walk(self._trees[method], [segment.lower() for segment in segments], 0)
+        if found is None:
+            return None
+        names = _parameter_names(found.path)
+        values = {name: segments[index] for index, name in names if index < len(segments)}
+        if any("\ufffd" in value for value in values.values()):
+            raise MalformedPathError("the path is not valid UTF-8")
+        return Match(found, values)
+
+    def _add(self, route: Route) -> None:
+        node = self._trees.setdefault(route.method, _Node())
+        exact = self._exact.setdefault(route.method, {})
+        segments = _segments(route.path)
+        for segment in segments:
+            if _is_optional(segment):
+                node.optional = node.optional or route
+            node = _descend(node, segment)
+        node.route = route
+        if not route.path_values:
+            match = Match(route, _NO_VALUES)
+            exact[route.path] = exact[route.path.rstrip("/") or "/"] = match
+
+
+def build_router(endpoints: Iterable[Endpoint]) -> tuple[Router, list[Diagnostic]]:
+    """Routes of all endpoints that are not internal. Of two ambiguous templates the later one is left out.
+
+    Raises:
+        RouteError: a path is empty or longer than 2048 characters.
+    """
+    overloads: dict[tuple[str, str], list[Endpoint]] = {}
+    templates: dict[tuple[str, str], Endpoint] = {}
+    diagnostics: list[Diagnostic] = []
+    for endpoint in endpoints:
+        if endpoint.options.internal:
+            continue
+        template = _template(endpoint)
+        first = templates.setdefault((endpoint.method, _shape(template)), endpoint)
+        if _template(first) != template:
+            diagnostics.append(_ambiguity(endpoint, first))
+            continue
+        overloads.setdefault((endpoint.method, template), []).append(endpoint)
+    routes = (_route(method, path, candidates) for (method, path), candidates in overloads.items())
+    return Router(routes), diagnostics
+
+
+def decode_path(raw: str) -> str:
+    """Percent-decode a raw path, all but `%2F`, which stays so that a value cannot become two segments.
+
+    Raises:
+        MalformedPathError: an incomplete escape, or bytes that are not UTF-8.
+    """
+    if "%" not in raw:
+        return raw
+    if _BAD_ESCAPE.search(raw):
+        raise MalformedPathError("the path has an incomplete percent escape")
+    try:
+        return unquote_to_bytes(_ENCODED_SLASH.sub(lambda slash: f"%25{slash[0][1:]}", raw)).decode()
+    except UnicodeDecodeError:
+        raise MalformedPathError("the path is not valid UTF-8") from None
+
+
+def _route(method: str, path: str, candidates: list[Endpoint]) -> Route:
+    return Route(method, path, tuple(candidates), len(list(_parameter_names(path))))
+
+
+def _template(endpoint: Endpoint) -> str:
+    path = endpoint.path
+    if not path or len(path) > LONGEST_PATH:
+        raise RouteError(f"{endpoint.routine.identity}: a path has 1 to {LONGEST_PATH} characters, not {len(path)}")
+    return "/" + "/".join(_segments(path))
+
+
+def _segments(path: str) -> list[str]:
+    """One trailing slash does not count."""
+    trimmed = path.removeprefix("/").removesuffix("/")
+    return trimmed.split("/") if trimmed else []
+
+
+def _shape(template: str) -> str:
+    """Equal for templates that match the same paths with the same precedence."""
+    return _PARAMETER.sub("{}", template).lower()
+
+
+def _is_optional(segment: str) -> bool:
+    return segment.startswith("{") and segment.endswith("?}")
+
+
+def _parameter_names(template: str) -> Iterator[tuple[int, str]]:
+    for index, segment in enumerate(_segments(template)):
+        if match := _PARAMETER.fullmatch(segment):
+            yield index, match[1]
+
+
+def _descend(node: _Node, segment: str) -> _Node:
+    if not _PARAMETER.fullmatch(segment):
+        return node.literals.setdefault(segment.lower(), _Node())
+    if node.parameter is None:
+        node.parameter = _Node()
+    return node.parameter
+
+
+def _walk(node: _Node, segments: list[str], depth: int) -> Route | None:
+    """Literals beat parameters at each position from the left; a dead end is taken back."""
+    if depth == len(segments):
+        return node.route or node.optional
+    literal = node.literals.get(segments[depth])
+    found = _walk(literal, segments, depth + 1) if literal is not None else None
+    if found is None and node.parameter is not None and segments[depth]:
+        return _walk(node.parameter, segments, depth + 1)
+    return found
+
+
+def _ambiguity(later: Endpoint, first: Endpoint) -> Diagnostic:
+    message = f"{later.name} matches the same paths as {first.name} of {first.routine.identity} and is left out"
+    return Diagnostic(later.routine.identity, None, message)
