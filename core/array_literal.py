@@ -1,0 +1,54 @@
+"""PostgreSQL array literals from element texts (`{1,NULL}`, `{"a","b\\"c"}`, `{{1,2},{3,4}}`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+Nested: TypeAlias = "str | list[Nested] | None"
+"""An element text, NULL, or a list of such: one more dimension."""
+
+MAX_DIMENSIONS = 6
+"""`MAXDIM` of PostgreSQL."""
+
+
+class ArrayShapeError(ValueError):
+    """Nested lists that PostgreSQL has no array for."""
+
+
+def literal(items: list[Nested], *, quoted: bool, delimiter: str = ",") -> str:
+    """The literal of `items`. `quoted`: put every element in quotes; needed for all but numbers and the like.
+
+    Raises `ArrayShapeError` when the lists are not rectangular or nested deeper than PostgreSQL allows.
+    """
+    if not _check_shape(items):
+        return "{}"
+    return _text(items, quote if quoted else str, delimiter)
+
+
+def quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _text(items: Sequence[Nested], write: Callable[[str], str], delimiter: str) -> str:
+    parts = (
+        "NULL" if item is None else write(item) if isinstance(item, str) else _text(item, write, delimiter)
+        for item in items
+    )
+    return "{" + delimiter.join(parts) + "}"
+
+
+def _check_shape(items: list[Nested]) -> int:
+    """Walks down dimension by dimension; the number of elements."""
+    level: list[Nested] = items
+    for _ in range(MAX_DIMENSIONS):
+        lists = [item for item in level if isinstance(item, list)]
+        if not lists:
+            return len(level)
+        if len(lists) != len(level) or len({len(inner) for inner in lists}) != 1:
+            raise ArrayShapeError("nested arrays must be of equal length and depth")
+        level = [element for inner in lists for element in inner]
+    if any(isinstance(item, list) for item in level):
+        raise ArrayShapeError(f"arrays have at most {MAX_DIMENSIONS} dimensions")
+    return len(level)

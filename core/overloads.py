@@ -1,0 +1,58 @@
+"""Which of the routines behind one route a request means (reference 01, 8). Pure: keys in, index out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rowcall.core.endpoint import EndpointParameter
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What the choice needs to know of an endpoint."""
+
+    names: frozenset[str]
+    """API names of all request values."""
+    required: frozenset[str]
+    """Those that neither the path nor a default can fill."""
+    total: int
+    """Number of request values; each attribute of a composite counts."""
+
+    @classmethod
+    def of(cls, parameters: Sequence[EndpointParameter]) -> Candidate:
+        return cls(
+            frozenset(parameter.api_name for parameter in parameters),
+            frozenset(parameter.api_name for parameter in parameters if _is_required(parameter)),
+            len(parameters),
+        )
+
+    def knows(self, keys: frozenset[str]) -> bool:
+        return keys <= self.names
+
+    def fits(self, keys: frozenset[str]) -> bool:
+        return self.required <= keys <= self.names
+
+
+def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int) -> int:
+    """Index of the candidate to call; 0 is the primary, and the answer when nothing fits.
+
+    `keys` are those of query or body, `path_count` the parameters in the route's template, optional ones included.
+    A number that is met exactly decides, as long as the keys are known; then whoever can be called with these keys.
+    """
+    supplied = frozenset(keys)
+    count = len(supplied) + path_count
+    rules: tuple[Callable[[Candidate], bool], ...] = (
+        lambda candidate: candidate.total == count and candidate.knows(supplied),
+        lambda candidate: candidate.fits(supplied),
+        lambda candidate: candidate.total == count,
+    )
+    for rule in rules:
+        for index, candidate in enumerate(candidates):
+            if rule(candidate):
+                return index
+    return 0
+
+
+def _is_required(parameter: EndpointParameter) -> bool:
+    return not (parameter.has_default or parameter.path or parameter.attribute is not None)

@@ -1,0 +1,271 @@
+"""Requests and the arguments they give, rule by rule (reference 01, 6 and 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rowcall.core.binding import Binder, Binding, BindingError
+from rowcall.core.endpoint import EndpointParameter, QueryNull, Transport, ValueKind
+
+TYPES = {
+    "smallint": ValueKind.SMALLINT,
+    "integer": ValueKind.INTEGER,
+    "bigint": ValueKind.BIGINT,
+    "real": ValueKind.FLOAT,
+    "double precision": ValueKind.FLOAT,
+    "numeric": ValueKind.NUMERIC,
+    "boolean": ValueKind.BOOLEAN,
+    "uuid": ValueKind.UUID,
+    "timestamp with time zone": ValueKind.TIMESTAMPTZ,
+    "timestamp without time zone": ValueKind.TIMESTAMP,
+    "date": ValueKind.DATE,
+    "time without time zone": ValueKind.TIME,
+    "time with time zone": ValueKind.TIMETZ,
+    "text": ValueKind.TEXT,
+    "jsonb": ValueKind.JSON,
+    "json": ValueKind.JSON,
+}
+
+
+def parameter(name: str, type_name: str = "integer", **options: Any) -> EndpointParameter:
+    element = type_name.removesuffix("[]")
+    return EndpointParameter(
+        db_name=f"_{name}",
+        api_name=name,
+        kind=TYPES.get(element, ValueKind.OTHER),
+        array=type_name.endswith("[]"),
+        cast=type_name,
+        has_default=options.pop("default", False),
+        position=options.pop("position", 0),
+        **options,
+    )
+
+
+def binder(*parameters: EndpointParameter, query_null: QueryNull = QueryNull.IGNORE, **options: Any) -> Binder:
+    return Binder(parameters, Transport.QUERY, query_null, **options)
+
+
+def query_value(type_name: str, query: str, **options: Any) -> bytes | None:
+    [value] = binder(parameter("x", type_name), **options).bind_query(query).values
+    return value
+
+
+def json_value(type_name: str, text: str) -> bytes | None:
+    [value] = binder(parameter("x", type_name)).bind_body(b'{"x":%s}' % text.encode()).values
+    return value
+
+
+def refusal(run: Any, *arguments: Any) -> tuple[int, str]:
+    with pytest.raises(BindingError) as caught:
+        run(*arguments)
+    return caught.value.status, caught.value.detail
+
+
+FIND_PARCELS = binder(parameter("zone"), parameter("since", "date", default=True))
+
+
+class TestQuery:
+    def test_a_missing_parameter_with_a_server_default_is_left_out(self) -> None:
+        assert FIND_PARCELS.bind_query("zone=3") == Binding(0b01, [b"3"], False)
+
+    def test_an_empty_value_of_a_type_other_than_text_is_null(self) -> None:
+        assert FIND_PARCELS.bind_query("zone=3&since=") == Binding(0b11, [b"3", None], True)
+
+    def test_a_missing_required_parameter_is_404(self) -> None:
+        assert refusal(FIND_PARCELS.bind_query, "since=2026-01-01") == (404, "parameter 'zone' (integer) is required")
+
+    def test_a_value_that_does_not_convert_is_404(self) -> None:
+        assert refusal(FIND_PARCELS.bind_query, "zone=x") == (404, "parameter 'zone' (integer): 'x' is not an integer")
+
+    def test_a_value_that_does_not_convert_gives_way_to_a_server_default(self) -> None:
+        assert FIND_PARCELS.bind_query("zone=3&since=zz") == Binding(0b01, [b"3"], False)
+
+    def test_an_unknown_key_is_404_and_names_the_nearest_known_one(self) -> None:
+        assert refusal(FIND_PARCELS.bind_query, "zoen=3") == (
+            404,
+            "unknown parameter 'zoen'; did you mean 'zone'?",
+        )
+
+    def test_keys_are_compared_with_their_case(self) -> None:
+        assert refusal(FIND_PARCELS.bind_query, "ZONE=3") == (404, "unknown parameter 'ZONE'; did you mean 'zone'?")
+
+    def test_a_repeated_scalar_is_joined(self) -> None:
+        assert query_value("integer", "x=1&x=2") == b"12"
+
+    def test_a_repeated_array_key_gives_its_elements_in_order(self) -> None:
+        assert query_value("integer[]", "x=1&x=&x=3") == b"{1,NULL,3}"
+
+    def test_one_value_is_an_array_of_one_and_commas_do_not_split(self) -> None:
+        assert query_value("text[]", "x=a,b") == b'{"a,b"}'
+        assert query_value("text[]", "x={1}") == b'{"{1}"}'
+
+    def test_array_elements_are_quoted_and_escaped(self) -> None:
+        assert query_value("text[]", "x=%22%5C&x=null&x=") == rb'{"\"\\","null",""}'
+
+    def test_boxes_are_separated_by_semicolons(self) -> None:
+        assert query_value("box[]", "x=(1,2),(3,4)&x=(0,0),(1,1)") == b'{"(1,2),(3,4)";"(0,0),(1,1)"}'
+
+    def test_a_key_without_value_is_an_empty_text(self) -> None:
+        assert query_value("text", "x") == b""
+
+    def test_escapes_and_plus_are_decoded_and_broken_escapes_stay(self) -> None:
+        assert query_value("text", "x=a+b%20%c3%A9%zz%4") == "a b é%zz%4".encode()
+
+    @pytest.mark.parametrize("query", ["x=%ff", "%ff=1", "x=%00", "%00=1", "x=%ed%a0%80"])
+    def test_what_postgresql_text_cannot_hold_is_400(self, query: str) -> None:
+        status, _ = refusal(binder(parameter("x", "text")).bind_query, query)
+        assert status == 400
+
+    def test_unnamed_parameters_are_addressed_by_number(self) -> None:
+        assert binder(parameter("$1")).bind_query("$1=4").values == [b"4"]
+
+    def test_a_default_of_an_annotation_is_bound(self) -> None:
+        subject = binder(parameter("x"), parameter("y", "text"), defaults={0: "7", 1: None})
+        assert subject.bind_query("x=zz") == Binding(0b11, [b"7", None], True)
+
+    def test_details_show_no_more_than_the_start_of_a_value(self) -> None:
+        _, detail = refusal(FIND_PARCELS.bind_query, "zone=" + "x" * 10_000_000)
+        assert len(detail) < 160
+
+
+class TestQueryNulls:
+    def test_ignore_keeps_an_empty_text(self) -> None:
+        assert query_value("text", "x=") == b""
+
+    def test_empty_string_makes_an_empty_text_null(self) -> None:
+        assert query_value("text", "x=", query_null=QueryNull.EMPTY_STRING) is None
+
+    @pytest.mark.parametrize("type_name", ["text", "integer", "jsonb"])
+    def test_null_literal_makes_the_word_null(self, type_name: str) -> None:
+        assert query_value(type_name, "x=NuLL", query_null=QueryNull.NULL_LITERAL) is None
+
+    def test_null_literal_applies_to_each_element(self) -> None:
+        assert query_value("text[]", "x=a&x=null", query_null=QueryNull.NULL_LITERAL) == b'{"a",NULL}'
+
+    def test_null_literal_applies_to_path_segments(self) -> None:
+        subject = binder(parameter("id", path=True), query_null=QueryNull.NULL_LITERAL)
+        assert subject.bind_query("", {"id": "null"}).values == [None]
+
+
+class TestPath:
+    subject = binder(parameter("parcel", path=True), parameter("texts", "text[]"))
+
+    def test_the_path_wins_over_query_and_body(self) -> None:
+        assert self.subject.bind_query("texts=a&parcel=8", {"parcel": "7"}).values == [b"7", b'{"a"}']
+        assert self.subject.bind_body(b'{"texts":["a",null],"parcel":8}', {"parcel": "7"}).values == [
+            b"7",
+            b'{"a",NULL}',
+        ]
+
+    def test_a_segment_that_does_not_convert_falls_back_to_the_query(self) -> None:
+        assert self.subject.bind_query("parcel=8&texts=a", {"parcel": "q"}).values == [b"8", b'{"a"}']
+
+    def test_a_segment_that_does_not_convert_falls_back_to_the_default(self) -> None:
+        subject = binder(parameter("id", path=True, default=True))
+        assert subject.bind_query("", {"id": "q"}) == Binding(0, [], False)
+
+    def test_a_segment_that_does_not_convert_is_404_without_either(self) -> None:
+        assert refusal(self.subject.bind_body, b'{"texts":[]}', {"parcel": "q"}) == (
+            404,
+            "parameter 'parcel' (integer): 'q' is not an integer",
+        )
+
+    def test_an_omitted_optional_segment_may_come_from_the_query(self) -> None:
+        assert self.subject.bind_query("parcel=8&texts=a").values == [b"8", b'{"a"}']
+
+    @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+    def test_what_postgresql_text_cannot_hold_is_400(self, text: str) -> None:
+        status, _ = refusal(binder(parameter("p", "text", path=True)).bind_query, "", {"p": text})
+        assert status == 400
+
+    def test_a_raw_body_is_passed_like_a_segment(self) -> None:
+        subject = binder(parameter("parcel"), parameter("body", "text"))
+        assert subject.bind_query("parcel=7", {"body": "hello {x}"}).values == [b"7", b"hello {x}"]
+
+
+class TestComposites:
+    fit = binder(
+        parameter("boxWidth", attribute="width", default=True),
+        parameter("boxUnitCode", "text", attribute="unit_code", default=True),
+    )
+
+    def test_absent_attributes_are_null_and_never_left_out(self) -> None:
+        assert self.fit.bind_query("boxWidth=4") == Binding(0b11, [b"4", None], True)
+        assert self.fit.bind_body(b"{}") == Binding(0b11, [None, None], True)
+
+    def test_an_attribute_that_does_not_convert_is_404(self) -> None:
+        assert refusal(self.fit.bind_query, "boxWidth=q")[0] == 404
+
+    def test_the_parameter_itself_is_no_key(self) -> None:
+        assert refusal(self.fit.bind_query, "box=1")[0] == 404
+
+
+class TestBody:
+    @pytest.mark.parametrize("body", [b"", b" \r\n\t", b"{}", b" { } "])
+    def test_an_empty_body_is_an_empty_object(self, body: bytes) -> None:
+        assert binder(parameter("x", default=True)).bind_body(body) == Binding(0, [], False)
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"[1]",
+            b"null",
+            b"1",
+            b'{"x":1,}',
+            b'{"x":1}{',
+            b'{"x":1 /* */}',
+            b'{"x":1,"x":2}',
+            b'{"x":1,"\\u0078":2}',
+            b'{"x":"\xff"}',
+            b'{"x":"\\ud800"}',
+            b'{"x":01}',
+            b"\xef\xbb\xbf{}",
+            b"{'x':1}",
+            b'{"x":NaN}',
+            b"\x00",
+        ],
+    )
+    def test_a_body_that_is_not_one_object_is_400(self, body: bytes) -> None:
+        status, _ = refusal(binder(parameter("x")).bind_body, body)
+        assert status == 400
+
+    def test_a_nul_in_a_string_is_400(self) -> None:
+        status, detail = refusal(binder(parameter("x", "text")).bind_body, b'{"x":"a\\u0000"}')
+        assert (status, detail) == (400, "parameter 'x' (text): the value holds a NUL character (\\u0000)")
+
+    def test_missing_and_unknown_keys_are_404_before_a_wrong_type_is_500(self) -> None:
+        subject = binder(parameter("x"), parameter("y"))
+        assert refusal(subject.bind_body, b'{"x":true}')[0] == 404
+        assert refusal(subject.bind_body, b'{"x":true,"y":1,"z":1}')[0] == 404
+        assert refusal(subject.bind_body, b'{"x":true,"y":1}') == (
+            500,
+            "parameter 'x' (integer): 'true' is not a value of this type",
+        )
+
+    def test_a_wrong_type_is_500_even_with_a_default(self) -> None:
+        assert refusal(binder(parameter("x", default=True)).bind_body, b'{"x":"zz"}')[0] == 500
+
+    def test_null_is_null_for_every_type(self) -> None:
+        assert all(json_value(type_name, "null") is None for type_name in [*TYPES, "inet", "text[]", "integer[]"])
+
+    def test_the_transport_decides_where_values_are_looked_for(self) -> None:
+        arguments = ("x=1", b'{"x":2}')
+        assert Binder([parameter("x")], Transport.QUERY, QueryNull.IGNORE).bind(*arguments).values == [b"1"]
+        assert Binder([parameter("x")], Transport.BODY, QueryNull.IGNORE).bind(*arguments).values == [b"2"]
+
+    @pytest.mark.parametrize(
+        "body", [b'{"x":' + b"[" * 1000 + b"]" * 1000 + b"}", b'{"x":' * 100_000, b"[" * 10_000_000]
+    )
+    def test_deep_nesting_is_an_answer_and_no_crash(self, body: bytes) -> None:
+        assert refusal(binder(parameter("x")).bind_body, body)[0] in {400, 500}
+
+    def test_a_hundred_thousand_keys_are_answered(self) -> None:
+        body = b"{" + b",".join(b'"k%d":1' % number for number in range(100_000)) + b"}"
+        assert refusal(binder(parameter("x")).bind_body, body)[0] == 404
+        query = "&".join(f"k{number}=1" for number in range(100_000))
+        assert refusal(binder(parameter("x")).bind_query, query)[0] == 404
+
+    def test_quotes_that_never_close_are_answered_in_linear_time(self) -> None:
+        assert refusal(binder(parameter("x")).bind_body, b'{"x":[1e400,"' + b'\\"' * 2_000_000)[0] == 400

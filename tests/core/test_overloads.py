@@ -1,0 +1,44 @@
+"""Which overload a request means (reference 01, 8)."""
+
+from __future__ import annotations
+
+from rowcall.core.overloads import Candidate, choose
+
+
+def candidate(*required: str, optional: tuple[str, ...] = ()) -> Candidate:
+    names = frozenset((*required, *optional))
+    return Candidate(names, frozenset(required), len(names))
+
+
+# f(a) and f(a, b, c default) on POST /f/{a}
+SHORT = Candidate(frozenset("a"), frozenset(), 1)
+LONG = Candidate(frozenset("abc"), frozenset("b"), 3)
+
+
+def test_an_exact_number_of_values_decides() -> None:
+    assert choose([LONG, SHORT], [], 1) == 1
+    assert choose([LONG, SHORT], ["b", "c"], 1) == 0
+
+
+def test_defaults_of_the_primary_fill_the_gap() -> None:
+    assert choose([LONG, SHORT], ["b"], 1) == 0
+
+
+def test_a_candidate_that_knows_the_keys_is_found_whatever_the_order_of_discovery() -> None:
+    assert choose([SHORT, LONG], ["b"], 1) == 1
+
+
+def test_equal_totals_are_told_apart_by_their_names() -> None:
+    assert choose([candidate("a", "b"), candidate("a", "c")], ["a", "c"], 0) == 1
+
+
+def test_of_equal_candidates_the_primary_wins() -> None:
+    assert choose([candidate("a"), candidate("a")], ["a"], 0) == 0
+
+
+def test_the_primary_answers_when_nothing_fits() -> None:
+    assert choose([LONG, SHORT], ["x", "y", "z"], 1) == 0
+
+
+def test_an_exact_number_with_unknown_keys_still_beats_the_primary() -> None:
+    assert choose([candidate("a", "b"), candidate("a")], ["x"], 0) == 1
