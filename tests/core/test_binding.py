@@ -1,67 +1,12 @@
-"""Requests and the arguments they give, rule by rule (reference 01, 6 and 7)."""
+"""Requests and the arguments they give, rule by rule (reference 01, 7)."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from rowcall.core.binding import Binder, Binding, BindingError
-from rowcall.core.endpoint import EndpointParameter, QueryNull, Transport, ValueKind
-
-TYPES = {
-    "smallint": ValueKind.SMALLINT,
-    "integer": ValueKind.INTEGER,
-    "bigint": ValueKind.BIGINT,
-    "real": ValueKind.FLOAT,
-    "double precision": ValueKind.FLOAT,
-    "numeric": ValueKind.NUMERIC,
-    "boolean": ValueKind.BOOLEAN,
-    "uuid": ValueKind.UUID,
-    "timestamp with time zone": ValueKind.TIMESTAMPTZ,
-    "timestamp without time zone": ValueKind.TIMESTAMP,
-    "date": ValueKind.DATE,
-    "time without time zone": ValueKind.TIME,
-    "time with time zone": ValueKind.TIMETZ,
-    "text": ValueKind.TEXT,
-    "jsonb": ValueKind.JSON,
-    "json": ValueKind.JSON,
-}
-
-
-def parameter(name: str, type_name: str = "integer", **options: Any) -> EndpointParameter:
-    element = type_name.removesuffix("[]")
-    return EndpointParameter(
-        db_name=f"_{name}",
-        api_name=name,
-        kind=TYPES.get(element, ValueKind.OTHER),
-        array=type_name.endswith("[]"),
-        cast=type_name,
-        has_default=options.pop("default", False),
-        position=options.pop("position", 0),
-        **options,
-    )
-
-
-def binder(*parameters: EndpointParameter, query_null: QueryNull = QueryNull.IGNORE, **options: Any) -> Binder:
-    return Binder(parameters, Transport.QUERY, query_null, **options)
-
-
-def query_value(type_name: str, query: str, **options: Any) -> bytes | None:
-    [value] = binder(parameter("x", type_name), **options).bind_query(query).values
-    return value
-
-
-def json_value(type_name: str, text: str) -> bytes | None:
-    [value] = binder(parameter("x", type_name)).bind_body(b'{"x":%s}' % text.encode()).values
-    return value
-
-
-def refusal(run: Any, *arguments: Any) -> tuple[int, str]:
-    with pytest.raises(BindingError) as caught:
-        run(*arguments)
-    return caught.value.status, caught.value.detail
-
+from rowcall.core.binding import Binder, Binding
+from rowcall.core.endpoint import QueryNull, Transport
+from tests.harness.parameters import TYPES, binder, json_value, parameter, query_value, refusal
 
 FIND_PARCELS = binder(parameter("zone"), parameter("since", "date", default=True))
 
