@@ -24,7 +24,8 @@ _CLOCK = re.compile(r"(?:(\d+)\.)?(\d{1,2}):(\d{2}):(\d{2}(?:\.\d+)?)", re.ASCII
 def parse_interval(text: str) -> float | None:
     """Return the seconds of `text`, or None when it is no duration (spec 2.4, reference 01, 5.10).
 
-    One non-negative number with an optional unit, or a clock form `[days.]hh:mm:ss[.fraction]`. A bare number is seconds.
+    One non-negative number with an optional unit, or a clock form `[days.]hh:mm:ss[.fraction]`. A bare number is
+    seconds.
     """
     text = text.strip().lower()
     if clock := _CLOCK.fullmatch(text):

@@ -1,0 +1,25 @@
+"""Configuration: every key declared once in `table`, everything else derived from it.
+
+`loading` turns texts into `Settings`, `settings` reads them with types, `validation` finds unknown keys, `manual`
+writes the reference page. Nothing here reads a file or the environment; `service.configuration` does.
+"""
+
+from rowcall.core.config.errors import ConfigError
+from rowcall.core.config.keys import Key, KeyType
+from rowcall.core.config.loading import Loaded, SourceText, assemble, load_files
+from rowcall.core.config.settings import Settings
+from rowcall.core.config.table import KEYS
+from rowcall.core.config.validation import UnknownKey
+
+__all__ = [
+    "KEYS",
+    "ConfigError",
+    "Key",
+    "KeyType",
+    "Loaded",
+    "Settings",
+    "SourceText",
+    "UnknownKey",
+    "assemble",
+    "load_files",
+]

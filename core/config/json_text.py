@@ -1,0 +1,138 @@
+"""JSON as people write it into configuration files: comments, trailing commas, a byte order mark (reference 06, 1.1).
+
+A parser of our own, because each value has to know its line and column for later messages, and because keys that
+differ only in case are a mistake here. It reads files of a few kilobytes, once, at startup.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+from rowcall.core.config.errors import ConfigError
+from rowcall.core.config.tree import Child, Node, Origin, Scalar, Section
+
+_SPACE = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_WORD = re.compile(r"[^\s,:\[\]{}\"/]+")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_MAX_DEPTH = 64
+
+
+def parse(source: str, text: str) -> Section:
+    """Parse `text` of the file `source`; its root must be an object. Raise ConfigError with the place of a mistake."""
+    parser = _Parser(source, text.removeprefix("\ufeff"))
+    return parser.document()
+
+
+class _Parser:
+    def __init__(self, source: str, text: str) -> None:
+        self._source = source
+        self._text = text
+        self._at = 0
+
+    def document(self) -> Section:
+        self._skip()
+        if self._peek() != "{":
+            raise self._error("a configuration file is one JSON object: expected '{'")
+        root = self._object("", 0)
+        self._skip()
+        if self._at < len(self._text):
+            raise self._error("nothing may follow the closing '}'")
+        return root
+
+    def _value(self, path: str, depth: int) -> Node:
+        if depth > _MAX_DEPTH:
+            raise self._error("nested too deeply", path)
+        start = self._peek()
+        if start == "{":
+            return self._object(path, depth)
+        if start == "[":
+            return self._array(path, depth)
+        origin = self._origin()
+        if start == '"':
+            return Scalar(self._string(path), origin)
+        return Scalar(self._literal(path), origin)
+
+    def _object(self, path: str, depth: int) -> Section:
+        children: dict[str, Child] = {}
+
+        def member() -> None:
+            if self._peek() != '"':
+                raise self._error("expected a key in double quotes or '}'", path)
+            origin, name = self._origin(), self._string(path)
+            key_path = f"{path}:{name}" if path else name
+            if (earlier := children.get(name.casefold())) is not None:
+                raise ConfigError(f"{origin}: {key_path}: the key is given twice, first at {earlier.origin}")
+            self._skip()
+            self._expect(":", key_path)
+            self._skip()
+            children[name.casefold()] = Child(name, self._value(key_path, depth + 1), origin)
+
+        self._items("}", member, path)
+        return Section(children)
+
+    def _array(self, path: str, depth: int) -> Section:
+        children: dict[str, Child] = {}
+
+        def element() -> None:
+            index, origin = str(len(children)), self._origin()
+            children[index] = Child(index, self._value(f"{path}:{index}", depth + 1), origin)
+
+        self._items("]", element, path)
+        return Section(children, is_array=True)
+
+    def _items(self, closing: str, read: Callable[[], None], path: str) -> None:
+        """Read items separated by commas up to `closing`; a comma before `closing` is welcome."""
+        self._at += 1
+        self._skip()
+        while self._peek() != closing:
+            read()
+            self._skip()
+            if self._peek() != closing:
+                self._expect(",", path, f"expected ',' or '{closing}'")
+                self._skip()
+        self._at += 1
+
+    def _string(self, path: str) -> str:
+        match = _STRING.match(self._text, self._at)
+        if match is None:
+            raise self._error("the text has no closing quote on its line", path)
+        try:
+            value = json.loads(match[0])
+        except ValueError:
+            raise self._error("the text holds an unknown escape sequence", path) from None
+        self._at = match.end()
+        return str(value)
+
+    def _literal(self, path: str) -> str | None:
+        match = _WORD.match(self._text, self._at)
+        word = match[0] if match else self._peek()
+        if word not in ("true", "false", "null") and not _NUMBER.fullmatch(word):
+            what = f"{word!r} is no JSON value; a text needs double quotes" if word else "a value is missing"
+            raise self._error(what, path)
+        self._at += len(word)
+        return None if word == "null" else word
+
+    def _skip(self) -> None:
+        if match := _SPACE.match(self._text, self._at):
+            self._at = match.end()
+        if self._text.startswith("/*", self._at):
+            raise self._error("the comment has no closing */")
+
+    def _peek(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def _expect(self, character: str, path: str, message: str | None = None) -> None:
+        if self._peek() != character:
+            raise self._error(message or f"expected '{character}'", path)
+        self._at += 1
+
+    def _origin(self) -> Origin:
+        before = self._text[: self._at]
+        return Origin(self._source, before.count("\n") + 1, self._at - (before.rfind("\n") + 1) + 1)
+
+    def _error(self, message: str, path: str = "") -> ConfigError:
+        where = f"{self._origin()}: {path}" if path else str(self._origin())
+        return ConfigError(f"{where}: {message}")

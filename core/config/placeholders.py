@@ -1,0 +1,48 @@
+"""`{NAME}`, `{!NAME}` and `{!NAME:fallback}` in configuration values (reference 06, 1.2).
+
+Resolution happens when a value is read, not when it is loaded: a required variable that only a disabled feature
+mentions must not stop the start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_PLACEHOLDER = re.compile(r"\{(!?)([^\s{}:!]+)(?::([^}]*))?\}")
+
+
+class MissingVariable(Exception):
+    """A `{!NAME}` without fallback names a variable that is not set."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the environment variable {name} is not set (asked for as {{!{name}}})")
+        self.name = name
+
+
+def resolve(text: str, variables: Mapping[str, str]) -> str:
+    """Replace the placeholders of `text` in one pass; substituted text is not looked at again.
+
+    Names are case-sensitive. An unknown `{NAME}` stays as it is, and `{NAME:text}` was never one.
+    Raises MissingVariable.
+    """
+
+    def replacement(match: re.Match[str]) -> str:
+        required, name, fallback = match.groups()
+        if fallback is not None and not required:
+            return match[0]
+        value = variables.get(name)
+        if value is not None:
+            return value
+        if not required:
+            return match[0]
+        if fallback is None:
+            raise MissingVariable(name)
+        return str(fallback)
+
+    return _PLACEHOLDER.sub(replacement, text) if "{" in text else text
+
+
+def has_placeholder(text: str) -> bool:
+    """True when a `{NAME}` is left in `text`: a typed read then uses the key's default."""
+    return any(match[3] is None for match in _PLACEHOLDER.finditer(text))

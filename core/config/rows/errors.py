@@ -1,0 +1,52 @@
+"""Which database error becomes which answer, and which command may run again."""
+
+from rowcall.core.config.keys import Key, KeyType, flag, integer, numbers, section, text, texts
+
+_RETRYABLE = (
+    "40001 40P01 08000 08003 08006 08001 08004 08007 08P01 53000 53100 53200 53300 53400 "
+    "57P01 57P02 57P03 58000 58030 55P03 55006 55000"
+)
+_STRATEGY = "CommandRetryOptions:Strategies:<name>"
+_DELAYS = (0, 1, 2, 5, 10)
+
+ROWS: tuple[Key, ...] = (
+    section("CommandRetryOptions", "Running a failed command again, when that is safe."),
+    flag("CommandRetryOptions:Enabled", True, "Allow commands to be retried."),
+    text("CommandRetryOptions:DefaultStrategy", "default", "Strategy of endpoints that name none."),
+    Key(
+        "CommandRetryOptions:Strategies",
+        KeyType.OBJECT_MAP,
+        {"default": {"RetrySequenceSeconds": _DELAYS, "ErrorCodes": tuple(_RETRYABLE.split())}},
+        "Named strategies. One that lacks a list uses the default list.",
+        open=True,
+    ),
+    numbers(f"{_STRATEGY}:RetrySequenceSeconds", _DELAYS, "Seconds before each retry; their number is the retries."),
+    texts(f"{_STRATEGY}:ErrorCodes", tuple(_RETRYABLE.split()), "SQLSTATEs that are retried."),
+    section("ErrorHandlingOptions", "Error answers (application/problem+json)."),
+    flag("ErrorHandlingOptions:RemoveTypeUrl", False, "Leave `type` out of problem bodies."),
+    flag("ErrorHandlingOptions:RemoveTraceId", True, "Leave `traceId` out of problem bodies."),
+    text("ErrorHandlingOptions:DefaultErrorCodePolicy", "Default", "Policy of endpoints that name none."),
+    section("ErrorHandlingOptions:TimeoutErrorMapping", "The answer when a command takes too long."),
+    integer("ErrorHandlingOptions:TimeoutErrorMapping:StatusCode", 504, "Status."),
+    text("ErrorHandlingOptions:TimeoutErrorMapping:Title", "Command execution timed out", "Title.", nullable=True),
+    text("ErrorHandlingOptions:TimeoutErrorMapping:Details", None, "Detail; null says which limit was passed."),
+    text("ErrorHandlingOptions:TimeoutErrorMapping:Type", None, "Type URI; null is the one of the status."),
+    Key(
+        "ErrorHandlingOptions:ErrorCodePolicies",
+        KeyType.OBJECTS,
+        (
+            {
+                "Name": "Default",
+                "ErrorCodes": {
+                    "42501": {"StatusCode": 403, "Title": "Insufficient Privilege"},
+                    "57014": {"StatusCode": 504, "Title": "Cancelled"},
+                    "P0001": {"StatusCode": 400},
+                    "P0004": {"StatusCode": 400},
+                },
+            },
+        ),
+        "Named policies: SQLSTATE to StatusCode, Title (null: the database's message), Details, Type. "
+        "Any policy given here replaces the built-in list.",
+        open=True,
+    ),
+)

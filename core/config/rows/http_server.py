@@ -1,0 +1,55 @@
+"""The HTTP server section. Names and meaning follow the established system; what it means here is said in each row."""
+
+from rowcall.core.config.keys import Key, KeyType, flag, integer, interval, section, text
+
+ROWS: tuple[Key, ...] = (
+    section("HttpServer", "The HTTP server. `Kestrel` is accepted as a second name of this section."),
+    integer("HttpServer:Workers", None, "Worker processes. null starts one for each processor core."),
+    Key(
+        "HttpServer:Endpoints",
+        KeyType.OBJECT_MAP,
+        {},
+        "Named listeners with a `Url` each; when there are any, they replace Urls. Names are free.",
+        open=True,
+    ),
+    Key(
+        "HttpServer:Certificates",
+        KeyType.OBJECT_MAP,
+        {},
+        "Named certificates; `Default` serves https listeners that name none.",
+        open=True,
+        secret=True,
+    ),
+    section("HttpServer:Limits", "Limits of requests and connections; null keeps the server's own default."),
+    integer("HttpServer:Limits:MaxConcurrentConnections", None, "Most open connections; null sets no limit."),
+    integer("HttpServer:Limits:MaxConcurrentUpgradedConnections", None, "Most upgraded connections; null: no limit."),
+    integer("HttpServer:Limits:MaxRequestBodySize", None, "Bytes of a request body; null is 30000000. More gives 413."),
+    integer("HttpServer:Limits:MaxRequestBufferSize", None, "Bytes of the request buffer; null is 1048576."),
+    integer("HttpServer:Limits:MaxRequestHeaderCount", None, "Headers of a request; null is 100. More gives 431."),
+    integer("HttpServer:Limits:MaxRequestHeadersTotalSize", None, "Bytes of all headers; null is 32768."),
+    integer("HttpServer:Limits:MaxRequestLineSize", None, "Bytes of the request line; null is 8192. More gives 414."),
+    integer(
+        "HttpServer:Limits:MaxResponseBufferSize", None, "Bytes of answer held before writing waits; null is 65536."
+    ),
+    interval("HttpServer:Limits:KeepAliveTimeout", None, "How long an idle connection stays open; null is 00:02:10."),
+    interval("HttpServer:Limits:RequestHeadersTimeout", None, "Time for the headers to arrive; null is 00:00:30."),
+    section("HttpServer:Limits:Http2", "HTTP/2."),
+    integer("HttpServer:Limits:Http2:MaxStreamsPerConnection", None, "Streams of a connection; null is 100."),
+    integer("HttpServer:Limits:Http2:HeaderTableSize", None, "Bytes of the header compression table; null is 4096."),
+    integer("HttpServer:Limits:Http2:MaxFrameSize", None, "Bytes of a frame's payload; null is 16384."),
+    integer("HttpServer:Limits:Http2:MaxRequestHeaderFieldSize", None, "Bytes of a header field; null is 32768."),
+    integer("HttpServer:Limits:Http2:InitialConnectionWindowSize", None, "Window of a connection; null is 1048576."),
+    integer("HttpServer:Limits:Http2:InitialStreamWindowSize", None, "Window of a stream; null is 786432."),
+    integer("HttpServer:Limits:Http2:MaxReadFrameSize", None, "Second name of MaxFrameSize."),
+    interval("HttpServer:Limits:Http2:KeepAlivePingDelay", None, "Idle time before a ping; null sends none."),
+    interval("HttpServer:Limits:Http2:KeepAlivePingTimeout", None, "Time for the answer to a ping; null is 00:00:20."),
+    text("HttpServer:Limits:Http2:KeepAlivePingPolicy", None, "When pings are sent, for example WithActiveRequests."),
+    section("HttpServer:Limits:Http3", "HTTP/3, which this server does not speak; its keys are accepted."),
+    integer("HttpServer:Limits:Http3:MaxRequestHeaderFieldSize", None, "Bytes of a header field; no effect here."),
+    flag("HttpServer:DisableStringReuse", False, "Accepted; no effect here."),
+    flag("HttpServer:AllowAlternateSchemes", False, "Accepted; no effect here."),
+    flag("HttpServer:AllowSynchronousIO", False, "Accepted; no effect here."),
+    flag("HttpServer:AllowResponseHeaderCompression", True, "Accepted; no effect here."),
+    flag("HttpServer:AddServerHeader", True, "Send the `Server` response header."),
+    flag("HttpServer:AllowHostHeaderOverride", False, "Accepted; no effect here."),
+)

@@ -1,0 +1,109 @@
+"""The service's own options: which routines become endpoints, their names, and what requests and answers look like."""
+
+from rowcall.core.config.keys import Key, choice, flag, interval, section, text, texts
+
+ROWS: tuple[Key, ...] = (
+    section("Service", "Which routines are served, and how."),
+    text(
+        "Service:ConnectionName",
+        None,
+        "Name of the main connection. null takes `Default`, or the first one when there is no `Default`.",
+    ),
+    flag("Service:UseMultipleConnections", False, "Let endpoints name any of the ConnectionStrings."),
+    interval(
+        "Service:CommandTimeout",
+        None,
+        "Longest run of a routine; the answer is then 504. null takes the connection string's own, or 30 seconds. "
+        "0 sets no limit.",
+    ),
+    text("Service:SchemaSimilarTo", None, "Serve only schemas whose name is SIMILAR TO this pattern."),
+    text("Service:SchemaNotSimilarTo", None, "Leave out schemas whose name is SIMILAR TO this pattern."),
+    texts("Service:IncludeSchemas", None, "Serve only these schemas."),
+    texts("Service:ExcludeSchemas", None, "Leave out these schemas."),
+    text("Service:NameSimilarTo", None, "Serve only routines whose name is SIMILAR TO this pattern."),
+    text("Service:NameNotSimilarTo", None, "Leave out routines whose name is SIMILAR TO this pattern."),
+    texts("Service:IncludeNames", None, "Serve only these routines."),
+    texts("Service:ExcludeNames", None, "Leave out these routines."),
+    choice(
+        "Service:CommentsMode",
+        "OnlyAnnotated OnlyWithHttpTag ParseAll Ignore",
+        "OnlyAnnotated",
+        "Which routines become endpoints: those with an HTTP annotation, all with their annotations, or all without "
+        "reading comments. OnlyWithHttpTag is a second name of OnlyAnnotated.",
+    ),
+    text(
+        "Service:UrlPathPrefix",
+        "/api",
+        "What generated paths begin with. null or an empty text: nothing.",
+        nullable=True,
+    ),
+    flag("Service:KebabCaseUrls", True, "Write generated paths as `list-orders` rather than `list_orders`."),
+    flag("Service:CamelCaseNames", True, "Call parameters and columns `orderId` rather than `order_id`."),
+    flag(
+        "Service:RequiresAuthorization",
+        True,
+        "Let only signed-in users call endpoints, unless an endpoint is annotated `allow_anonymous`.",
+    ),
+    flag("Service:LogConnectionNoticeEvents", True, "Log what routines RAISE below the level of an error."),
+    choice(
+        "Service:LogConnectionNoticeEventsMode",
+        "MessageOnly FirstStackFrameAndMessage FullStackAndMessage",
+        "FirstStackFrameAndMessage",
+        "How much of a notice's context is logged.",
+    ),
+    flag("Service:LogCommands", False, "Log each command at level Debug."),
+    flag("Service:LogCommandParameters", False, "Log the values of parameters with the command."),
+    flag("Service:DebugLogEndpointCreateEvents", True, "Log each created endpoint at level Debug."),
+    flag("Service:DebugLogCommentAnnotationEvents", True, "Log the annotations of each endpoint at level Debug."),
+    choice(
+        "Service:DefaultHttpMethod",
+        "GET PUT POST DELETE QUERY",
+        None,
+        "Method of endpoints that name none. null chooses by volatility and name.",
+    ),
+    choice(
+        "Service:DefaultRequestParamType",
+        "QueryString BodyJson",
+        None,
+        "Where parameters travel when the endpoint does not say. null chooses by method.",
+    ),
+    choice(
+        "Service:QueryStringNullHandling",
+        "Ignore EmptyString NullLiteral",
+        "Ignore",
+        "Which value of the query string is NULL: none, the empty one, or the word null.",
+    ),
+    choice(
+        "Service:TextResponseNullHandling",
+        "EmptyString NullLiteral NoContent",
+        "EmptyString",
+        "How a NULL leaves as text: an empty body, the word NULL, or status 204.",
+    ),
+    flag("Service:JsonTimestampsAreUtc", True, "Take date-times of a JSON body that carry no offset as UTC."),
+    section("Service:RoutineOptions", "Functions and procedures."),
+    flag("Service:RoutineOptions:Enabled", True, "Serve functions and procedures."),
+    text(
+        "Service:RoutineOptions:CustomTypeParameterSeparator",
+        None,
+        "Between the name of a composite parameter and its attribute. null is an underscore.",
+    ),
+    texts("Service:RoutineOptions:IncludeLanguages", None, "Serve only routines in these languages; null: all."),
+    texts("Service:RoutineOptions:ExcludeLanguages", None, "Leave out these languages; null: c and internal."),
+    flag(
+        "Service:RoutineOptions:NestedJsonForCompositeTypes",
+        False,
+        "Keep a composite column as one nested object instead of spreading its attributes.",
+    ),
+    flag("Service:RoutineOptions:ResolveNestedCompositeTypes", True, "Turn composites at any depth into objects."),
+    texts(
+        "Service:RoutineOptions:ReadMetadataFromConnections",
+        None,
+        "Find routines on each of these connections. null: on the main connection.",
+    ),
+    choice(
+        "Service:RoutineOptions:VerifyRoutedEndpoints",
+        "None Warn Fail",
+        "None",
+        "Check at the start that routines exist on the connection they are routed to.",
+    ),
+)

@@ -1,0 +1,203 @@
+"""Typed reads of the loaded configuration. A value that can't be read says where it stands and what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rowcall.core.config.errors import ConfigError
+from rowcall.core.config.keys import JsonValue, Key, KeyType
+from rowcall.core.config.placeholders import MissingVariable, has_placeholder, resolve
+from rowcall.core.config.table import key_at
+from rowcall.core.config.tree import Node, Origin, Scalar, Section, find
+from rowcall.core.interval import parse_interval
+
+_DEFAULT = Origin("built-in default")
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The merged configuration over the defaults of the table. Plain data: it can be pickled for a worker."""
+
+    root: Section = field(default_factory=Section)
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What placeholders are replaced from. Empty when `Config:ParseEnvironmentVariables` is off."""
+
+    def text(self, path: str) -> str:
+        """A text that is never null."""
+        value = self.text_or_none(path)
+        if value is None:
+            raise self._error(path, "a value is needed")
+        return value
+
+    def text_or_none(self, path: str) -> str | None:
+        """A text; an explicit null is None, an absent key has its default. An empty text stays empty."""
+        key = _row(path, KeyType.TEXT)
+        node = find(self.root, path)
+        if node is None:
+            return None if key.default is None else self._resolved(key.path, Scalar(str(key.default), _DEFAULT))
+        return self._scalar(path, node)
+
+    def flag(self, path: str) -> bool:
+        """true/yes/1 and false/no/0 in any case; empty text, null or an unset `{NAME}` gives the default."""
+        key = _row(path, KeyType.BOOL)
+        value = self._given(path)
+        if value is None:
+            return bool(key.default)
+        if value.casefold() not in _BOOLEANS:
+            raise self._error(path, f"{value!r} is not a boolean; allowed: {key.allowed}")
+        return _BOOLEANS[value.casefold()]
+
+    def integer(self, path: str, *, minimum: int = 0) -> int:
+        value = self.integer_or_none(path, minimum=minimum)
+        if value is None:
+            raise self._error(path, "a number is needed")
+        return value
+
+    def integer_or_none(self, path: str, *, minimum: int = 0) -> int | None:
+        """A whole number of at least `minimum`; empty text, null or an unset `{NAME}` gives the default."""
+        key = _row(path, KeyType.INT)
+        value = self._given(path)
+        if value is None:
+            return key.default if isinstance(key.default, int) else None
+        try:
+            number = int(value)
+        except ValueError:
+            raise self._error(path, f"{value!r} is not a whole number") from None
+        if number < minimum:
+            raise self._error(path, f"{number} is too small; the least allowed is {minimum}")
+        return number
+
+    def seconds(self, path: str) -> float:
+        value = self.seconds_or_none(path)
+        if value is None:
+            raise self._error(path, "a duration is needed")
+        return value
+
+    def seconds_or_none(self, path: str) -> float | None:
+        """A duration in seconds (spec 2.4)."""
+        key = _row(path, KeyType.INTERVAL)
+        value = self._given(path)
+        if value is None:
+            return None if key.default is None else parse_interval(str(key.default))
+        seconds = parse_interval(value)
+        if seconds is None:
+            raise self._error(path, f"{value!r} is not {key.allowed}")
+        return seconds
+
+    def choice(self, path: str) -> str:
+        value = self.choice_or_none(path)
+        if value is None:
+            raise self._error(path, f"a value is needed; allowed: {key_at(path).allowed}")
+        return value
+
+    def choice_or_none(self, path: str) -> str | None:
+        """One of the key's words, in canonical spelling."""
+        key = _row(path, KeyType.CHOICE)
+        value = self._given(path)
+        if value is None:
+            return None if key.default is None else str(key.default)
+        for allowed in key.choices:
+            if allowed.casefold() == value.casefold():
+                return allowed
+        raise self._error(path, f"{value!r} is not allowed; allowed: {key.allowed}")
+
+    def texts(self, path: str) -> tuple[str, ...] | None:
+        """The non-empty elements of an array; None when nothing is configured, neither here nor by default."""
+        key = _row(path, KeyType.TEXTS)
+        given = self._elements(path)
+        if not given and key.default is None:
+            return None
+        return tuple(given or _items(key.default))
+
+    def numbers(self, path: str) -> tuple[float, ...]:
+        """The elements of an array as numbers; the default when there are none."""
+        key = _row(path, KeyType.NUMBERS)
+        given = self._elements(path) or _items(key.default)
+        try:
+            return tuple(float(item) for item in given)
+        except ValueError:
+            raise self._error(path, f"{given} are not all numbers") from None
+
+    def text_map(self, path: str) -> dict[str, str | None]:
+        """Names as the user spelled them, in sorted order, with their texts; the default when there are none."""
+        return {name: self.map_text(path, name) for name in self.names(path)}
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """The entries of a map, without reading their values."""
+        node = find(self.root, path)
+        if isinstance(node, Section) and node.children:
+            return tuple(child.name for child in node)
+        default = key_at(path).default
+        return tuple(default) if isinstance(default, Mapping) else ()
+
+    def map_text(self, path: str, name: str) -> str | None:
+        """One entry of a text map: the only one whose placeholders are resolved."""
+        key = _row(path, KeyType.TEXT_MAP)
+        node = find(self.root, path)
+        if isinstance(node, Section) and node.children:
+            entry = node.get(name)
+            return None if entry is None else self._scalar(f"{path}:{name}", entry)
+        text = key.default.get(name) if isinstance(key.default, Mapping) else None
+        return None if text is None else self._resolved(f"{path}:{name}", Scalar(str(text), _DEFAULT))
+
+    def value(self, path: str) -> JsonValue:
+        """A whole section or list as plain data, all scalars as text; the default when it is not configured."""
+        node = find(self.root, path)
+        if node is None or (isinstance(node, Section) and not node.children):
+            return key_at(path).default
+        return self._plain(path, node)
+
+    def _plain(self, path: str, node: Node) -> JsonValue:
+        if isinstance(node, Scalar):
+            return self._resolved(path, node)
+        plain = {child.name: self._plain(f"{path}:{child.name}", child.node) for child in node}
+        return tuple(plain.values()) if node.is_array else plain
+
+    def _given(self, path: str) -> str | None:
+        """The resolved text at `path`; None when it is absent, null, empty, or still holds a `{NAME}`."""
+        node = find(self.root, path)
+        text = None if node is None else self._scalar(path, node)
+        text = text.strip() if text else None
+        return None if not text or has_placeholder(text) else text
+
+    def _elements(self, path: str) -> list[str]:
+        node = find(self.root, path)
+        if isinstance(node, Scalar) and node.text:
+            raise self._error(path, 'a list is needed, such as ["a", "b"]')
+        if not isinstance(node, Section):
+            return []
+        texts = (self._scalar(f"{path}:{child.name}", child.node) for child in node)
+        return [text for text in texts if text]
+
+    def _scalar(self, path: str, node: Node) -> str | None:
+        if isinstance(node, Section):
+            if not node.children:
+                return None
+            raise self._error(path, "a single value is needed here, not a section")
+        return self._resolved(path, node)
+
+    def _resolved(self, path: str, scalar: Scalar) -> str | None:
+        if scalar.text is None:
+            return None
+        try:
+            return resolve(scalar.text, self.variables)
+        except MissingVariable as error:
+            raise self._error(path, str(error)) from None
+
+    def _error(self, path: str, message: str) -> ConfigError:
+        node = find(self.root, path)
+        where = f"{node.origin}: " if isinstance(node, Scalar) else ""
+        return ConfigError(f"{where}{path}: {message}")
+
+
+def _items(default: JsonValue) -> list[str]:
+    return [str(item) for item in default] if isinstance(default, Sequence) else []
+
+
+def _row(path: str, expected: KeyType) -> Key:
+    key = key_at(path)
+    if key.type is not expected:
+        raise TypeError(f"{path} is declared as {key.type}, not as {expected}")
+    return key
