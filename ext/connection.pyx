@@ -1,0 +1,631 @@
+"""Drives one libpq connection in pipeline mode. The reasons behind each rule are measured in reference 08.
+
+A request is one segment: `[Parse if new] [settings] call Sync`, an implicit transaction of its own. It succeeds when
+its Sync is read without an error before it, and not earlier: a deferred constraint may still fail after the last row.
+Results come in order, so the head of the queue owns whatever arrives. Rows are rendered into the connection's one
+buffer while they arrive; nothing is kept of them but the bytes of the answer.
+
+The code here decides nothing about retries, timeouts or lanes: it reports what is known (`Loss`, `ServerError`,
+`seconds`) and `rowcall.service.database` acts on it.
+"""
+
+from collections import deque
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdlib cimport free, malloc
+
+from rowcall.ext.buffer cimport Buffer
+from rowcall.ext.libpq cimport (
+    CONNECTION_OK,
+    PGRES_COMMAND_OK,
+    PGRES_COPY_BOTH,
+    PGRES_COPY_IN,
+    PGRES_COPY_OUT,
+    PGRES_FATAL_ERROR,
+    PGRES_PIPELINE_SYNC,
+    PGRES_SINGLE_TUPLE,
+    PGRES_TUPLES_OK,
+    PQTRANS_ACTIVE,
+    PQTRANS_IDLE,
+    PGconn,
+    PGresult,
+    pq,
+)
+from rowcall.ext.rows cimport Renderer, RowPlan
+
+
+cdef extern from "time.h" nogil:
+    cdef struct timespec:
+        long tv_sec
+        long tv_nsec
+    int clock_gettime(int clock, timespec *value)
+    int CLOCK_MONOTONIC
+
+
+cdef inline double _now() noexcept nogil:
+    cdef timespec value
+    clock_gettime(CLOCK_MONOTONIC, &value)
+    return value.tv_sec + value.tv_nsec * 1e-9
+
+
+cdef enum:
+    FEW_PARAMETERS = 64
+    # libpq sends by itself once this much is waiting; what we count as unsent must stay below it.
+    FLUSH_BYTES = 32768
+    MAX_STEPS = 24
+
+# Reported by the server whenever they change, so a difference from the start tells, at no cost, that a routine
+# changed the session for whoever comes next (reference 08, 6). search_path is reported from PostgreSQL 18 on.
+cdef tuple WATCHED = (
+    b"TimeZone", b"DateStyle", b"IntervalStyle", b"is_superuser", b"session_authorization", b"client_encoding",
+    b"default_transaction_read_only", b"search_path", b"standard_conforming_strings",
+)
+
+
+cdef class ServerError:
+    """The fields of an error result that the service uses. `severity` and `sqlstate` are the untranslated ones."""
+
+    def __repr__(self):
+        return f"ServerError({self.severity} {self.sqlstate}: {self.message})"
+
+
+cdef str _field(const PGresult *result, int code):
+    cdef char *text = pq.resultErrorField(result, code)
+    return None if text == NULL else (<bytes>text).decode("utf-8", "replace")
+
+
+cdef ServerError _error_of(const PGresult *result):
+    cdef ServerError error = ServerError.__new__(ServerError)
+    error.severity = _field(result, c"V") or _field(result, c"S") or ""
+    error.sqlstate = _field(result, c"C") or ""
+    error.message = _field(result, c"M")
+    if error.message is None:
+        error.message = (<bytes>pq.resultErrorMessage(result)).decode("utf-8", "replace").strip()
+    error.detail = _field(result, c"D")
+    error.hint = _field(result, c"H")
+    error.context = _field(result, c"W")
+    error.position = _field(result, c"P") or _field(result, c"p")
+    error.source_function = _field(result, c"R")
+    return error
+
+
+cdef class Statement:
+    """What an endpoint runs for one choice of present parameters. Prepared once on each connection, when first used.
+
+    `id` is unique in the process. A new `generation` gives a new name, because requests already queued still use the
+    old one (reference 08, 9). `repeatable`: declared STABLE or IMMUTABLE, so that running it twice does no harm.
+    """
+
+    def __init__(self, int id, bytes sql not None, int nparams, Renderer renderer=None, bint repeatable=False,
+                 int generation=0):
+        self.id = id
+        self.sql = sql
+        self.nparams = nparams
+        self.renderer = renderer
+        self.repeatable = repeatable
+        self.generation = generation
+        self.name = b"rc%d_%d" % (id, generation)
+
+    def next_generation(self):
+        return Statement(self.id, self.sql, self.nparams, self.renderer, self.repeatable, self.generation + 1)
+
+
+cdef class Request:
+    """One run of a statement. The same object carries the answer back; it is used once.
+
+    settings: values for `settings_statement`, run in front of the call in the same transaction.
+    waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
+    on_done: called with the request once it is DONE, whatever came of it.
+    timeout: seconds the server may take, for whoever watches; nothing here acts on it.
+    stream_after: bytes after which the connection pauses and hands out what it has; 0: never.
+    limit: bytes after which the rest is read and dropped (`overflowed`); 0: no limit.
+    """
+
+    def __init__(self, Statement statement not None, list values not None, Statement settings_statement=None,
+                 list settings=None):
+        self.statement = statement
+        self.values = values
+        self.settings_statement = settings_statement
+        self.settings = settings
+        self.state = RequestState.WAITING
+        self.loss = Loss.NOT_LOST
+
+    cdef int wake(self) except -1:
+        waiter = self.waiter
+        if waiter is not None:
+            self.waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+        return 0
+
+    cdef int finish(self) except -1:
+        self.state = RequestState.DONE
+        self.head_since = 0
+        self.wake()
+        if self.on_done is not None:
+            self.on_done(self)
+        return 0
+
+    @property
+    def age(self):
+        """Seconds since this became the head of its connection; 0 when it is not."""
+        return _now() - self.head_since if self.head_since > 0 else 0.0
+
+
+cdef void _receive_notice(void *arg, const PGresult *result) noexcept with gil:
+    cdef Connection connection = <Connection>arg
+    try:
+        connection._notice(result)
+    except BaseException:
+        # A failing log handler must not reach libpq, which calls this in the middle of parsing.
+        pass
+
+
+cdef class Connection:
+    """A queue of requests on one `PGconn` that psycopg opened and that is idle, non-blocking and in UTF-8.
+
+    on_closed(connection): after every request in flight has been finished with its `Loss`.
+    on_notice(label, severity, sqlstate, message): label of the request at the head, or None.
+    on_capacity(connection): after a read that finished at least one request.
+    """
+
+    def __init__(self, pgconn, loop, bint named=True):
+        cdef size_t pointer = pgconn.pgconn_ptr
+        self.pgconn = pgconn
+        self.loop = loop
+        self.conn = <PGconn *>pointer
+        self.named = named
+        self.queue = deque()
+        self.prepared = set()
+        self.buffer = Buffer()
+        self.created = _now()
+        self.state = ConnectionState.READY
+        if pq.status(self.conn) != CONNECTION_OK:
+            raise ConnectionError("the connection is not open")
+        pq.setnonblocking(self.conn, 1)
+        if pq.enterPipelineMode(self.conn) != 1:
+            raise ConnectionError("the connection is busy and cannot enter pipeline mode")
+        pq.setNoticeReceiver(self.conn, _receive_notice, <void *>self)
+        self.session_parameters = self._session_parameters()
+        self.backend_pid = pq.backendPID(self.conn)
+        self.fd = pq.socket(self.conn)
+        self.on_readable_method = self.on_readable
+        self.flush_method = self.flush
+        # Also while idle: that is how a backend that went away is noticed before a request meets it.
+        loop.add_reader(self.fd, self.on_readable_method)
+
+    # --- placing ---------------------------------------------------------------------------------------------------
+
+    cpdef bint submit(self, Request request) except -1:
+        """Places `request`. True when it will be finished by this connection, False when it was not taken.
+
+        A connection that turns out dead while placing finishes the request with `Loss.NOT_STARTED`.
+        """
+        if self.state != ConnectionState.READY:
+            return False
+        self.place(request)
+        return True
+
+    cdef int place(self, Request request) except -1:
+        cdef bint idle = self.head is None
+        request.step_count = 0
+        request.step = 0
+        request.parse = 0
+        request.parses = None
+        request.failed_step = STEP_CALL
+        if request.settings_statement is not None:
+            self._command(request, request.settings_statement, request.settings, STEP_SETTINGS)
+        self._command(request, request.statement, request.values, STEP_CALL)
+        return self._queue(request, idle)
+
+    cpdef bint submit_all(self, Request request, list statements) except -1:
+        """Places several statements without parameters and results as one segment, `request` standing for all."""
+        cdef bint idle = self.head is None
+        if self.state == ConnectionState.CLOSED:
+            return False
+        request.step_count = 0
+        request.step = 0
+        request.parse = 0
+        request.parses = None
+        request.failed_step = STEP_CALL
+        for statement in statements:
+            self._command(request, statement, [], STEP_RESET)
+        self._queue(request, idle)
+        return True
+
+    cdef int _command(self, Request request, Statement statement, list values, Step step) except -1:
+        cdef const char *few[FEW_PARAMETERS]
+        cdef const char **texts = few
+        cdef int n = statement.nparams
+        cdef int i, sent
+        if <Py_ssize_t>n != len(values) or request.step_count + 2 > MAX_STEPS:
+            raise ValueError(f"statement {statement.id} takes {n} values, got {len(values)}")
+        if n > FEW_PARAMETERS:
+            texts = <const char **>malloc(n * sizeof(char *))
+            if texts == NULL:
+                raise MemoryError()
+        self.unsent_bytes += 64
+        try:
+            for i in range(n):
+                value = values[i]
+                if value is None:
+                    texts[i] = NULL
+                else:
+                    texts[i] = PyBytes_AS_STRING(<bytes?>value)
+                    self.unsent_bytes += PyBytes_GET_SIZE(value)
+            if not self.named:
+                self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
+                sent = pq.sendQueryParams(self.conn, PyBytes_AS_STRING(statement.sql), n, NULL, texts, NULL, NULL, 0)
+            else:
+                if statement.name not in self.prepared:
+                    self._parse(request, statement)
+                sent = pq.sendQueryPrepared(self.conn, PyBytes_AS_STRING(statement.name), n, texts, NULL, NULL, 0)
+        finally:
+            if texts != few:
+                free(texts)
+        request.steps[request.step_count] = step
+        request.step_count += 1
+        if not sent:
+            self.send_failed = True
+        return 0
+
+    cdef int _parse(self, Request request, Statement statement) except -1:
+        self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
+        if not pq.sendPrepare(self.conn, PyBytes_AS_STRING(statement.name), PyBytes_AS_STRING(statement.sql), 0, NULL):
+            self.send_failed = True
+        request.steps[request.step_count] = STEP_PARSE
+        request.step_count += 1
+        if request.parses is None:
+            request.parses = []
+        request.parses.append(statement)
+        # Whoever is placed behind relies on this Parse; if it fails, they fail with 26000 and are told to come again.
+        self.prepared.add(statement.name)
+        return 0
+
+    cdef int _queue(self, Request request, bint idle) except -1:
+        cdef int synced
+        if pq.sendPipelineSync != NULL:
+            synced = pq.sendPipelineSync(self.conn)
+        else:
+            synced = pq.pipelineSync(self.conn)
+        request.state = RequestState.SENT
+        request.flush_mark = self.flushes
+        self.in_flight += 1
+        if idle:
+            self.head = request
+            self._start_head()
+        else:
+            self.queue.append(request)
+        if self.send_failed or not synced:
+            self._lose(self._libpq_message())
+            return 0
+        # An idle connection starts at once; behind others the flushes of one loop turn are gathered.
+        if idle or self.unsent_bytes > FLUSH_BYTES:
+            self._flush_now()
+        elif not self.flush_scheduled:
+            self.flush_scheduled = True
+            self.loop.call_soon(self.flush_method)
+        return 0
+
+    def flush(self):
+        """Sends what has been placed. The loop calls this; nobody else needs to."""
+        self.flush_scheduled = False
+        if self.state != ConnectionState.CLOSED:
+            self._flush_now()
+
+    cdef int _flush_now(self) except -1:
+        cdef int left = pq.flush(self.conn)
+        cdef Request request
+        self.unsent_bytes = 0
+        self.flushes += 1
+        if left < 0:
+            # What had been received before the peer went away is still worth reading.
+            self.on_readable()
+            if self.state != ConnectionState.CLOSED:
+                self._lose(self._libpq_message())
+            return 0
+        if left > 0 and not self.writer_registered:
+            self.writer_registered = True
+            self.loop.add_writer(self.fd, self.flush_method)
+        elif left == 0 and self.writer_registered:
+            self.writer_registered = False
+            self.loop.remove_writer(self.fd)
+        return 0
+
+    # --- receiving -------------------------------------------------------------------------------------------------
+
+    def on_readable(self):
+        """Reads what has arrived and finishes what is complete. The loop calls this."""
+        cdef bint alive
+        if self.state == ConnectionState.CLOSED or self.state == ConnectionState.PAUSED:
+            return
+        alive = pq.consumeInput(self.conn) == 1 and pq.status(self.conn) == CONNECTION_OK
+        if not alive:
+            self._last_words()
+            self._lose(self._libpq_message())
+            return
+        self._drain()
+
+    cdef int _drain(self) except -1:
+        cdef PGresult *result
+        cdef Request request
+        cdef long served = self.served
+        if self.head is None:
+            # Nothing was asked: a notice, a parameter change, or a FATAL before the end of the connection.
+            pq.isBusy(self.conn)
+        while self.head is not None and self.state != ConnectionState.PAUSED:
+            if pq.isBusy(self.conn):
+                break
+            result = pq.getResult(self.conn)
+            if result != NULL:
+                self._result(result)
+                if self.state == ConnectionState.CLOSED:
+                    return 0
+                continue
+            request = self.head
+            request.step += 1
+            if request.step > request.step_count or pq.status(self.conn) != CONNECTION_OK:
+                self._lose("the answers of the server do not fit the requests")
+                return 0
+            if request.step < request.step_count and request.steps[request.step] == STEP_CALL:
+                pq.setSingleRowMode(self.conn)
+        if self.served != served:
+            self._batch_done()
+        return 0
+
+    cdef int _result(self, PGresult *result) except -1:
+        cdef int status = pq.resultStatus(result)
+        cdef Request request = self.head
+        try:
+            if status == PGRES_SINGLE_TUPLE:
+                self._row(request, result)
+            elif status == PGRES_PIPELINE_SYNC:
+                self._finish_head()
+            elif status == PGRES_COMMAND_OK or status == PGRES_TUPLES_OK:
+                if request.steps[request.step] == STEP_PARSE:
+                    request.parse += 1
+                elif request.steps[request.step] == STEP_CALL:
+                    request.seen_result = True
+                    if status == PGRES_TUPLES_OK and request.plan is None and request.statement.renderer is not None:
+                        request.plan = request.statement.renderer.plan_for(result)
+            elif status == PGRES_FATAL_ERROR:
+                self._error(request, result)
+            elif status == PGRES_COPY_IN or status == PGRES_COPY_OUT or status == PGRES_COPY_BOTH:
+                # libpq gives this status for ever; only closing ends it.
+                self._lose("COPY cannot run through an endpoint")
+        finally:
+            pq.clear(result)
+        return 0
+
+    cdef int _row(self, Request request, PGresult *result) except -1:
+        cdef Renderer renderer = request.statement.renderer
+        request.seen_result = True
+        if (renderer is None or request.steps[request.step] != STEP_CALL or request.state == RequestState.DISCARDING
+                or (request.first_row_only and request.rows > 0)):
+            return 0
+        try:
+            if request.rows == 0:
+                request.plan = renderer.plan_for(result)
+                renderer.begin(self.buffer)
+            request.is_null = renderer.row(request.plan, self.buffer, result, 0, request.rows) == 1
+        except Exception as error:
+            request.failure = error
+            self._discard(request)
+            return 0
+        request.rows += 1
+        if request.stream_after > 0 and self.buffer.length >= request.stream_after:
+            request.state = RequestState.STREAMING
+            self._enter(ConnectionState.PAUSED)
+            request.wake()
+        elif request.limit > 0 and self.buffer.length > request.limit:
+            request.overflowed = True
+            self._discard(request)
+        return 0
+
+    cdef int _discard(self, Request request) except -1:
+        if request.state != RequestState.STREAMING:
+            request.state = RequestState.DISCARDING
+        self.buffer.clear()
+        return 0
+
+    cdef int _error(self, Request request, PGresult *result) except -1:
+        cdef ServerError error = _error_of(result)
+        cdef Step step = STEP_CALL
+        if request.step < request.step_count:
+            step = <Step>request.steps[request.step]
+        if step == STEP_PARSE and request.parses is not None and request.parse < len(request.parses):
+            self.prepared.discard((<Statement>request.parses[request.parse]).name)
+        if request.error is None:
+            request.error = error
+            request.failed_step = step
+        if error.severity == "FATAL" or error.severity == "PANIC":
+            self._lose(error.message)
+        return 0
+
+    cdef int _finish_head(self) except -1:
+        cdef Request request = self.head
+        cdef Renderer renderer = request.statement.renderer
+        cdef double now = _now()
+        request.seconds = now - request.head_since
+        if request.error is None and request.failure is None and renderer is not None \
+                and request.state != RequestState.DISCARDING:
+            if request.rows == 0:
+                renderer.begin(self.buffer)
+            renderer.end(self.buffer, request.rows)
+            request.body = self.buffer.take()
+        elif self.buffer.length:
+            self.buffer.clear()
+        self.served += 1
+        self.in_flight -= 1
+        self.head = self.queue.popleft() if self.queue else None
+        if self.head is not None:
+            self._start_head()
+        request.finish()
+        return 0
+
+    cdef int _start_head(self) except -1:
+        self.head.head_since = _now()
+        if self.head.steps[0] == STEP_CALL:
+            pq.setSingleRowMode(self.conn)
+        return 0
+
+    cdef int _batch_done(self) except -1:
+        """Free checks once for each read: has a routine left something behind for the next request?"""
+        if self.state == ConnectionState.CLOSED:
+            return 0
+        if self.head is None:
+            status = pq.transactionStatus(self.conn)
+            if status != PQTRANS_IDLE and status != PQTRANS_ACTIVE:
+                self._lose("a routine left a transaction open")
+                return 0
+        if self.state == ConnectionState.READY and self._session_parameters() != self.session_parameters:
+            self.drain("a routine changed the session")
+            return 0
+        if self.state == ConnectionState.DRAINING and self.head is None:
+            self._lose(self.close_reason)
+            return 0
+        if self.on_capacity is not None:
+            self.on_capacity(self)
+        return 0
+
+    cdef tuple _session_parameters(self):
+        cdef const char *value
+        cdef list values = []
+        for name in WATCHED:
+            value = pq.parameterStatus(self.conn, PyBytes_AS_STRING(<bytes>name))
+            values.append(None if value == NULL else <bytes>value)
+        return tuple(values)
+
+    cpdef accept_session(self):
+        """What the session parameters are now is what they should be (after a reset that is known to be complete)."""
+        self.session_parameters = self._session_parameters()
+
+    cdef int _notice(self, const PGresult *result) except -1:
+        if self.on_notice is None:
+            return 0
+        # The head owns what arrives. Exact enough for logging (reference 08, 7).
+        label = None if self.head is None else self.head.label
+        self.on_notice(label, _field(result, c"V") or "NOTICE", _field(result, c"C") or "", _field(result, c"M") or "")
+        return 0
+
+    # --- streaming -------------------------------------------------------------------------------------------------
+
+    cpdef bytes take(self):
+        """What has been rendered of the request at the head. Only while PAUSED."""
+        return self.buffer.take()
+
+    cpdef resume(self):
+        """Goes on reading after `take`. The request needs a new waiter before."""
+        if self.state != ConnectionState.PAUSED:
+            return
+        self._enter(ConnectionState.READY if self.close_reason is None else ConnectionState.DRAINING)
+        if self.head is not None:
+            self.head.head_since = _now()
+        self._drain()
+        if self.state != ConnectionState.PAUSED:
+            self.on_readable()
+
+    cpdef abandon(self):
+        """The client of the request at the head is gone: its remaining rows are read and dropped."""
+        if self.head is not None and self.head.state != RequestState.DONE:
+            self.buffer.clear()
+            self.head.stream_after = 0
+            self.head.state = RequestState.DISCARDING
+        self.resume()
+
+    # --- ending ----------------------------------------------------------------------------------------------------
+
+    cpdef bint begin_cancel(self):
+        """False when there is nothing to cancel. Exactly one request may be in flight, besides its own reset."""
+        if self.state != ConnectionState.READY or self.head is None:
+            return False
+        self._enter(ConnectionState.CANCELLING)
+        return True
+
+    cpdef end_cancel(self):
+        """The cancel request has returned; the connection may be used again once its queue is empty."""
+        if self.state == ConnectionState.CANCELLING:
+            self._enter(ConnectionState.READY)
+            if self.head is None:
+                self._batch_done()
+
+    cpdef drain(self, str reason):
+        """Takes nothing more and closes when the queue is empty."""
+        if self.state == ConnectionState.CLOSED or self.state == ConnectionState.DRAINING:
+            return
+        self.close_reason = reason
+        if self.head is None:
+            self._lose(reason)
+        elif self.state == ConnectionState.READY or self.state == ConnectionState.CANCELLING:
+            self._enter(ConnectionState.DRAINING)
+
+    cpdef close(self, str reason):
+        """Closes now. Requests in flight are finished as lost."""
+        if self.state != ConnectionState.CLOSED:
+            self._lose(reason)
+
+    cdef str _libpq_message(self):
+        message = (<bytes>pq.errorMessage(self.conn)).decode("utf-8", "replace").strip()
+        return message or "the connection to the server was lost"
+
+    cdef int _last_words(self) except -1:
+        """After a failed read one more result may come out. Nothing of it counts but a FATAL error for the head."""
+        cdef PGresult *result
+        cdef ServerError error
+        if self.head is None or self.head.error is not None or pq.isBusy(self.conn):
+            return 0
+        result = pq.getResult(self.conn)
+        if result == NULL:
+            return 0
+        if pq.resultStatus(result) == PGRES_FATAL_ERROR and pq.resultErrorField(result, c"C") != NULL:
+            error = _error_of(result)
+            if error.severity == "FATAL":
+                self.head.error = error
+        pq.clear(result)
+        return 0
+
+    cdef int _lose(self, str reason) except -1:
+        """Closes and finishes every request in flight with what is known about it (reference 08, 5.3)."""
+        cdef Request request
+        cdef list lost = []
+        cdef bint behind_fatal = False
+        if self.state == ConnectionState.CLOSED:
+            return 0
+        self.close_reason = reason
+        self._enter(ConnectionState.CLOSED)
+        if self.head is not None:
+            lost.append(self.head)
+        lost.extend(self.queue)
+        self.head = None
+        self.queue.clear()
+        self.in_flight = 0
+        for request in lost:
+            if behind_fatal or request.flush_mark == self.flushes:
+                request.loss = Loss.NOT_STARTED
+            elif request is lost[0] and request.error is not None and request.error.severity == "FATAL":
+                behind_fatal = True
+                known = request.error.sqlstate.startswith("57P") and not request.seen_result
+                request.loss = Loss.ROLLED_BACK if known else Loss.IN_DOUBT
+            else:
+                request.loss = Loss.IN_DOUBT
+        self.buffer.clear()
+        self.loop.remove_reader(self.fd)
+        if self.writer_registered:
+            self.loop.remove_writer(self.fd)
+            self.writer_registered = False
+        self.conn = NULL
+        self.pgconn.finish()
+        for request in lost:
+            request.finish()
+        if self.on_closed is not None:
+            self.on_closed(self)
+        return 0
+
+    cdef int _enter(self, ConnectionState state) except -1:
+        """The one place where the state changes."""
+        if self.state == ConnectionState.PAUSED and state != ConnectionState.PAUSED and state != ConnectionState.CLOSED:
+            self.loop.add_reader(self.fd, self.on_readable_method)
+        elif state == ConnectionState.PAUSED:
+            self.loop.remove_reader(self.fd)
+        self.state = state
+        return 0

@@ -1,0 +1,96 @@
+"""Messages between the supervisor and a worker, over a socket pair that only the two of them hold.
+
+A frame is four bytes of length and a pickle. The end of the stream tells each side that the other is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rowcall.service.edition import Edition, WorkerOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Supervisor → worker, first: everything that does not depend on the catalogue."""
+
+    options: WorkerOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Supervisor → worker: build this edition beside the one being served."""
+
+    edition: Edition
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Worker → supervisor: the edition can be swapped in, or why it cannot."""
+
+    number: int
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Supervisor → worker: serve the prepared edition from now on."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Worker → supervisor: the edition is being served."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Worker → supervisor: the database no longer fits the edition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Supervisor → worker: finish what runs, within so many seconds."""
+
+    seconds: float
+
+
+Message = Start | Prepare | Prepared | Swap | Serving | Stale | Stop
+
+
+class Channel:
+    """One end. `receive` raises `EOFError` when the other side is gone."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def over(cls, end: socket.socket) -> Channel:
+        reader, writer = await asyncio.open_connection(sock=end)
+        return cls(reader, writer)
+
+    def send(self, message: Message) -> None:
+        frame = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        if not self._writer.is_closing():
+            self._writer.write(len(frame).to_bytes(4, "big") + frame)
+
+    async def receive(self) -> Message:
+        try:
+            size = int.from_bytes(await self._reader.readexactly(4), "big")
+            frame = await self._reader.readexactly(size)
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise EOFError("the other side of the channel is gone") from error
+        message: Message = pickle.loads(frame)  # noqa: S301 (from our own process over our own socket pair)
+        return message
+
+    def close(self) -> None:
+        self._writer.close()

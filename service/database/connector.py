@@ -1,0 +1,93 @@
+"""Opens connections for a lane: the options each lane needs, and back-off while the server cannot be reached."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from rowcall.ext.connection import Connection
+
+# Keepalives notice a peer that vanished while idle, the user timeout one that vanishes with a request on its way;
+# each is blind to what the other sees (reference 08, 13).
+KEEPALIVES = {
+    "keepalives": "1",
+    "keepalives_idle": "15",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
+
+# What the text of values depends on, and the same keepalives for the server's side.
+SESSION = {
+    "client_encoding": "UTF8",
+    "DateStyle": "ISO",
+    "IntervalStyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "tcp_keepalives_idle": "15",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+
+LONGEST_PAUSE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to connect.
+
+    parameters: libpq keywords. pooler: a transaction pooler stands in between, so nothing may be said at session
+    level. timeout: default `statement_timeout` in seconds, 0 for none.
+    """
+
+    parameters: Mapping[str, str]
+    pooler: bool = False
+    timeout: float = 30.0
+
+
+class Connector:
+    """Opens connections with one set of session options."""
+
+    def __init__(self, target: Target, **session: str) -> None:
+        self._target = target
+        self._conninfo = make_conninfo(**self._parameters(session))
+
+    def _parameters(self, session: Mapping[str, str]) -> dict[str, str]:
+        parameters = {"connect_timeout": "15", **KEEPALIVES, **self._target.parameters}
+        if self._target.pooler:
+            return parameters
+        settings = {**SESSION, "statement_timeout": str(round(self._target.timeout * 1000)), **session}
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        given = parameters.get("options")
+        # The user's own options come last, so they win over ours.
+        parameters["options"] = f"{options} {given}" if given else options
+        return parameters
+
+    async def open(self) -> Connection:
+        """One connection in pipeline mode. Raises `psycopg.OperationalError`."""
+        opened = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
+        try:
+            if self._target.pooler:
+                for name, value in SESSION.items():
+                    if name.islower() and name.startswith("tcp"):
+                        continue
+                    await opened.execute("select set_config(%s, %s, false)", (name, value))
+            return Connection(opened.pgconn, asyncio.get_running_loop(), named=not self._target.pooler)
+        except BaseException:
+            await opened.close()
+            raise
+
+    async def open_plain(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
+        """A connection of psycopg's own kind, for everything that is not hot."""
+        return await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
+
+
+def pause(attempt: int) -> float:
+    """Seconds to wait before attempt number `attempt` (from 0): doubling from 50 ms, with jitter, bounded."""
+    longest = min(LONGEST_PAUSE, 0.05 * 2.0 ** min(attempt, 16))
+    return longest * random.uniform(0.5, 1.0)  # noqa: S311 (spreads load, guards nothing)

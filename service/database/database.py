@@ -1,0 +1,448 @@
+"""Runs calls: picks the lane, repeats what may be repeated, and turns what is left into a `Problem`.
+
+A `Call` is what one endpoint runs. `Database.run` gives back a `Request` that succeeded, or one that is STREAMING and
+whose connection the caller goes on with (`service.streaming`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+
+from rowcall.core.problems import ErrorPolicy, Problem, unavailable
+from rowcall.ext.connection import Connection, ConnectionState, Loss, Request, RequestState, Statement
+from rowcall.ext.rows import Renderer
+from rowcall.service.database.connector import Connector, Target
+from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
+from rowcall.service.database.lanes import ExclusiveLane, LaneOptions, SharedLane
+from rowcall.service.database.pace import Lane, Pace
+
+log = logging.getLogger("rowcall.database")
+
+_ids = itertools.count(1)
+
+# What a routine may leave in its session, undone before the connection serves anybody else (reference 08, 6).
+RESET = [
+    Statement(next(_ids), text, 0)
+    for text in (
+        b"select pg_catalog.pg_advisory_unlock_all()",
+        b"reset session authorization",
+        b"reset all",
+        b"discard temp",
+        b"unlisten *",
+        b"close all",
+    )
+]
+
+# Errors that say "the prepared statement no longer fits the schema", raised before anything of the call ran.
+STALE = frozenset({"0A000", "26000", "42883", "42703", "42P01", "42704", "42804"})
+
+WATCH_EVERY = 0.25
+"""Seconds between two looks of the watchdog."""
+GRACE = 5.0
+"""Seconds past its timeout after which a silent backend is taken for stuck (reference 08, rule 22)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseOptions:
+    """How one worker uses the database. Times in seconds."""
+
+    lanes: LaneOptions = LaneOptions()
+    sharing: bool = True
+    slow: float = 0.003
+    """Server time from which a call counts as slow."""
+    timeout: float = 30.0
+    stream_after: int = 65536
+    """Bytes of a result after which it leaves as a stream."""
+    shared_limit: int = 1_048_576
+    """Bytes of a result that a shared connection may buffer."""
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """What one endpoint runs, and what has been learned about it.
+
+    build: SQL and number of values for a mask of present parameters.
+    """
+
+    label: str
+    build: Callable[[int], tuple[str, int]]
+    renderer: Renderer | None
+    pace: Pace
+    volatile: bool
+    procedure: bool = False
+    rows: bool = False
+    """Gives a set, which may be large."""
+    single: bool = False
+    timeout: float | None = None
+    lane: Lane = Lane.EXCLUSIVE
+    statements: dict[int, Statement] = field(default_factory=dict)
+    generic: set[int] = field(default_factory=set)
+    """Masks whose statement may run with a forced generic plan."""
+    checked: set[int] = field(default_factory=set)
+    small: bool = False
+    """Has given a result that fitted one response."""
+    large: bool = False
+    """Has given one that did not."""
+    renewed: float = 0.0
+
+    def statement(self, mask: int) -> Statement:
+        """Compiled when first needed: most endpoints are called with one or two choices of parameters."""
+        statement = self.statements.get(mask)
+        if statement is None:
+            text, values = self.build(mask)
+            repeatable = not self.volatile and not self.procedure
+            statement = Statement(next(_ids), text.encode(), values, self.renderer, repeatable)
+            self.statements[mask] = statement
+        return statement
+
+
+Disconnected = Callable[[], Awaitable[None]]
+
+
+class Database:
+    """The connections of one worker."""
+
+    def __init__(self, target: Target, options: DatabaseOptions, policy: ErrorPolicy) -> None:
+        lanes = options.lanes
+        self._options = options
+        self._policy = policy
+        self._pooler = target.pooler
+        self._connector = Connector(target)
+        self._exclusive = ExclusiveLane(self._connector, lanes, [] if target.pooler else RESET)
+        fixed = {"jit": "off"}
+        self._shared = SharedLane("shared", Connector(target, **fixed), lanes, options.slow)
+        generic = Connector(target, plan_cache_mode="force_generic_plan", **fixed)
+        self._generic = SharedLane("generic", generic, lanes, options.slow)
+        self._settings: dict[int, Statement] = {}
+        self._watched: dict[Request, asyncio.Task[None]] = {}
+        self._disconnected: dict[Request, Disconnected] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._names: UserNames | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.on_stale: Callable[[], None] | None = None
+        """Called when a statement no longer fits the schema even after it was prepared anew."""
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        self._watch()
+        try:
+            await self._exclusive.warm()
+        except psycopg.Error as error:
+            log.warning("cannot connect yet: %s", str(error).strip())
+
+    def set_notice_handler(self, handler: Callable[[str | None, str, str, str], None]) -> None:
+        for lane in (self._exclusive, self._shared, self._generic):
+            lane.on_notice = handler
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in [*self._tasks, *self._watched.values()]:
+            task.cancel()
+        for lane in (self._exclusive, self._shared, self._generic):
+            lane.close()
+            for connection in list(lane.connections):
+                connection.close("stopping")
+
+    def forget_names(self) -> None:
+        """After a change of the schema: what is user-defined is read anew."""
+        self._names = None
+
+    # --- running ---------------------------------------------------------------------------------------------------
+
+    async def run(self, call: Call, mask: int, values: list[bytes | None], disconnected: Disconnected) -> Request:
+        """Runs `call` and gives the request back when it succeeded or streams. Raises `Problem`."""
+        repeats = 0
+        while True:
+            request = await self._run_once(call, mask, values, disconnected)
+            if request.state == RequestState.STREAMING:
+                call.large = True
+                self._assign_lane(call)
+                return request
+            if request.overflowed:
+                # Too large for a shared connection. Repeatable, or it would not have been there.
+                call.large = True
+                self._assign_lane(call)
+                continue
+            if request.error is None and request.loss == Loss.NOT_LOST and request.failure is None:
+                self._learn(call, mask, request)
+                return request
+            repeats += 1
+            if not self._repeat(call, mask, request, repeats):
+                raise self._problem(call, request)
+
+    async def _run_once(
+        self, call: Call, mask: int, values: list[bytes | None], disconnected: Disconnected
+    ) -> Request:
+        lane = call.lane
+        if lane is not Lane.EXCLUSIVE:
+            shared = self._generic if mask in call.generic and self._generic.ready else self._shared
+            if shared.ready:
+                return await self._run_shared(shared, call, mask, values)
+        return await self._run_exclusive(call, mask, values, disconnected)
+
+    async def _run_shared(self, lane: SharedLane, call: Call, mask: int, values: list[bytes | None]) -> Request:
+        settings = self._settings_for(call, values, watched=False)
+        request = Request(call.statements.get(mask) or call.statement(mask), values, *settings)
+        request.label = call.label
+        request.limit = self._options.shared_limit
+        request.first_row_only = call.single
+        request.timeout = call.timeout or self._options.timeout
+        waiter = asyncio.get_running_loop().create_future()
+        request.waiter = waiter
+        lane.submit(request)
+        await waiter
+        return request
+
+    async def _run_exclusive(
+        self, call: Call, mask: int, values: list[bytes | None], disconnected: Disconnected
+    ) -> Request:
+        lane = self._exclusive
+        connection = lane.try_acquire() or await lane.acquire()
+        may_stream = call.rows and not call.single
+        watched = may_stream and (call.large or not call.small)
+        if call.procedure and call.timeout is not None:
+            await self._prepare_procedure(connection, call)
+        settings = (None, None) if call.procedure else self._settings_for(call, values, watched=watched)
+        request = Request(call.statement(mask), values, *settings)
+        request.label = call.label
+        request.connection = connection
+        request.first_row_only = call.single
+        request.stream_after = self._options.stream_after if may_stream else 0
+        request.timeout = call.timeout or self._options.timeout
+        reset = (call.volatile or call.procedure) and not self._pooler
+        if not reset:
+            request.on_done = self._release
+        request.waiter = waiter = asyncio.get_running_loop().create_future()
+        self._disconnected[request] = disconnected
+        try:
+            if connection.submit(request):
+                lane.finish(connection, reset=reset)
+                await waiter
+        except asyncio.CancelledError:
+            self._abandon(request)
+            raise
+        finally:
+            if request.state != RequestState.STREAMING:
+                self._forget(request)
+        return request
+
+    def _release(self, request: Request) -> None:
+        connection = request.connection
+        if connection is not None and connection.state != ConnectionState.CLOSED:
+            self._exclusive.release(connection)
+
+    async def _prepare_procedure(self, connection: Connection, call: Call) -> None:
+        """Settings of a CALL go in front of it at session level: in its own segment they would keep it from
+        committing (reference 08, 3). The reset behind it takes them back."""
+        milliseconds = str(round((call.timeout or 0) * 1000)).encode()
+        statement = Statement(next(_ids), b"select pg_catalog.set_config('statement_timeout', $1, false)", 1)
+        request = Request(statement, [milliseconds])
+        request.waiter = waiter = asyncio.get_running_loop().create_future()
+        if connection.submit(request):
+            await waiter
+        if request.error is not None:
+            raise self._problem(call, request)
+
+    def _settings_for(
+        self, call: Call, values: list[bytes | None], *, watched: bool
+    ) -> tuple[Statement | None, list[bytes] | None]:
+        """Transaction-local settings of one request, all in one statement; none when the defaults will do."""
+        timeout = call.timeout
+        if watched:
+            # A large result may take as long as its reader does, so the watchdog looks at progress instead.
+            timeout = 0.0
+        elif timeout is None:
+            if not self._pooler:
+                return None, None
+            timeout = self._options.timeout
+        return self._settings_statement(1), [b"statement_timeout", str(round(timeout * 1000)).encode()]
+
+    def _settings_statement(self, count: int) -> Statement:
+        statement = self._settings.get(count)
+        if statement is None:
+            parts = ", ".join(
+                f"pg_catalog.set_config(${number}, ${number + 1}, true)" for number in range(1, 2 * count, 2)
+            )
+            statement = self._settings[count] = Statement(next(_ids), f"select {parts}".encode(), 2 * count)
+        return statement
+
+    # --- learning --------------------------------------------------------------------------------------------------
+
+    def _learn(self, call: Call, mask: int, request: Request) -> None:
+        call.small = True
+        if call.volatile or call.procedure or not self._options.sharing:
+            return
+        if call.pace.record(request.seconds):
+            self._assign_lane(call)
+        if call.lane is Lane.SHARED and mask not in call.checked and not self._pooler:
+            call.checked.add(mask)
+            self._spawn(self._check_generic(call, mask))
+
+    def _assign_lane(self, call: Call) -> None:
+        if not call.pace.fast or call.large:
+            call.lane = Lane.EXCLUSIVE
+            return
+        call.lane = Lane.SHARED
+        self._shared.start()
+
+    async def _check_generic(self, call: Call, mask: int) -> None:
+        statement = call.statement(mask)
+        try:
+            async with await self._connector.open_plain() as connection:
+                if self._names is None:
+                    self._names = await read_user_names(connection)
+                plan = await generic_plan(connection, statement.sql.decode(), statement.nparams)
+        except psycopg.Error as error:
+            log.debug("%s: no generic plan: %s", call.label, str(error).strip())
+            return
+        if is_eligible(plan, self._names):
+            call.generic.add(mask)
+            self._generic.start()
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # --- failing ---------------------------------------------------------------------------------------------------
+
+    def _repeat(self, call: Call, mask: int, request: Request, repeats: int) -> bool:
+        """May it run again without having run twice? (reference 08, rules 19 to 21)"""
+        if request.loss == Loss.NOT_STARTED:
+            return repeats <= 3
+        if request.loss == Loss.ROLLED_BACK:
+            return repeats <= 1 and not call.procedure
+        if request.loss == Loss.IN_DOUBT:
+            return repeats <= 1 and request.statement.repeatable
+        error = request.error
+        if error is None or repeats > 1:
+            self._report_stale(request)
+            return False
+        if error.sqlstate in ("25P01", "25P02") and request.connection is None:
+            return True
+        return self._renew_statement(call, mask, request)
+
+    def _renew_statement(self, call: Call, mask: int, request: Request) -> bool:
+        if not _is_stale(request):
+            return False
+        current = call.statements.get(mask)
+        now = asyncio.get_running_loop().time()
+        if current is request.statement:
+            if now - call.renewed < 1.0:
+                self._report_stale(request)
+                return False
+            call.renewed = now
+            call.statements[mask] = current.next_generation()
+        return True
+
+    def _report_stale(self, request: Request) -> None:
+        if self.on_stale is not None and _is_stale(request):
+            self.on_stale()
+
+    def _problem(self, call: Call, request: Request) -> Problem:
+        error = request.error
+        if request.loss != Loss.NOT_LOST:
+            return _lost(request)
+        if error is not None:
+            problem = self._policy.problem(error.sqlstate, error.message)
+            level = logging.WARNING if problem.status < 500 else logging.ERROR
+            log.log(level, "%s: %s: %s", call.label, error.sqlstate, error.message)
+            return problem
+        log.error("%s: the result could not be rendered", call.label, exc_info=request.failure)
+        return Problem(500, "the result could not be rendered")
+
+    # --- watching --------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(WATCH_EVERY, self._watch)
+        now = loop.time()
+        self._exclusive.sweep(now)
+        for lane in (self._shared, self._generic):
+            lane.sweep(now)
+            for connection in list(lane.connections):
+                self._watch_stuck(connection)
+        for request, disconnected in list(self._disconnected.items()):
+            self._watch_exclusive(request, disconnected)
+
+    def _watch_exclusive(self, request: Request, disconnected: Disconnected) -> None:
+        connection = request.connection
+        if connection is None or request.age < WATCH_EVERY:
+            return
+        if request not in self._watched:
+            self._watched[request] = asyncio.get_running_loop().create_task(self._cancel_when_gone(request, disconnected))
+        # Only a request that runs without a server-side timeout is cancelled from here.
+        if request.settings == _WATCHED_SETTINGS and connection.state == ConnectionState.READY:
+            if request.age > request.timeout:
+                self._spawn(self._exclusive.cancel(connection))
+        self._watch_stuck(connection)
+
+    def _watch_stuck(self, connection: Connection) -> None:
+        head = connection.head
+        if head is None or head.timeout <= 0 or connection.state == ConnectionState.PAUSED:
+            return
+        if head.age > head.timeout + GRACE:
+            log.error("connection %d has not answered for %.0f s and is given up", connection.backend_pid, head.age)
+            self._spawn(self._terminate(connection.backend_pid))
+            connection.close("the server has stopped answering")
+
+    async def _terminate(self, backend_pid: int) -> None:
+        try:
+            async with await self._connector.open_plain() as connection:
+                await connection.execute("select pg_catalog.pg_terminate_backend(%s)", (backend_pid,))
+        except psycopg.Error as error:
+            log.warning("cannot terminate backend %d: %s", backend_pid, str(error).strip())
+
+    async def _cancel_when_gone(self, request: Request, disconnected: Disconnected) -> None:
+        await disconnected()
+        if request.state != RequestState.DONE and request in self._disconnected:
+            log.info("%s: the client is gone, the query is cancelled", request.label)
+            self._abandon(request)
+
+    def _abandon(self, request: Request) -> None:
+        """Nobody waits for the answer any more: stop the work."""
+        connection = request.connection
+        if connection is None or request.state == RequestState.DONE:
+            return
+        connection.abandon()
+        if request.state != RequestState.DONE:
+            self._spawn(self._exclusive.cancel(connection))
+
+    def end_stream(self, request: Request, *, gone: bool) -> None:
+        """The caller is through with a streaming request. gone: its client has not taken everything."""
+        if gone:
+            self._abandon(request)
+        self._forget(request)
+
+    def _forget(self, request: Request) -> None:
+        self._disconnected.pop(request, None)
+        task = self._watched.pop(request, None)
+        if task is not None:
+            task.cancel()
+
+
+_WATCHED_SETTINGS = [b"statement_timeout", b"0"]
+
+
+def _is_stale(request: Request) -> bool:
+    error = request.error
+    if error is None or error.sqlstate not in STALE or error.context is not None or request.seen_result:
+        return False
+    return error.sqlstate != "0A000" or error.source_function == "RevalidateCachedQuery"
+
+
+def _lost(request: Request) -> Problem:
+    if request.loss == Loss.IN_DOUBT:
+        return unavailable(
+            "the connection to the database was lost while the request ran; it is not known whether it took effect"
+        )
+    return unavailable("the connection to the database was lost before the request took effect")

@@ -1,0 +1,339 @@
+"""Shared and exclusive lanes: which connection runs a request, and who waits when there is none.
+
+Shared: few connections, many requests in flight on each. Exclusive: one request at a time on each. Both are bounded:
+what does not fit waits in a bounded queue for a bounded time, and what does not fit there is refused at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import psycopg
+
+from rowcall.core.problems import Problem, unavailable
+from rowcall.ext.connection import Connection, ConnectionState, Request, Statement
+from rowcall.service.database.connector import Connector, pause
+
+log = logging.getLogger("rowcall.database")
+
+NoticeHandler = Callable[[str | None, str, str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneOptions:
+    """Sizes and times of the lanes of one worker. Times in seconds."""
+
+    shared_connections: int = 2
+    shared_depth: int = 16
+    exclusive_connections: int = 16
+    queue_limit: int = 1000
+    queue_timeout: float = 5.0
+    lifetime: float = 1800.0
+    """Age after which a connection is replaced, so that nothing a routine left in its backend stays for ever."""
+    requests: int = 1_000_000
+    """Requests after which a connection is replaced."""
+
+
+class Overload:
+    """The answers for what does not fit. Made once: refusing must be cheap."""
+
+    @staticmethod
+    def full() -> Problem:
+        return unavailable("every database connection is busy and the queue of waiting requests is full")
+
+    @staticmethod
+    def late(seconds: float) -> Problem:
+        return unavailable(f"no database connection became free within {seconds:g} s")
+
+
+class SharedLane:
+    """Pipelined connections. Requests go to the one with the fewest in flight."""
+
+    def __init__(self, name: str, connector: Connector, options: LaneOptions, slow: float) -> None:
+        self.name = name
+        self._connector = connector
+        self._options = options
+        self._slow = slow
+        self._connections: list[Connection] = []
+        self._opening: set[asyncio.Task[None]] = set()
+        self._waiting: deque[tuple[float, Request]] = deque()
+        self._closed = False
+        self.on_notice: NoticeHandler | None = None
+
+    @property
+    def connections(self) -> list[Connection]:
+        return self._connections
+
+    @property
+    def ready(self) -> bool:
+        """Has a connection to offer. Until then callers use the exclusive lane."""
+        return bool(self._connections)
+
+    def start(self) -> None:
+        """Opens what is missing, in the background."""
+        missing = self._options.shared_connections - len(self._connections) - len(self._opening)
+        for _ in range(missing if not self._closed else 0):
+            task = asyncio.get_running_loop().create_task(self._open())
+            self._opening.add(task)
+            task.add_done_callback(self._opening.discard)
+
+    async def _open(self) -> None:
+        attempt = 0
+        while not self._closed:
+            try:
+                connection = await self._connector.open()
+            except psycopg.Error as error:
+                log.warning("%s lane: cannot connect: %s", self.name, str(error).strip())
+                await asyncio.sleep(pause(attempt))
+                attempt += 1
+                continue
+            if self._closed:
+                connection.close("stopping")
+                return
+            connection.on_closed = self._lost
+            connection.on_capacity = self._capacity
+            connection.on_notice = self.on_notice
+            self._connections.append(connection)
+            self._place_waiting()
+            return
+
+    def submit(self, request: Request) -> None:
+        """Places `request` or lets it wait. Raises `Problem` 503 when there is no room."""
+        best = self._pick()
+        if best is not None and not self._waiting:
+            best.submit(request)
+            return
+        if len(self._waiting) >= self._options.queue_limit:
+            raise Overload.full()
+        self._waiting.append((asyncio.get_running_loop().time(), request))
+
+    def _pick(self) -> Connection | None:
+        best: Connection | None = None
+        least = self._options.shared_depth
+        for connection in self._connections:
+            load = connection.in_flight
+            if load >= least or connection.state != ConnectionState.READY:
+                continue
+            head = connection.head
+            if head is not None and len(self._connections) > 1 and head.age > self._slow:
+                continue
+            best = connection
+            least = load
+            if load == 0:
+                break
+        return best
+
+    def _capacity(self, connection: Connection) -> None:
+        if self._waiting:
+            self._place_waiting()
+
+    def _place_waiting(self) -> None:
+        while self._waiting:
+            best = self._pick()
+            if best is None:
+                return
+            _, request = self._waiting.popleft()
+            if request.waiter is None or not request.waiter.done():
+                best.submit(request)
+
+    def _lost(self, connection: Connection) -> None:
+        self._connections.remove(connection)
+        log.info("%s lane: connection %d closed: %s", self.name, connection.backend_pid, connection.close_reason)
+        if not self._closed:
+            self.start()
+
+    def sweep(self, now: float) -> None:
+        """Called by the watchdog: ends waits that took too long, replaces old connections."""
+        while self._waiting and now - self._waiting[0][0] > self._options.queue_timeout:
+            _, request = self._waiting.popleft()
+            waiter = request.waiter
+            if waiter is not None and not waiter.done():
+                waiter.set_exception(Overload.late(self._options.queue_timeout))
+        for connection in list(self._connections):
+            if now - connection.created > self._options.lifetime or connection.served > self._options.requests:
+                connection.drain("replaced after its time")
+        self._place_waiting()
+
+    def close(self) -> None:
+        self._closed = True
+        for task in self._opening:
+            task.cancel()
+        for connection in list(self._connections):
+            connection.drain("stopping")
+
+
+class ExclusiveLane:
+    """A pool: a connection belongs to one request until it is released."""
+
+    def __init__(self, connector: Connector, options: LaneOptions, reset: list[Statement]) -> None:
+        self._connector = connector
+        self._options = options
+        self._reset = reset
+        self._idle: list[Connection] = []
+        self._all: set[Connection] = set()
+        self._opening: set[asyncio.Task[None]] = set()
+        self._waiting: deque[asyncio.Future[Connection]] = deque()
+        self._closed = False
+        self.on_notice: NoticeHandler | None = None
+
+    @property
+    def connections(self) -> set[Connection]:
+        return self._all
+
+    def try_acquire(self) -> Connection | None:
+        """An idle connection, most recently used first, or None."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.state == ConnectionState.READY:
+                return connection
+        return None
+
+    async def acquire(self) -> Connection:
+        """A connection for one request. Raises `Problem` 503 when the queue is full or the wait too long."""
+        connection = self.try_acquire()
+        if connection is not None:
+            return connection
+        if len(self._waiting) >= self._options.queue_limit:
+            raise Overload.full()
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[Connection] = loop.create_future()
+        self._waiting.append(waiter)
+        self._grow()
+        timer = loop.call_later(self._options.queue_timeout, self._late, waiter)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            # Handed over and cancelled in the same turn: the connection must not be lost.
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self.release(waiter.result())
+            raise
+        finally:
+            timer.cancel()
+
+    def _late(self, waiter: asyncio.Future[Connection]) -> None:
+        if not waiter.done():
+            waiter.set_exception(Overload.late(self._options.queue_timeout))
+        self._forget_finished()
+
+    def _forget_finished(self) -> None:
+        while self._waiting and self._waiting[0].done():
+            self._waiting.popleft()
+
+    def _grow(self) -> None:
+        room = self._options.exclusive_connections - len(self._all) - len(self._opening)
+        if self._closed or room <= 0 or len(self._opening) >= len(self._waiting):
+            return
+        task = asyncio.get_running_loop().create_task(self._open())
+        self._opening.add(task)
+        task.add_done_callback(self._opened)
+
+    def _opened(self, task: asyncio.Task[None]) -> None:
+        self._opening.discard(task)
+        self._forget_finished()
+        if self._waiting:
+            self._grow()
+
+    async def warm(self) -> None:
+        """Opens one connection, so that the first request finds it. Raises `psycopg.Error`."""
+        self._adopt(await self._connector.open())
+
+    async def _open(self) -> None:
+        attempt = 0
+        while not self._closed and self._anyone_waits():
+            try:
+                connection = await self._connector.open()
+            except psycopg.Error as error:
+                log.warning("exclusive lane: cannot connect: %s", str(error).strip())
+                await asyncio.sleep(pause(attempt))
+                attempt += 1
+                continue
+            self._adopt(connection)
+            return
+
+    def _anyone_waits(self) -> bool:
+        return any(not waiter.done() for waiter in self._waiting)
+
+    def _adopt(self, connection: Connection) -> None:
+        if self._closed:
+            connection.close("stopping")
+            return
+        connection.on_closed = self._lost
+        connection.on_notice = self.on_notice
+        self._all.add(connection)
+        self.release(connection)
+
+    def release(self, connection: Connection) -> None:
+        """Gives the connection to whoever waits longest, or keeps it."""
+        state = connection.state
+        if state == ConnectionState.CANCELLING:
+            return  # `cancel` releases it
+        if state != ConnectionState.READY:
+            return
+        if self._closed:
+            connection.drain("stopping")
+            return
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(connection)
+                return
+        self._idle.append(connection)
+
+    def finish(self, connection: Connection, *, reset: bool) -> None:
+        """Queues the reset behind the request just placed, if its routine may leave something in the session."""
+        if not reset:
+            return
+        cleanup = Request(self._reset[0], [])
+        cleanup.on_done = lambda request: self._after_reset(connection, request)
+        connection.submit_all(cleanup, self._reset)
+
+    def _after_reset(self, connection: Connection, request: Request) -> None:
+        if connection.state == ConnectionState.CLOSED:
+            return
+        if request.error is not None:
+            connection.close(f"the session could not be reset: {request.error.message}")
+            return
+        self.release(connection)
+
+    async def cancel(self, connection: Connection) -> None:
+        """Cancels what the connection runs. It goes back to the pool only when the cancel request has returned and
+        its Sync was read: a late cancel would hit whoever uses it next (reference 08, 5.2)."""
+        if not connection.begin_cancel():
+            return
+        canceller = connection.pgconn.get_cancel()  # type: ignore[attr-defined]
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, canceller.cancel)
+        except psycopg.Error as error:
+            log.info("cancelling on %d failed: %s", connection.backend_pid, str(error).strip())
+        connection.end_cancel()
+        if connection.head is None:
+            self.release(connection)
+
+    def _lost(self, connection: Connection) -> None:
+        self._all.discard(connection)
+        log.info("exclusive lane: connection %d closed: %s", connection.backend_pid, connection.close_reason)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        self._grow()
+
+    def sweep(self, now: float) -> None:
+        """Called by the watchdog: replaces idle connections whose time is over."""
+        for connection in list(self._idle):
+            if now - connection.created > self._options.lifetime or connection.served > self._options.requests:
+                self._idle.remove(connection)
+                connection.drain("replaced after its time")
+
+    def close(self) -> None:
+        self._closed = True
+        for task in self._opening:
+            task.cancel()
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_exception(unavailable("the service is stopping"))
+        self._waiting.clear()
+        for connection in list(self._all):
+            connection.drain("stopping")

@@ -1,0 +1,96 @@
+"""What the workers serve: one reading of the database, numbered, made by the supervisor and the same for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rowcall.core.catalog import TypeInfo
+from rowcall.core.endpoint import Endpoint
+from rowcall.core.problems import ErrorPolicy
+from rowcall.service.database.connector import Target
+from rowcall.service.database.database import DatabaseOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """types: every type that a result column of these endpoints leads to, by oid."""
+
+    number: int
+    endpoints: tuple[Endpoint, ...]
+    types: Mapping[int, TypeInfo]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """Limits of the HTTP side. Times in seconds, sizes in bytes."""
+
+    body_limit: int = 30_000_000
+    header_timeout: float = 30.0
+    slow_client: float = 60.0
+    """How long a client may leave a streamed response unread."""
+    server_header: bool = True
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    tls_password: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """Everything a worker needs besides the edition."""
+
+    target: Target
+    database: DatabaseOptions
+    http: HttpOptions = HttpOptions()
+    policy: ErrorPolicy = field(default_factory=ErrorPolicy)
+    resolve_nested: bool = True
+    timestamps_utc: bool = True
+    problem_types: bool = True
+    """Problem bodies carry `type`."""
+    log_notices: bool = True
+    log_level: int = 20
+    camel_case: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What changed between two editions, as endpoint names."""
+
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+
+    @classmethod
+    def between(cls, old: Edition, new: Edition) -> Difference:
+        before = _by_name(old)
+        after = _by_name(new)
+        return cls(
+            added=tuple(sorted(after.keys() - before.keys())),
+            changed=tuple(sorted(name for name in before.keys() & after.keys() if before[name] != after[name])),
+            removed=tuple(sorted(before.keys() - after.keys())),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+def _by_name(edition: Edition) -> dict[str, list[Endpoint]]:
+    endpoints: dict[str, list[Endpoint]] = {}
+    for endpoint in edition.endpoints:
+        endpoints.setdefault(endpoint.name, []).append(endpoint)
+    return endpoints
+
+
+def reachable_types(endpoints: tuple[Endpoint, ...], types: Mapping[int, TypeInfo]) -> dict[int, TypeInfo]:
+    """The types that the results of `endpoints` lead to: elements, bases and attributes included."""
+    found: dict[int, TypeInfo] = {}
+    pending = [column.column.type_oid for endpoint in endpoints for column in endpoint.shape.columns]
+    pending += [endpoint.routine.return_type_oid for endpoint in endpoints]
+    while pending:
+        info = types.get(pending.pop())
+        if info is None or info.oid in found:
+            continue
+        found[info.oid] = info
+        pending += [oid for oid in (info.element, info.base) if oid]
+        pending += [attribute.type_oid for attribute in info.attributes]
+    return found

@@ -1,0 +1,102 @@
+"""One worker process: an event loop, a granian listener, the connections, and the edition it serves.
+
+Started by the supervisor (`service.supervisor`) as `python -m rowcall.service.worker CHANNEL_FD LISTENER_FD…`. It
+learns everything else over the channel, and stops when the channel ends: a worker never outlives its supervisor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+
+import uvloop
+
+from rowcall.service.application import Application
+from rowcall.service.channel import Channel, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
+from rowcall.service.edition import WorkerOptions
+from rowcall.service.http_server import HttpServer
+from rowcall.service.logging import configure_logging
+
+log = logging.getLogger("rowcall")
+
+
+class Worker:
+    def __init__(self, channel: Channel, options: WorkerOptions, listeners: list[int]) -> None:
+        self._channel = channel
+        self._application = Application(options)
+        self._servers = [HttpServer(self._application, fd, options.http) for fd in listeners]
+        self._stopping = asyncio.Event()
+        self._stop_within = 30.0
+        self._application.on_stale = lambda: channel.send(Stale())
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        # The supervisor decides when to stop; a Ctrl-C in the terminal reaches the whole process group.
+        for number in (signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, lambda: None)
+        loop.add_signal_handler(signal.SIGTERM, self._stopping.set)
+        await self._application.start()
+        listening = asyncio.create_task(self._listen())
+        await self._stopping.wait()
+        await self._stop()
+        listening.cancel()
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                message = await self._channel.receive()
+            except EOFError:
+                log.error("the supervisor is gone; this worker stops")
+                self._stop_within = 1.0
+                self._stopping.set()
+                return
+            if isinstance(message, Prepare):
+                self._prepare(message)
+            elif isinstance(message, Swap):
+                await self._swap(message.number)
+            elif isinstance(message, Stop):
+                self._stop_within = message.seconds
+                self._stopping.set()
+
+    def _prepare(self, message: Prepare) -> None:
+        number = message.edition.number
+        try:
+            self._application.prepare(message.edition)
+        except Exception as error:
+            log.exception("edition %d cannot be built", number)
+            self._channel.send(Prepared(number, f"{type(error).__name__}: {error}"))
+            return
+        self._channel.send(Prepared(number))
+
+    async def _swap(self, number: int) -> None:
+        self._application.swap(number)
+        for server in self._servers:
+            await server.start()
+        self._channel.send(Serving(number))
+
+    async def _stop(self) -> None:
+        self._application.refuse_new()
+        for server in self._servers:
+            server.stop_accepting()
+        if not await self._application.drained(self._stop_within):
+            log.warning("%d requests did not finish in time and are cut off", self._application.running)
+        for server in self._servers:
+            await server.stop()
+        await self._application.close()
+        self._channel.close()
+
+
+async def _main(channel_fd: int, listeners: list[int]) -> None:
+    channel = await Channel.over(socket.socket(fileno=channel_fd))
+    start = await channel.receive()
+    if not isinstance(start, Start):
+        raise TypeError(f"expected Start, got {type(start).__name__}")
+    configure_logging(start.options.log_level)
+    await Worker(channel, start.options, listeners).run()
+
+
+if __name__ == "__main__":
+    uvloop.run(_main(int(sys.argv[1]), [int(fd) for fd in sys.argv[2:]]))
