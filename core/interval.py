@@ -20,6 +20,9 @@ _SECONDS = {name: seconds for seconds, names in _UNITS.items() for name in names
 _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", re.ASCII)
 _CLOCK = re.compile(r"(?:(\d+)\.)?(\d{1,2}):(\d{2}):(\d{2}(?:\.\d+)?)", re.ASCII)
 
+LONGEST = 64
+"""Longer text is no duration; its number would only overflow."""
+
 
 def parse_interval(text: str) -> float | None:
     """Return the seconds of `text`, or None when it is no duration (spec 2.4, reference 01, 5.10).
@@ -28,6 +31,8 @@ def parse_interval(text: str) -> float | None:
     seconds.
     """
     text = text.strip().lower()
+    if len(text) > LONGEST:
+        return None
     if clock := _CLOCK.fullmatch(text):
         days, hours, minutes, seconds = clock.groups(default="0")
         return int(days) * 86_400 + int(hours) * 3600 + int(minutes) * 60 + float(seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
-from rowcall.core.intervals import parse_interval
+from rowcall.core.interval import parse_interval
 
 
 def _timeout(draft: Draft, line: Line) -> None:

@@ -1,0 +1,72 @@
+"""The SQL that reads the catalogue of PostgreSQL 13 to 18: three statements, whatever the number of routines."""
+
+from __future__ import annotations
+
+ROUTINES = """
+select p.oid, p.prokind = 'p', n.nspname, p.proname, d.description, l.lanname, p.proisstrict,
+       p.provolatile, p.proretset, p.prorettype, format_type(p.prorettype, null),
+       p.proargtypes::text, p.proallargtypes::text, array_to_string(p.proargmodes, ''), p.proargnames,
+       p.pronargdefaults
+from pg_catalog.pg_proc p
+join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+join pg_catalog.pg_language l on l.oid = p.prolang
+join pg_catalog.pg_type r on r.oid = p.prorettype
+left join pg_catalog.pg_description d
+  on d.classoid = 'pg_catalog.pg_proc'::regclass and d.objoid = p.oid and d.objsubid = 0
+where p.prokind in ('f', 'p')
+  and p.prorettype <> 'pg_catalog.trigger'::regtype
+  and left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'
+  and has_schema_privilege(n.oid, 'USAGE')
+  and has_schema_privilege(r.typnamespace, 'USAGE')
+  and (pg_has_role(p.proowner, 'USAGE') or has_function_privilege(p.oid, 'EXECUTE'))
+  and (%(schema_similar_to)s::text is null or n.nspname::text similar to %(schema_similar_to)s)
+  and (%(schema_not_similar_to)s::text is null or n.nspname::text not similar to %(schema_not_similar_to)s)
+  and (%(include_schemas)s::text[] is null or n.nspname = any(%(include_schemas)s))
+  and (%(exclude_schemas)s::text[] is null or n.nspname <> all(%(exclude_schemas)s))
+  and (%(name_similar_to)s::text is null or p.proname::text similar to %(name_similar_to)s)
+  and (%(name_not_similar_to)s::text is null or p.proname::text not similar to %(name_not_similar_to)s)
+  and (%(include_names)s::text[] is null or p.proname = any(%(include_names)s))
+  and (%(exclude_names)s::text[] is null or p.proname <> all(%(exclude_names)s))
+  and (%(include_languages)s::text[] is null or lower(l.lanname) = any(%(include_languages)s))
+  and (%(exclude_languages)s::text[] is null or lower(l.lanname) <> all(%(exclude_languages)s))
+order by n.nspname, p.proname, p.oid
+"""
+"""One row for each routine. Descriptions are looked up by catalogue and oid: an oid alone is not unique."""
+
+TYPES = """
+with recursive needed(oid) as (
+    select unnest(%(roots)s::oid[])
+    union
+    select related.oid
+    from needed
+    join pg_catalog.pg_type t on t.oid = needed.oid
+    cross join lateral (
+        select t.typelem where t.typelem <> 0
+        union all
+        select t.typbasetype where t.typbasetype <> 0
+        union all
+        select a.atttypid from pg_catalog.pg_attribute a
+        where t.typrelid <> 0 and a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
+    ) as related(oid)
+)
+select t.oid, n.nspname, t.typname, format_type(t.oid, null),
+       case when e.typarray = t.oid then 'a' else t.typtype::text end,
+       t.typelem, t.typdelim, t.typbasetype, d.description
+from needed
+join pg_catalog.pg_type t on t.oid = needed.oid
+join pg_catalog.pg_namespace n on n.oid = t.typnamespace
+left join pg_catalog.pg_type e on e.oid = t.typelem
+left join pg_catalog.pg_description d
+  on d.classoid = 'pg_catalog.pg_type'::regclass and d.objoid = t.oid and d.objsubid = 0
+"""
+"""The roots and every type below them. `int2vector` has elements but is no array: only `typarray` tells them apart."""
+
+ATTRIBUTES = """
+select t.oid, a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod)
+from pg_catalog.pg_type t
+join pg_catalog.pg_attribute a on a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
+where t.oid = any(%(composites)s::oid[])
+  and has_schema_privilege(t.typnamespace, 'USAGE')
+order by t.oid, a.attnum
+"""
+"""Attributes of composites and tables in schemas that the role may use; the others stay opaque."""
