@@ -139,7 +139,8 @@ class Settings:
         if isinstance(node, Section) and node.children:
             entry = node.get(name)
             return None if entry is None else self._scalar(f"{path}:{name}", entry)
-        text = key.default.get(name) if isinstance(key.default, Mapping) else None
+        defaults = key.default.items() if isinstance(key.default, Mapping) else ()
+        text = next((text for known, text in defaults if known.casefold() == name.casefold()), None)
         return None if text is None else self._resolved(f"{path}:{name}", Scalar(str(text), _DEFAULT))
 
     def value(self, path: str) -> JsonValue:

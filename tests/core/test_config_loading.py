@@ -1,0 +1,172 @@
+"""From configuration texts to settings: order, merging, comments, places of mistakes (reference 06, 1)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.config import ConfigError, Settings, SourceText, assemble, load_files
+from rowcall.core.config.json_text import parse
+from rowcall.core.config.tree import Scalar, Section, leaves, merge
+
+
+def load(*texts: str, overrides: dict[str, str] | None = None, environment: dict[str, str] | None = None) -> Settings:
+    files = load_files(SourceText(f"file{number}.json", text) for number, text in enumerate(texts, 1))
+    return assemble(files, (overrides or {}).items(), environment or {}).settings
+
+
+def test_without_any_source_every_key_has_its_default() -> None:
+    settings = load()
+    assert settings.text("Urls") == "http://localhost:8080"
+    assert settings.flag("Service:RequiresAuthorization") is True
+    assert settings.integer_or_none("HttpServer:Workers") is None
+    assert settings.seconds("ConnectionSettings:Pool:SlowThreshold") == pytest.approx(0.003)
+    assert settings.numbers("ConnectionSettings:RetryOptions:RetrySequenceSeconds") == (1, 3, 6, 12)
+
+
+def test_comments_trailing_commas_and_a_byte_order_mark_are_welcome() -> None:
+    text = '\ufeff{ // a\n "Urls": /* b */ "http://x", "Service": {"IncludeSchemas": ["a", "b",],},\n}'
+    assert load(text).text("Urls") == "http://x"
+    assert load(text).texts("Service:IncludeSchemas") == ("a", "b")
+
+
+def test_a_later_file_wins_key_by_key() -> None:
+    settings = load(
+        '{"Service": {"UrlPathPrefix": "/v1", "CommandTimeout": "5s"}}',
+        '{"service": {"URLPATHPREFIX": "/v2"}}',
+    )
+    assert settings.text("Service:UrlPathPrefix") == "/v2"
+    assert settings.seconds("Service:CommandTimeout") == 5
+
+
+def test_lists_merge_by_index() -> None:
+    settings = load('{"Service": {"IncludeSchemas": ["a", "b", "c"]}}', '{"Service": {"IncludeSchemas": ["x"]}}')
+    assert settings.texts("Service:IncludeSchemas") == ("x", "b", "c")
+
+
+def test_the_command_line_sets_list_elements_and_wins() -> None:
+    settings = load('{"Service": {"IncludeSchemas": ["a"]}}', overrides={"service:includeschemas:1": "b", "urls": "u"})
+    assert settings.texts("Service:IncludeSchemas") == ("a", "b")
+    assert settings.text("Urls") == "u"
+
+
+def test_a_configured_list_replaces_the_default_list() -> None:
+    settings = load('{"ConnectionSettings": {"RetryOptions": {"RetrySequenceSeconds": [0.5]}}}')
+    assert settings.numbers("ConnectionSettings:RetryOptions:RetrySequenceSeconds") == (0.5,)
+
+
+@pytest.mark.parametrize("empty", ["[]", '[""]', "null"])
+def test_an_empty_list_counts_as_not_configured(empty: str) -> None:
+    assert load(f'{{"Service": {{"IncludeSchemas": {empty}}}}}').texts("Service:IncludeSchemas") is None
+
+
+def test_a_null_overrides_an_earlier_value() -> None:
+    settings = load('{"Service": {"UrlPathPrefix": "/v1"}}', '{"Service": {"UrlPathPrefix": null}}')
+    assert settings.text_or_none("Service:UrlPathPrefix") is None
+
+
+def test_the_second_name_of_the_server_section_is_merged_with_the_first() -> None:
+    settings = load('{"Kestrel": {"Limits": {"MaxRequestBodySize": 5}}, "HttpServer": {"Workers": 2}}')
+    assert settings.integer("HttpServer:Limits:MaxRequestBodySize") == 5
+    assert settings.integer("HttpServer:Workers") == 2
+
+
+def test_environment_keys_win_over_files_and_lose_to_the_command_line() -> None:
+    text = '{"Config": {"AddEnvironmentVariables": true}, "Urls": "file", "EnvironmentName": "file"}'
+    environment = {"URLS": "env", "environmentname": "env", "Service__UrlPathPrefix": "/env", "SERVICE": "ignored"}
+    settings = load(text, environment=environment, overrides={"EnvironmentName": "line"})
+    assert settings.text("Urls") == "env"
+    assert settings.text("EnvironmentName") == "line"
+    assert settings.text("Service:UrlPathPrefix") == "/env"
+
+
+def test_environment_keys_are_off_unless_a_file_asks_for_them() -> None:
+    settings = load(environment={"URLS": "env"}, overrides={"Config:AddEnvironmentVariables": "true"})
+    assert settings.text("Urls") == "http://localhost:8080"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "f.json:1:1: a configuration file is one JSON object: expected '{'"),
+        ("[]", "f.json:1:1: a configuration file is one JSON object: expected '{'"),
+        ('{"Urls" "x"}', "f.json:1:9: Urls: expected ':'"),
+        ('{\n  "Service": {"CommandTimeout": 5s}\n}', "f.json:2:33: Service:CommandTimeout: '5s' is no JSON value"),
+        ('{"a": 1 "b": 2}', "f.json:1:9: expected ',' or '}'"),
+        ('{"a": "x', "f.json:1:7: a: the text has no closing quote"),
+        ('{"a": "\\q"}', "f.json:1:7: a: the text holds an unknown escape sequence"),
+        ('{"a": }', "f.json:1:7: a: '}' is no JSON value"),
+        ('{"a": 1', "f.json:1:8: expected ',' or '}'"),
+        ("{ /* never closed", "f.json:1:3: the comment has no closing */"),
+        ('{"a": 1} x', "f.json:1:10: nothing may follow"),
+        ('{"Urls": "a",\n "urls": "b"}', "f.json:2:2: urls: the key is given twice, first at f.json:1:2"),
+    ],
+)
+def test_a_mistake_names_file_line_column_and_key(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse("f.json", text)
+    assert str(raised.value).startswith(message)
+
+
+def test_a_file_nested_beyond_reason_is_a_mistake_and_no_crash() -> None:
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        parse("f.json", '{"a":' * 100_000)
+
+
+names = st.text(st.characters(codec="utf-8", exclude_characters=":"), min_size=1, max_size=5)
+scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=10)
+documents = st.dictionaries(
+    names,
+    st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3)),
+    max_size=4,
+)
+
+
+def one_case(value: object) -> object:
+    """Keys that differ only in case are a mistake, so fold them before."""
+    if isinstance(value, dict):
+        return {name.casefold(): one_case(inner) for name, inner in value.items()}
+    return [one_case(inner) for inner in value] if isinstance(value, list) else value
+
+
+def texts_of(value: object, path: str = "") -> dict[str, str | None]:
+    """The oracle: a document as path → text."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        found: dict[str, str | None] = {}
+        for name, inner in items:
+            found |= texts_of(inner, f"{path}:{name}" if path else str(name))
+        return found
+    if value is None or isinstance(value, str):
+        return {path: value}
+    return {path: json.dumps(value)}
+
+
+@given(documents.map(one_case))
+def test_any_json_object_is_read_as_json_says(document: object) -> None:
+    root = parse("f.json", json.dumps(document))
+    assert {path: scalar.text for path, scalar in leaves(root)} == texts_of(document)
+
+
+@given(st.text(max_size=40))
+def test_any_text_gives_a_section_or_a_config_error(text: str) -> None:
+    with contextlib.suppress(ConfigError):
+        assert isinstance(parse("f.json", text), Section)
+
+
+trees = documents.map(one_case).map(lambda document: parse("f.json", json.dumps(document)))
+
+
+@given(trees, trees, trees)
+def test_merging_is_associative(first: Section, second: Section, third: Section) -> None:
+    assert dict(leaves(merge(merge(first, second), third))) == dict(leaves(merge(first, merge(second, third))))
+
+
+@given(trees, trees)
+def test_every_value_of_the_later_source_survives_a_merge(base: Section, over: Section) -> None:
+    merged: dict[str, Scalar] = dict(leaves(merge(base, over)))
+    assert dict(leaves(over)).items() <= merged.items()

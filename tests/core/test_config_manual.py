@@ -1,0 +1,11 @@
+"""The manual's page of keys is written from the table."""
+
+from pathlib import Path
+
+from rowcall.core.config.manual import manual
+
+PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+def test_the_page_in_docs_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == manual(), "run `make docs`"

@@ -1,0 +1,112 @@
+"""Typed reads: what is accepted, and what the message says otherwise (reference 06, 1.4)."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from rowcall.core.config import KEYS, ConfigError, KeyType, Settings, assemble
+from rowcall.core.config.loading import SourceText, load_files
+
+
+def given_(path: str, text: str) -> Settings:
+    return assemble(load_files([]), [(path, text)], {}).settings
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("true", True), ("YES", True), ("1", True), ("False", False), ("0", False)]
+)
+def test_a_switch_is_read_in_words_of_any_case(text: str, value: bool) -> None:
+    assert given_("Service:LogCommands", text).flag("Service:LogCommands") is value
+
+
+def test_an_empty_text_is_the_default_of_a_switch_and_of_a_number() -> None:
+    assert given_("Service:KebabCaseUrls", "").flag("Service:KebabCaseUrls") is True
+    assert given_("HttpServer:Workers", "").integer_or_none("HttpServer:Workers") is None
+
+
+def test_a_choice_is_read_in_any_case_and_given_in_its_canonical_spelling() -> None:
+    assert given_("Service:CommentsMode", "parseall").choice("Service:CommentsMode") == "ParseAll"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "read", "message"),
+    [
+        ("Service:LogCommands", "maybe", "flag", "'maybe' is not a boolean; allowed: true, yes, 1, false, no, 0"),
+        ("HttpServer:Workers", "many", "integer_or_none", "'many' is not a whole number"),
+        ("HttpServer:Workers", "-1", "integer_or_none", "-1 is too small; the least allowed is 0"),
+        ("Service:CommandTimeout", "soon", "seconds_or_none", "'soon' is not a duration such as"),
+        ("Service:CommentsMode", "All", "choice", "'All' is not allowed; allowed: OnlyAnnotated, OnlyWithHttpTag"),
+        ("Service:IncludeSchemas", "a", "texts", "a list is needed"),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_key_and_what_is_allowed(path: str, text: str, read: str, message: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        getattr(given_(path, text), read)(path)
+    assert str(raised.value).startswith(f"command line: {path}: {message}")
+
+
+def test_a_wrong_value_of_a_file_is_named_with_its_place() -> None:
+    files = load_files([SourceText("f.json", '{\n "Service": { "LogCommands": "maybe" }}')])
+    with pytest.raises(ConfigError, match=r"^f\.json:2:30: Service:LogCommands: "):
+        assemble(files, [], {}).settings.flag("Service:LogCommands")
+
+
+def test_a_section_where_a_value_belongs_is_a_mistake() -> None:
+    with pytest.raises(ConfigError, match="Urls: a single value is needed"):
+        given_("Urls:0", "x").text("Urls")
+
+
+def test_an_open_map_keeps_the_spelling_and_sorts_numbers_before_names() -> None:
+    settings = assemble(load_files([]), [(f"ConnectionStrings:{name}", "x") for name in ("b", "A", "10", "9")], {})
+    assert settings.settings.names("ConnectionStrings") == ("9", "10", "A", "b")
+
+
+def test_a_whole_section_is_given_as_plain_data() -> None:
+    text = (
+        '{"ErrorHandlingOptions": {"ErrorCodePolicies": [{"Name": "x", "ErrorCodes": {"08000": {"StatusCode": 500}}}]}}'
+    )
+    settings = assemble(load_files([SourceText("f.json", text)]), [], {}).settings
+    assert settings.value("ErrorHandlingOptions:ErrorCodePolicies") == (
+        {"Name": "x", "ErrorCodes": {"08000": {"StatusCode": "500"}}},
+    )
+
+
+def test_settings_travel_to_workers() -> None:
+    settings = given_("Urls", "http://{HOST}")
+    assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+READS = {
+    KeyType.TEXT: Settings.text_or_none,
+    KeyType.BOOL: Settings.flag,
+    KeyType.INT: Settings.integer_or_none,
+    KeyType.CHOICE: Settings.choice_or_none,
+    KeyType.INTERVAL: Settings.seconds_or_none,
+    KeyType.TEXTS: Settings.texts,
+    KeyType.NUMBERS: Settings.numbers,
+    KeyType.TEXT_MAP: Settings.names,
+    KeyType.OBJECT_MAP: Settings.value,
+    KeyType.OBJECTS: Settings.value,
+    KeyType.SECTION: Settings.value,
+}
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.path)
+def test_every_declared_key_is_explained_and_its_default_can_be_read(key) -> None:  # type: ignore[no-untyped-def]
+    assert key.meaning.endswith(".")
+    value = READS[key.type](Settings(), key.path)
+    assert value is not None or key.nullable
+    if key.type is KeyType.CHOICE and key.default is not None:
+        assert key.default in key.choices
+
+
+def test_no_key_is_declared_twice() -> None:
+    paths = [key.path.casefold() for key in KEYS]
+    assert len(paths) == len(set(paths))
+
+
+def test_reading_a_key_as_another_type_than_declared_is_noticed() -> None:
+    with pytest.raises(TypeError):
+        Settings().flag("Urls")

@@ -1,0 +1,59 @@
+"""Unknown keys are named once, at their highest level, with the key that was probably meant (reference 06, 1.5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.core.config import assemble
+from rowcall.core.config.loading import SourceText, load_files
+
+
+def unknown(text: str, *overrides: tuple[str, str], environment: dict[str, str] | None = None) -> list[str]:
+    loaded = assemble(load_files([SourceText("f.json", text)]), overrides, environment or {})
+    return [str(key) for key in loaded.unknown]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        '{"service": {"URLPATHPREFIX": "x"}}',
+        '{"ConnectionStrings": {"Anything": "x"}}',
+        '{"Log": {"MinimalLevels": {"my.channel": "Debug"}}}',
+        '{"HttpServer": {"Endpoints": {"Mine": {"Url": "http://x", "Whatever": 1}}, "Limits": {"Http2": {}}}}',
+        '{"Kestrel": {"Limits": {"MaxRequestBodySize": 1}}}',
+        '{"Service": {"IncludeSchemas": ["a"]}}',
+        '{"CommandRetryOptions": {"Strategies": {"mine": {"ErrorCodes": ["1"], "Extra": 1}}}}',
+    ],
+)
+def test_known_keys_and_open_maps_pass(text: str) -> None:
+    assert unknown(text) == []
+
+
+def test_a_misspelled_key_is_named_with_its_place_and_the_right_one() -> None:
+    assert unknown('{\n  "Service": { "KebabCaseUrl": true }\n}') == [
+        "Service:KebabCaseUrl at f.json:2:16 (did you mean Service:KebabCaseUrls?)"
+    ]
+
+
+def test_a_key_of_another_section_is_recognised() -> None:
+    assert unknown('{"CommentsMode": "Ignore"}') == ["CommentsMode at f.json:1:2 (did you mean Service:CommentsMode?)"]
+
+
+def test_an_unknown_section_is_named_once() -> None:
+    assert unknown('{"Nonsense": {"A": 1, "B": {"C": 2}}}') == ["Nonsense at f.json:1:2"]
+
+
+def test_the_command_line_is_checked_too() -> None:
+    assert unknown("{}", ("Servce:X", "1")) == ["Servce at command line (did you mean Service?)"]
+
+
+def test_the_environment_is_not_checked() -> None:
+    text = '{"Config": {"AddEnvironmentVariables": true}}'
+    assert unknown(text, environment={"PATH": "/bin", "Service__Nonsense": "1"}) == []
+
+
+def test_a_key_of_the_server_section_is_checked_against_its_schema() -> None:
+    assert unknown('{"Kestrel": {"Limits": {"MaxRequestBodySise": 1}}}') == [
+        "HttpServer:Limits:MaxRequestBodySise at f.json:1:25 (did you mean HttpServer:Limits:MaxRequestBodySize?)"
+    ]
