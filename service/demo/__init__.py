@@ -1,4 +1,7 @@
-"""The demo: a schema to look around in, on a private PostgreSQL, and URLs to try."""
+"""The demo: a schema to look around in, on a private PostgreSQL, and requests to try.
+
+The story is a small town's bicycle couriers; `schema.sql` holds it, commented like a first lesson.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,28 @@ import psycopg
 
 from rowcall.service.connection_string import ConnectionInfo
 
-_EXAMPLES = (("the night sky", "/api/constellations"),)
+EXAMPLES = (
+    ("curl {base}/couriers", "a list of objects, with arrays, dates and json"),
+    ("curl {base}/couriers/3", "one record, chosen by the path"),
+    ("curl '{base}/parcels?district=mil&minWeight=15&limit=3'", "a search with optional parameters"),
+    ("curl '{base}/parcels/7/journey'", "composite values and an array of timestamps"),
+    ("curl {base}/dashboard", "json made by the database"),
+    ("curl '{base}/busiest?day=2026-01-09&top=2'", "an overload, chosen by the names given"),
+    ("curl {base}/api/demo/parcel-count", "a single number, at a path made from its name"),
+    ("curl '{base}/hello?name=you'", "plain text"),
+    ("curl '{base}/quote?size=box&weight=4&district=har'", "an exact number"),
+    ("curl '{base}/quote?size=box&weight=40&district=har'", "RAISE EXCEPTION becomes a 400"),
+    (
+        'curl {base}/parcels --json \'{{"size":"box","weight":2,"street":"Quay","number":5,"district":"uni"}}\'',
+        "writes a row",
+    ),
+    ("curl -i {base}/payroll", "not open to everybody: 401"),
+)
 
 
 def install(connection: ConnectionInfo) -> None:
-    """Create the demo schema; one of another version of rowcall is replaced."""
-    sql = importlib.resources.files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
+    """Create the demo schema; one that another version of rowcall has left is replaced."""
+    sql = importlib.resources.files(__name__).joinpath("schema.sql").read_text(encoding="utf-8")
     mark = f"rowcall demo {hashlib.sha256(sql.encode()).hexdigest()[:16]}"
     with psycopg.connect(connection.conninfo(), autocommit=True) as database:
         row = database.execute("select obj_description(to_regnamespace('demo'), 'pg_namespace')").fetchone()
@@ -26,9 +45,8 @@ def install(connection: ConnectionInfo) -> None:
 
 
 def print_examples(urls: list[str]) -> None:
-    """Called once the service listens."""
-    base = urls[0]
-    print("\nThe demo is running. Try:\n")
-    for what, request in _EXAMPLES:
-        print(f"  curl {base}{request}    # {what}")
+    """Called once the service listens on `urls`."""
+    print("\nThe demo is running: a small town's bicycle couriers. Try, in another terminal:\n")
+    for command, what in EXAMPLES:
+        print(f"  # {what}\n  {command.format(base=urls[0])}")
     print("\nCtrl-C stops everything.\n", flush=True)

@@ -1,0 +1,270 @@
+-- A small town's bicycle couriers, for looking around: districts, couriers, parcels and what happened to them.
+-- Everything is generated without chance, so that each demo shows the same rows.
+
+drop schema if exists demo cascade;
+create schema demo;
+set local search_path = demo;
+
+create type size as enum ('letter', 'box', 'crate');
+create type spot as (street text, number int);
+create type leg as (from_spot spot, to_spot spot, kilometres numeric(5, 1));
+
+create table district (
+    code text primary key,
+    name text not null,
+    hilly boolean not null,
+    surcharge numeric(4, 2) not null
+);
+
+create table courier (
+    id int primary key generated always as identity,
+    name text not null,
+    bicycle text not null,
+    districts text[] not null,
+    since date not null,
+    skills jsonb not null
+);
+
+create table parcel (
+    id int primary key generated always as identity,
+    size size not null,
+    weight real not null,
+    origin spot not null,
+    destination spot not null,
+    district text not null references district,
+    courier int references courier,
+    ordered timestamptz not null,
+    delivered timestamptz,
+    note text
+);
+create index on parcel (courier);
+create index on parcel (district, ordered);
+
+create table scan (
+    parcel int not null references parcel on delete cascade,
+    at timestamptz not null,
+    place text not null,
+    primary key (parcel, at)
+);
+
+insert into district values
+    ('OLD', 'Old Town', false, 0.00), ('HAR', 'Harbour', false, 0.50), ('MIL', 'Mill Hill', true, 1.80),
+    ('UNI', 'University', false, 0.30), ('ORC', 'Orchards', true, 1.20), ('STA', 'Station Quarter', false, 0.00);
+
+insert into courier (name, bicycle, districts, since, skills)
+select
+    (array['Alma', 'Bruno', 'Chidi', 'Dagny', 'Emre', 'Faye', 'Goran', 'Hana', 'Ines', 'Jorik', 'Kaja', 'Lev'])[n],
+    (array['cargo', 'road', 'fixed', 'electric'])[1 + n % 4],
+    array(select code from district order by code offset n % 4 limit 2 + n % 2),
+    date '2019-03-01' + n * 97,
+    jsonb_build_object('languages', jsonb_build_array('en', (array['de', 'fr', 'tr', 'pl'])[1 + n % 4]), 'fragile', n % 3 = 0)
+from generate_series(1, 12) as n;
+
+insert into parcel (size, weight, origin, destination, district, courier, ordered, delivered, note)
+select
+    (array['letter', 'letter', 'box', 'box', 'crate'])[1 + n % 5]::size,
+    ((n * 37) % 400)::real / 20 + 0.05,
+    row((array['Canal Street', 'Poplar Lane', 'Bell Yard'])[1 + n % 3], 1 + n % 60)::spot,
+    row((array['Tower Road', 'Cherry Row', 'Quay', 'College Walk'])[1 + n % 4], 1 + n * 7 % 90)::spot,
+    (array['OLD', 'HAR', 'MIL', 'UNI', 'ORC', 'STA'])[1 + n * 5 % 6],
+    1 + n * 11 % 12,
+    timestamptz '2026-01-05 07:30+00' + n * interval '9 minutes',
+    case when n % 17 <> 0 then timestamptz '2026-01-05 07:30+00' + n * interval '9 minutes' + (20 + n % 50) * interval '1 minute' end,
+    case when n % 10 = 0 then 'Ring twice — the bell is “shy” ' || n end
+from generate_series(1, 4000) as n;
+
+insert into scan
+select id, ordered + step * interval '12 minutes', (array['picked up', 'hub', 'on the road', 'at the door'])[step]
+from parcel, generate_series(1, 2 + id % 3) as step;
+
+analyze;
+
+-- A scalar. STABLE makes it GET; the path comes from the names: /api/demo/parcel-count
+create function parcel_count() returns bigint language sql stable
+begin atomic
+    select count(*) from demo.parcel;
+end;
+comment on function parcel_count() is 'How many parcels there are.
+HTTP
+allow_anonymous';
+
+-- Plain text.
+create function greeting(name text default 'stranger') returns text language sql immutable
+return format('Hello, %s!', name);
+comment on function greeting(text) is 'HTTP GET /hello
+allow_anonymous';
+
+-- A set of a table type.
+create function districts() returns setof district language sql stable
+begin atomic
+    select * from demo.district order by code;
+end;
+comment on function districts() is 'HTTP GET /districts
+allow_anonymous';
+
+-- RETURNS TABLE with arrays, dates and json.
+create function couriers()
+returns table (id int, name text, bicycle text, districts text[], since date, skills jsonb) language sql stable
+begin atomic
+    select c.id, c.name, c.bicycle, c.districts, c.since, c.skills from demo.courier c order by c.id;
+end;
+comment on function couriers() is 'HTTP GET /couriers
+allow_anonymous';
+
+-- One row chosen by the path; a single record instead of a list.
+create function courier_by_id(id int)
+returns table (name text, bicycle text, delivered bigint, heaviest real, last_delivery timestamptz) language sql stable
+begin atomic
+    select c.name, c.bicycle, count(p.delivered), max(p.weight), max(p.delivered)
+    from demo.courier c left join demo.parcel p on p.courier = c.id
+    where c.id = courier_by_id.id
+    group by c.id;
+end;
+comment on function courier_by_id(int) is 'HTTP GET /couriers/{id}
+single
+allow_anonymous';
+
+-- Optional parameters: leave out what you do not care about.
+create function search_parcels(
+    _district text default null, _size text default null, _min_weight real default 0,
+    _open boolean default null, _limit int default 20
+)
+returns table (id int, size size, weight real, district text, courier text, ordered timestamptz, delivered timestamptz, note text)
+language sql stable
+begin atomic
+    select p.id, p.size, p.weight, p.district, c.name, p.ordered, p.delivered, p.note
+    from demo.parcel p left join demo.courier c on c.id = p.courier
+    where (_district is null or p.district = upper(_district))
+      and (_size is null or p.size::text = _size)
+      and p.weight >= _min_weight
+      and (_open is null or (p.delivered is null) = _open)
+    order by p.id
+    limit least(_limit, 4000);
+end;
+comment on function search_parcels(text, text, real, boolean, int) is 'HTTP GET /parcels
+allow_anonymous';
+
+-- Composite values: a journey from spot to spot.
+create function journey(parcel_id int) returns table (parcel int, leg leg, scans timestamptz[]) language sql stable
+begin atomic
+    select p.id, row(p.origin, p.destination, 1 + p.id % 70 / 10.0)::demo.leg,
+           array(select s.at from demo.scan s where s.parcel = p.id order by s.at)
+    from demo.parcel p where p.id = journey.parcel_id;
+end;
+comment on function journey(int) is 'HTTP GET /parcels/{parcel_id}/journey
+single
+allow_anonymous';
+
+-- Json made in the database goes out untouched.
+create function dashboard() returns json language sql stable
+begin atomic
+    select json_object_agg(d.name, json_build_object('open', o.open, 'delivered', o.delivered, 'average_weight', o.weight))
+    from demo.district d
+    join lateral (
+        select count(*) filter (where delivered is null) as open, count(delivered) as delivered,
+               round(avg(weight)::numeric, 2) as weight
+        from demo.parcel where district = d.code
+    ) o on true;
+end;
+comment on function dashboard() is 'HTTP GET /dashboard
+allow_anonymous';
+
+-- An overload: with a day, or for all days.
+create function busiest(top int default 3) returns table (courier text, parcels bigint) language sql stable
+begin atomic
+    select c.name, count(*) from demo.parcel p join demo.courier c on c.id = p.courier
+    group by c.name order by 2 desc, 1 limit top;
+end;
+create function busiest(day date, top int) returns table (courier text, parcels bigint) language sql stable
+begin atomic
+    select c.name, count(*) from demo.parcel p join demo.courier c on c.id = p.courier
+    where p.ordered >= day and p.ordered < day + 1
+    group by c.name order by 2 desc, 1 limit top;
+end;
+comment on function busiest(int) is 'HTTP GET /busiest
+allow_anonymous';
+comment on function busiest(date, int) is 'HTTP GET /busiest
+allow_anonymous';
+
+-- Bare values of a set.
+create function streets() returns setof text language sql stable
+begin atomic
+    select distinct (origin).street from demo.parcel
+    union select distinct (destination).street from demo.parcel
+    order by 1;
+end;
+comment on function streets() is 'HTTP GET /streets
+allow_anonymous';
+
+-- Arithmetic with exact numbers, and an error of our own making.
+create function quote(size size, weight numeric, district text) returns numeric language plpgsql stable as $$
+declare
+    surcharge numeric;
+begin
+    select d.surcharge into surcharge from demo.district d where d.code = upper(quote.district);
+    if not found then
+        raise exception 'We do not ride to %', district using hint = 'GET /districts lists where we do.';
+    end if;
+    if weight > 25 then
+        raise exception '% kg is too heavy for a bicycle', weight;
+    end if;
+    return round(case size when 'letter' then 2.5 when 'box' then 4.9 else 9.9 end + weight * 0.2 + surcharge, 2);
+end
+$$;
+comment on function quote(size, numeric, text) is 'HTTP GET /quote
+allow_anonymous';
+
+-- A POST that writes and tells what it wrote.
+create function order_parcel(
+    size size, weight real, street text, number int, district text, note text default null
+) returns table (id int, courier text, price numeric) language plpgsql as $$
+declare
+    price numeric := demo.quote(order_parcel.size, order_parcel.weight::numeric, order_parcel.district);
+    rider demo.courier;
+begin
+    select c.* into rider from demo.courier c
+    where upper(order_parcel.district) = any (c.districts)
+    order by (select count(*) from demo.parcel p where p.courier = c.id and p.delivered is null), c.id limit 1;
+    return query
+        with added as (
+            insert into demo.parcel (size, weight, origin, destination, district, courier, ordered, note)
+            values (order_parcel.size, order_parcel.weight, row('Bell Yard', 1)::demo.spot,
+                    row(street, number)::demo.spot, upper(order_parcel.district), rider.id, now(), order_parcel.note)
+            returning parcel.id
+        )
+        select added.id, rider.name, price from added;
+end
+$$;
+comment on function order_parcel(size, real, text, int, text, text) is 'HTTP POST /parcels
+single
+allow_anonymous';
+
+-- A void function: 204 and nothing else.
+create function deliver(parcel_id int) returns void language plpgsql as $$
+begin
+    update demo.parcel set delivered = now() where id = parcel_id and delivered is null;
+    if not found then
+        raise exception 'Parcel % is not on its way', parcel_id;
+    end if;
+end
+$$;
+comment on function deliver(int) is 'HTTP POST /parcels/{parcel_id}/deliver
+allow_anonymous';
+
+-- A procedure with an INOUT parameter.
+create procedure sweep_old_scans(inout keep_days int default 3650, inout removed bigint default 0) language plpgsql as $$
+begin
+    delete from demo.scan where at < now() - make_interval(days => keep_days);
+    get diagnostics removed = row_count;
+end
+$$;
+comment on procedure sweep_old_scans(int, bigint) is 'HTTP POST /maintenance/sweep
+allow_anonymous';
+
+-- No annotation lets strangers in here: it answers 401 and says how to open it.
+create function payroll() returns table (courier text, parcels bigint, pay numeric) language sql stable
+begin atomic
+    select c.name, count(p.delivered), round(count(p.delivered) * 3.2, 2)
+    from demo.courier c left join demo.parcel p on p.courier = c.id group by c.name order by 1;
+end;
+comment on function payroll() is 'HTTP GET /payroll';
