@@ -8,19 +8,29 @@ import os
 from pathlib import Path
 
 from Cython.Build import cythonize
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 
 ROOT = Path(__file__).parent
 NAMESPACE = ROOT / "build" / "namespace"
+FOLDERS = ("core", "ext", "service")
 
 
 def link_namespace() -> None:
     package = NAMESPACE / "rowcall"
     package.mkdir(parents=True, exist_ok=True)
-    for name in ("core", "ext", "service"):
+    for name in FOLDERS:
         link = package / name
         if not link.is_symlink():
             link.symlink_to(Path("../../..") / name, target_is_directory=True)
+
+
+def packages() -> list[str]:
+    """Every package below the folders, under its installed name."""
+    return [
+        f"rowcall.{name}{inner}"
+        for name in FOLDERS
+        for inner in ("", *(f".{package}" for package in find_packages(str(ROOT / name))))
+    ]
 
 
 def extensions() -> list[Extension]:
@@ -41,6 +51,7 @@ def extensions() -> list[Extension]:
 os.chdir(ROOT)
 link_namespace()
 setup(
+    packages=packages(),
     ext_modules=cythonize(
         extensions(),
         include_path=[str(NAMESPACE)],

@@ -1,0 +1,55 @@
+# Everything a newcomer needs: `make demo` looks around, `make test` proves that it works.
+# Steps leave a stamp in .venv, so that a second call only does what has changed.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+SOURCES := $(wildcard ext/*.pyx ext/*.pxd ext/*.h) setup.py
+CHECKED := core ext service tests bench ci setup.py
+TEST_PROCESSES ?= 2
+
+.DEFAULT_GOAL := build
+.PHONY: build demo test check format bench fuzz docs dist clean
+
+build: $(STAMPS)/installed
+
+$(STAMPS)/tools: pyproject.toml ci/create_environment.sh
+	ci/create_environment.sh $(PYTHON) $(VENV)
+	@touch $@
+
+$(STAMPS)/installed: $(STAMPS)/tools $(SOURCES)
+	PROFILE=$(PROFILE) $(BIN)/pip install --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
+demo: build
+	$(BIN)/rowcall --demo $(ARGS)
+
+test: build
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) $(ARGS)
+
+check: build
+	$(BIN)/ruff format --check $(wildcard $(CHECKED))
+	$(BIN)/ruff check $(wildcard $(CHECKED))
+	$(BIN)/mypy -p rowcall.core -p rowcall.ext -p rowcall.service
+
+format: build
+	$(BIN)/ruff format $(wildcard $(CHECKED))
+	$(BIN)/ruff check --fix $(wildcard $(CHECKED))
+
+bench: build
+	$(BIN)/pip install --quiet --group bench
+	$(BIN)/python -m bench $(ARGS)
+
+fuzz: build
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/core tests/ext -n $(TEST_PROCESSES) $(ARGS)
+
+docs: build
+	$(BIN)/python ci/write_docs.py
+
+dist: $(STAMPS)/tools
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
+clean:
+	rm -rf $(VENV) build dist .demo *.egg-info ext/*.so ext/*.c .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Format, lint and types.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+make check

@@ -1,0 +1,39 @@
+"""Starts an installed rowcall with the demo, sends one request and stops it.
+
+Run with the interpreter of the environment under test, and with the standard library alone: nothing of the
+checkout may be needed.
+"""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+
+
+def main(command: str) -> int:
+    service = subprocess.Popen([command, "--demo", "--Urls=http://127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
+    try:
+        url = first_example(service)
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            rows = json.load(answer)
+        print(f"{url} answered {answer.status} with {len(rows)} rows")
+    finally:
+        service.send_signal(signal.SIGTERM)
+        code = service.wait(60)
+    print(f"stopped with exit code {code}")
+    return 0 if rows and code == 0 else 1
+
+
+def first_example(service: "subprocess.Popen[str]") -> str:
+    assert service.stdout is not None
+    for line in service.stdout:
+        print(line, end="")
+        if found := re.search(r"curl '?(http://\S+?)'?(\s|$)", line):
+            return found[1]
+    raise SystemExit("the service ended before it listened")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
