@@ -1,0 +1,55 @@
+"""Whether two services give the same answer, apart from differences a peer's own habits excuse.
+
+Allowed, and nothing else (README.md lists them):
+- a number as a string of the same value (pg: bigint and numeric), or as the nearest double (numeric as float);
+- a date or time stamp in another ISO form: `Z` for `+00:00`, a date as midnight UTC, a fraction of zeros,
+  a missing offset as UTC.
+"""
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+STAMP = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
+
+
+def canonical(value: Any) -> Any:
+    """The value with every excused difference taken away."""
+    if isinstance(value, dict):
+        return {key: canonical(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [canonical(inner) for inner in value]
+    if isinstance(value, bool) or value is None:
+        return value
+    return canonical_scalar(str(value))
+
+
+def canonical_scalar(text: str) -> Any:
+    try:
+        if STAMP.fullmatch(text):
+            stamp = datetime.fromisoformat(text)
+            return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
+        return float(text)
+    except ValueError:
+        return text
+
+
+def difference(expected: bytes, answer: bytes) -> str | None:
+    """Where the two JSON documents differ, as a path with both values, or None."""
+    try:
+        documents = json.loads(expected), json.loads(answer)
+    except ValueError as error:
+        return f"not JSON: {error}"
+    return first_difference(canonical(documents[0]), canonical(documents[1]), "$")
+
+
+def first_difference(expected: Any, answer: Any, place: str) -> str | None:
+    if isinstance(expected, dict) and isinstance(answer, dict) and expected.keys() == answer.keys():
+        pairs = [(f"{place}.{key}", expected[key], answer[key]) for key in expected]
+    elif isinstance(expected, list) and isinstance(answer, list) and len(expected) == len(answer):
+        pairs = [(f"{place}[{index}]", *pair) for index, pair in enumerate(zip(expected, answer, strict=True))]
+    else:
+        return None if expected == answer else f"{place}: {expected!r} against {answer!r}"
+    found = (first_difference(left, right, inner) for inner, left, right in pairs)
+    return next((text for text in found if text), None)

@@ -1,0 +1,167 @@
+"""What a table of rates does not show: holding on, latency at half load, memory, streaming, start-up.
+
+Each check gives back findings; one that cannot be judged on this machine says so instead of passing.
+"""
+
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bench.load import raw_request
+from bench.processes import usage
+from bench.scenarios import BY_NAME, Scenario
+from bench.services import Running, Service, Setting, ask, free_port, start, wait_until_answering
+from bench.wrk import with_own_generator
+
+MANY = Path(__file__).with_name("many.sql")
+LAST_OF_MANY = Scenario("many", "/many/1000?id=1", "")
+MEMORY_LIMIT = 60.0
+STREAM_LIMIT = 32.0
+START_LIMIT = 1.0
+TAIL_LIMIT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One checked promise. `met` is None where the machine does not allow a verdict; `note` then says why."""
+
+    check: str
+    measured: str
+    limit: str
+    met: bool | None
+    note: str = ""
+
+
+def hold(running: Running, seconds: float) -> list[Finding]:
+    """64 connections, closed loop: every request sent is answered, and the worker stays small."""
+    scenario = BY_NAME["types-10"]
+    _, expected = ask(running.port, scenario)
+    before = usage(running.process.pid)
+    load = with_own_generator(scenario, running.port, expected, seconds)
+    after = usage(running.process.pid)
+    memory = after.worker_resident(before)
+    rate = load.requests / load.seconds
+    return [
+        Finding(
+            f"64 connections held for {seconds:.0f} s ({scenario.name})",
+            f"{load.requests:,} answered ({rate:,.0f}/s), {load.errors} lost or wrong",
+            "0 lost or wrong",
+            load.errors == 0 and load.requests > 0,
+            load.detail,
+        ),
+        Finding(
+            "resident memory of a worker under that load",
+            f"{memory:.1f} MiB",
+            f"≤ {MEMORY_LIMIT:.0f} MiB",
+            0 < memory <= MEMORY_LIMIT,
+        ),
+    ]
+
+
+def half_load(running: Running, scenario: Scenario, full_rate: float, seconds: float) -> Finding:
+    """Latency measured from the moment each request is due."""
+    _, expected = ask(running.port, scenario)
+    wanted = full_rate / 2
+    load = with_own_generator(scenario, running.port, expected, seconds, wanted)
+    held = load.requests / load.seconds / wanted
+    ratio = load.p99 / load.p50 if load.p50 else float("inf")
+    kept_up = held > 0.98
+    note = load.detail if kept_up else f"not judged: generator and service together held {held:.0%} of the rate"
+    return Finding(
+        f"p99 / p50 at half load ({scenario.name}, {wanted:,.0f}/s)",
+        f"{ratio:.1f} (p50 {load.p50:.2f} ms, p99 {load.p99:.2f} ms)",
+        f"≤ {TAIL_LIMIT:.0f}",
+        ratio <= TAIL_LIMIT and not load.errors if kept_up else None,
+        note,
+    )
+
+
+def stream(running: Running, rows: int, slow_for: float) -> Finding:
+    """Growth of the worker while one client reads a large set, at once or haltingly for `slow_for` seconds."""
+    before = usage(running.process.pid)
+    with watched_growth(running.process.pid) as peak:
+        begin = time.perf_counter()
+        counted, whole = read_rows(running.port, rows, slow_for)
+        seconds = time.perf_counter() - begin
+    growth = max((peak[pid] - before.resident.get(pid, 0.0) for pid in peak), default=0.0)
+    reader = f"slow reader, {slow_for:.0f} s" if slow_for else "fast reader"
+    complete = whole and counted == rows
+    return Finding(
+        f"{rows:,} rows streamed, {reader}: growth of the worker",
+        f"{growth:.1f} MiB in {seconds:.1f} s",
+        f"≤ {STREAM_LIMIT:.0f} MiB",
+        complete and growth <= STREAM_LIMIT,
+        "" if complete else f"incomplete: {counted:,} rows",
+    )
+
+
+@contextmanager
+def watched_growth(root: int) -> Iterator[dict[int, float]]:
+    """Highest resident MiB of each process of the tree, sampled while the block runs."""
+    peak: dict[int, float] = {}
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.02):
+            for pid, resident in usage(root).resident.items():
+                peak[pid] = max(peak.get(pid, 0.0), resident)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        over.set()
+        watcher.join()
+
+
+def read_rows(port: int, rows: int, slow_for: float) -> tuple[int, bool]:
+    """Rows counted by their opening brace (no value holds one), and whether the response ended as it should."""
+    request = raw_request("GET", f"/bench/stream?rows={rows}", "127.0.0.1", b"")
+    counted = 0
+    tail = b""
+    with socket.socket() as peer:
+        if slow_for:
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        peer.settimeout(30)
+        peer.connect(("127.0.0.1", port))
+        peer.sendall(request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        begin = time.perf_counter()
+        while data := peer.recv(1 << 16):
+            counted += data.count(b"{")
+            tail = (tail + data)[-32:]
+            if time.perf_counter() - begin < slow_for:
+                time.sleep(0.05)
+    return counted, b"]" in tail and (tail.endswith(b"0\r\n\r\n") or tail.endswith(b"]"))
+
+
+def start_up(service: Service, setting: Setting, attempts: int) -> Finding:
+    """Seconds from starting the program to its first answer, with 1,000 routines in the database."""
+    setting.server.load(MANY, "many")
+    seconds = [one_start(service, replace(setting, port=free_port(), database="many")) for _ in range(attempts)]
+    median = statistics.median(seconds)
+    return Finding(
+        "start to first answer with 1,000 routines",
+        f"{median:.2f} s (median of {attempts})",
+        f"≤ {START_LIMIT:.0f} s",
+        median <= START_LIMIT,
+    )
+
+
+def one_start(service: Service, setting: Setting) -> float:
+    begin = time.perf_counter()
+    running = start(service, setting)
+    try:
+        wait_until_answering(running, LAST_OF_MANY, poll=0.005)
+        seconds = time.perf_counter() - begin
+        status, body = ask(running.port, LAST_OF_MANY)
+        if status != 200:
+            raise OSError(f"status {status}: {body[:200]!r}")
+        return seconds
+    finally:
+        running.stop()

@@ -1,0 +1,158 @@
+"""Every scenario on every service, in turns, and the medians of it.
+
+The services run side by side and are loaded one after the other: run one of each, then run two of each. A machine that
+slows down for a while then slows all of them, not the one that happened to be measured.
+"""
+
+import json
+import os
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from bench import pgbench
+from bench.compare import difference
+from bench.postgres import Server
+from bench.processes import usage
+from bench.scenarios import Scenario
+from bench.services import Running, ask
+from bench.wrk import Load, closed_loop
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One run, or the medians of several. CPU in microseconds per request, memory in MiB, latencies in milliseconds."""
+
+    rate: float
+    p50: float
+    p99: float
+    errors: int
+    database_cpu: float
+    service_cpu: float
+    generator_cpu: float
+    worker_memory: float
+    service_memory: float
+
+
+@dataclass(slots=True)
+class Cell:
+    """One service in one scenario: its runs, or why there are none."""
+
+    service: str
+    runs: list[Figures] = field(default_factory=list)
+    failure: str = ""
+    error_detail: str = ""
+    attempt: Callable[[float], tuple[Load, Figures]] | None = None
+
+    @property
+    def median(self) -> Figures | None:
+        """Median of each figure; errors are the sum, since none may be hidden."""
+        if not self.runs:
+            return None
+        medians: dict[str, Any] = {
+            name: statistics.median(getattr(run, name) for run in self.runs) for name in Figures.__dataclass_fields__
+        }
+        return Figures(**medians | {"errors": sum(run.errors for run in self.runs)})
+
+
+def first_answers(running: Sequence[Running], scenario: Scenario) -> dict[str, bytes | str]:
+    """Each service's answer as bytes; as text why there is none, or how it differs from the first one given."""
+    answers: dict[str, bytes | str] = {}
+    reference: bytes | None = None
+    for service in running:
+        try:
+            status, body = ask(service.port, scenario)
+        except OSError as error:
+            answers[service.name] = f"no answer: {error}"
+            continue
+        if status != 200:
+            answers[service.name] = f"status {status}: {body[:200].decode(errors='replace')}"
+            continue
+        reference = body if reference is None else reference
+        differs = difference(reference, body)
+        answers[service.name] = f"another answer: {differs}" if differs else body
+    return answers
+
+
+def prepare(
+    server: Server,
+    running: Sequence[Running],
+    answers: dict[str, bytes | str],
+    scenario: Scenario,
+    limits: Sequence[str],
+) -> list[Cell]:
+    cells = []
+    for service in running:
+        answer = answers[service.name]
+        if isinstance(answer, str):
+            cells.append(Cell(service.name, failure=answer))
+        else:
+            load = partial(closed_loop, scenario, service.port, answer)
+            cells.append(Cell(service.name, attempt=partial(observed, server, service.process.pid, load)))
+    for name in limits:
+        load = partial(pgbench.run, server, scenario, pgbench.PLANS[name])
+        cells.append(Cell(name, attempt=partial(observed, server, None, load)))
+    return cells
+
+
+def observed(
+    server: Server, service: int | None, load: Callable[[float], Load], seconds: float
+) -> tuple[Load, Figures]:
+    """Run the load and see what it cost PostgreSQL and the service. pgbench (`service` None) is its own service."""
+    database_before = usage(server.pid)
+    service_before = usage(service) if service else None
+    result = load(seconds)
+    service_after = usage(service) if service else None
+    database_cpu = usage(server.pid).cpu - database_before.cpu
+    if service_before and service_after:
+        service_cpu, generator_cpu = service_after.cpu - service_before.cpu, result.cpu
+        worker, whole = service_after.worker_resident(service_before), sum(service_after.resident.values())
+    else:
+        service_cpu, generator_cpu, worker, whole = result.cpu, 0.0, 0.0, 0.0
+    share = 1e6 / max(result.requests, 1)
+    figures = Figures(
+        rate=result.requests / result.seconds if result.seconds else 0.0,
+        p50=result.p50,
+        p99=result.p99,
+        errors=result.errors,
+        database_cpu=database_cpu * share,
+        service_cpu=service_cpu * share,
+        generator_cpu=generator_cpu * share,
+        worker_memory=worker,
+        service_memory=whole,
+    )
+    return result, figures
+
+
+def measure(cells: Sequence[Cell], runs: int, seconds: float, say: Callable[[str], None]) -> None:
+    """Warm up (which also lets services prepare statements and choose plans), then the runs, interleaved."""
+    for number in range(runs + 1):
+        for cell in cells:
+            if cell.attempt is None or cell.failure:
+                continue
+            try:
+                load, figures = cell.attempt(seconds if number else min(1.0, seconds))
+            except (RuntimeError, OSError) as error:
+                cell.failure = str(error)
+                continue
+            if load.detail:
+                cell.error_detail = load.detail
+            if number:
+                cell.runs.append(figures)
+                say(f"  run {number}  {cell.service:18} {figures.rate:10,.0f}/s  {load.detail}")
+
+
+def constant_answers(answers: dict[Scenario, dict[str, bytes | str]]) -> str:
+    """The index for peers/granian_constant.py: for each scenario the first answer that was given."""
+    chosen = {}
+    for scenario, given in answers.items():
+        body = next((answer for answer in given.values() if isinstance(answer, bytes)), None)
+        if body is not None:
+            chosen[scenario.path] = body.decode()
+    return json.dumps(chosen)
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

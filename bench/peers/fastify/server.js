@@ -1,0 +1,51 @@
+// The benchmark's endpoints in Fastify with pg: a pool, named (prepared) statements, schemas for what comes in, and the
+// default serialisation of what goes out. pg knows no composite types: the nested scenario asks PostgreSQL for JSON, as is usual there.
+import Fastify from 'fastify'
+import pg from 'pg'
+
+const size = Number(process.env.BENCH_POOL)
+const pool = new pg.Pool({
+  host: process.env.PGHOST, port: Number(process.env.PGPORT), database: process.env.PGDATABASE, user: process.env.PGUSER,
+  min: size, max: size, idleTimeoutMillis: 0,
+})
+
+const integer = { type: 'integer' }
+const number = { type: 'number' }
+const string = { type: 'string' }
+const boolean = { type: 'boolean' }
+
+const parameters = {
+  id: integer, small: integer, big: integer, price: number, ratio: number, score: number, label: string, code: string,
+  flag: boolean, day: string, clock: string, stamp: string, moment: string, key: string, docb: string,
+  first: string, second: string, third: integer, fourth: integer, fifth: boolean,
+}
+const order = { rows: integer, label: string, price: number, day: string, flag: boolean, tags: { type: 'array', items: string } }
+
+const object = (properties) => ({ type: 'object', properties, required: Object.keys(properties) })
+const marks = (properties) => Object.keys(properties).map((_, index) => `$${index + 1}`).join(', ')
+
+const routes = [
+  ['minimal', 'select * from bench.minimal()', {}],
+  ['types', 'select * from bench.types($1)', { rows: integer }],
+  ['nested', 'select id, to_json(owner) as owner, tags, to_json(items) as items from bench.nested($1)', { rows: integer }],
+  ['large', 'select * from bench.large($1)', { kilobytes: integer }],
+  ['params', `select * from bench.params(${marks(parameters)})`, parameters],
+]
+
+const app = Fastify()
+
+for (const [name, text, properties] of routes) {
+  const names = Object.keys(properties)
+  app.get(`/bench/${name}`, { schema: { querystring: object(properties) } }, async (request) => {
+    const result = await pool.query({ name, text, values: names.map((key) => request.query[key]) })
+    return result.rows
+  })
+}
+
+app.post('/bench/post', { schema: { body: object(order) } }, async (request) => {
+  const values = Object.keys(order).map((key) => request.body[key])
+  const result = await pool.query({ name: 'post', text: `select * from bench.post(${marks(order)})`, values })
+  return result.rows
+})
+
+await app.listen({ host: '127.0.0.1', port: Number(process.env.BENCH_PORT) })

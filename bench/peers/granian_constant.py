@@ -1,0 +1,27 @@
+"""granian answering constants: what the HTTP side alone can do. The answers are files named in a JSON index.
+
+`BENCH_ANSWERS` names a JSON file `{"path?query": "body"}`; a POST body is read
+and thrown away, since a service has to read it too.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+HEADERS = [("content-type", "application/json")]
+ANSWERS = {
+    target: body.encode() for target, body in json.loads(Path(os.environ["BENCH_ANSWERS"]).read_text("utf-8")).items()
+}
+
+
+class Application:
+    async def __rsgi__(self, scope: Any, protocol: Any) -> None:
+        query = scope.query_string
+        body = ANSWERS[f"{scope.path}?{query}" if query else scope.path]
+        if scope.method == "POST":
+            await protocol()
+        protocol.response_bytes(200, HEADERS, body)
+
+
+app = Application()

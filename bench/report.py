@@ -1,0 +1,203 @@
+"""The table: markdown for people, JSON for later comparison. Failed requests and missed targets stand in it as such."""
+
+import json
+import platform
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench.endurance import Finding
+from bench.measure import Cell, Figures, cores
+from bench.scenarios import DATABASE_CPU_LIMIT, Scenario
+
+SUBJECT = "rowcall"
+LIMITS = ("pgbench", "pgbench-generic")
+VERDICT = {True: "met", False: "**missed**", None: "not judged"}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """All that one run of the benchmark found."""
+
+    setting: dict[str, str]
+    scenarios: dict[Scenario, list[Cell]]
+    findings: list[Finding]
+    absent: dict[str, str]
+
+
+def machine() -> dict[str, str]:
+    """What the figures depend on."""
+    cpu = "unknown"
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        models = (line for line in info.read_text("utf-8").splitlines() if line.startswith("model name"))
+        cpu = next(models, "model name: unknown").partition(":")[2].strip()
+    memory = Path("/proc/meminfo")
+    total = memory.read_text("utf-8").split()[1] if memory.exists() else "0"
+    return {
+        "host": platform.node(),
+        "cpu": f"{cpu}, {cores()} cores for everything",
+        "memory": f"{int(total) / 2**20:.0f} GiB",
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "commit": commit(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def commit() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        found = subprocess.run(command, cwd=Path(__file__).parent, check=True, text=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()
+
+
+def limit_of(medians: dict[str, Figures]) -> Figures | None:
+    """The faster of pgbench's two ways to plan."""
+    found = [medians[name] for name in LIMITS if name in medians]
+    return max(found, key=lambda figures: figures.rate, default=None)
+
+
+def compared(cells: Sequence[Cell]) -> dict[str, Figures]:
+    """Medians by service; `pgbench` stands for the better of its two."""
+    medians = {cell.service: cell.median for cell in cells}
+    known = {name: figures for name, figures in medians.items() if figures is not None}
+    limit = limit_of(known)
+    return known | ({"pgbench": limit} if limit else {})
+
+
+def verdicts(scenario: Scenario, cells: Sequence[Cell]) -> Iterable[tuple[str, float | None, float, bool | None]]:
+    """For each target: the other service, our ratio to it, what it should be, whether it is.
+
+    Not having been measured ourselves is a miss; a peer that was not measured leaves the target unjudged.
+    """
+    medians = compared(cells)
+    ours = medians.get(SUBJECT)
+    for other, wanted in scenario.targets.items():
+        if ours is None:
+            yield other, None, wanted, False
+        elif other not in medians:
+            yield other, None, wanted, None
+        else:
+            ratio = ours.rate / medians[other].rate if medians[other].rate else float("inf")
+            yield other, ratio, wanted, ratio >= wanted and not ours.errors
+
+
+def markdown(result: Result) -> str:
+    parts = [f"# Benchmark of {result.setting['date']}", ""]
+    parts += [f"- {key}: {value}" for key, value in result.setting.items()]
+    parts += [f"- **not measured**: {name}: {one_line(reason)}" for name, reason in result.absent.items()]
+    parts += ["", *summary(result), *details(result), *findings(result.findings)]
+    return "\n".join(parts) + "\n"
+
+
+def summary(result: Result) -> list[str]:
+    lines = ["## Against the targets", "", "| scenario | against | ratio | target | |", "|---|---|--:|--:|---|"]
+    for scenario, cells in result.scenarios.items():
+        for other, ratio, wanted, met in verdicts(scenario, cells):
+            shown = f"{ratio:.2f}" if ratio is not None else "–"
+            lines.append(f"| {scenario.name} | {other} | {shown} | ≥ {wanted:g} | {VERDICT[met]} |")
+        lines += database_cpu(scenario, cells)
+    return [*lines, ""]
+
+
+def database_cpu(scenario: Scenario, cells: Sequence[Cell]) -> list[str]:
+    medians = compared(cells)
+    if SUBJECT not in medians or "pgbench" not in medians:
+        return []
+    ratio = medians[SUBJECT].database_cpu / max(medians["pgbench"].database_cpu, 0.001)
+    met = VERDICT[ratio <= DATABASE_CPU_LIMIT]
+    return [
+        f"| {scenario.name} | pgbench, PostgreSQL's CPU per request | {ratio:.2f} | ≤ {DATABASE_CPU_LIMIT} | {met} |"
+    ]
+
+
+def details(result: Result) -> list[str]:
+    lines = ["## All figures", ""]
+    for scenario, cells in result.scenarios.items():
+        lines += [
+            f"### {scenario.name}: `{scenario.method} {shortened(scenario.path)}`",
+            "",
+            "| service | requests/s | spread | rowcall is | p50 ms | p99 ms | errors | CPU µs PostgreSQL "
+            "| CPU µs service | CPU µs generator | worker MiB | all MiB |",
+            "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        ]
+        ours = next((cell.median for cell in cells if cell.service == SUBJECT), None)
+        lines += [row(cell, ours) for cell in cells]
+        lines.append("")
+    return lines
+
+
+def row(cell: Cell, ours: Figures | None) -> str:
+    figures = cell.median
+    if figures is None:
+        return f"| {cell.service} | failed: {one_line(cell.failure)} |" + " |" * 10
+    rates = [run.rate for run in cell.runs]
+    ratio = f"{ours.rate / figures.rate:.2f}×" if ours and figures.rate else "–"
+    errors = f"**{figures.errors}** ({cell.error_detail})" if figures.errors else "0"
+    return (
+        f"| {cell.service} | {figures.rate:,.0f} | {min(rates):,.0f}–{max(rates):,.0f} | {ratio} "
+        f"| {figures.p50:.2f} | {figures.p99:.2f} | {errors} | {figures.database_cpu:.1f} | {figures.service_cpu:.1f} "
+        f"| {figures.generator_cpu:.1f} | {figures.worker_memory:.0f} | {figures.service_memory:.0f} |"
+    )
+
+
+def findings(found: Sequence[Finding]) -> list[str]:
+    if not found:
+        return []
+    lines = ["## Holding on", "", "| check | measured | limit | |", "|---|---|---|---|"]
+    for finding in found:
+        note = f": {one_line(finding.note)}" if finding.note else ""
+        lines.append(f"| {finding.check} | {finding.measured} | {finding.limit} | {VERDICT[finding.met]}{note} |")
+    return [*lines, ""]
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")[-200:]
+
+
+def shortened(path: str) -> str:
+    return path if len(path) < 60 else path[:57] + "…"
+
+
+def as_json(result: Result) -> str:
+    document: dict[str, Any] = {
+        "setting": result.setting,
+        "absent": result.absent,
+        "findings": [asdict(finding) for finding in result.findings],
+        "scenarios": {
+            scenario.name: {
+                "targets": [
+                    {"against": other, "ratio": ratio, "target": wanted, "met": met}
+                    for other, ratio, wanted, met in verdicts(scenario, cells)
+                ],
+                "services": {
+                    cell.service: {
+                        "median": asdict(cell.median) if cell.median else None,
+                        "runs": [asdict(run) for run in cell.runs],
+                        "failure": cell.failure,
+                        "error_detail": cell.error_detail,
+                    }
+                    for cell in cells
+                },
+            }
+            for scenario, cells in result.scenarios.items()
+        },
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def keep(result: Result, folder: Path) -> Path:
+    """Write both forms below `folder`; gives back the markdown file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = result.setting["date"][:16].replace(":", "")
+    name = f"{stamp}-{result.setting['host']}"
+    (folder / f"{name}.json").write_text(as_json(result), "utf-8")
+    page = folder / f"{name}.md"
+    page.write_text(markdown(result), "utf-8")
+    return page

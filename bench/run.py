@@ -1,0 +1,210 @@
+"""`make bench`: one run, one table. `python -m bench.run --help` lists the ways to run less of it.
+
+Exit status 0 when the run was carried out, whatever it showed: benchmarks report, tests judge.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench import endurance, report, services
+from bench.measure import Cell, constant_answers, cores, first_answers, measure, prepare
+from bench.pgbench import PLANS
+from bench.postgres import Server, throw_away
+from bench.scenarios import BY_NAME, SCENARIOS, Scenario
+from bench.services import Running, ServiceError, Setting
+from bench.wrk import available
+
+SCHEMA = Path(__file__).with_name("schema.sql")
+RESULTS = Path(__file__).with_name("results")
+CHECKS = ("hold", "half-load", "stream", "start-up", "variants")
+VARIANT_SCENARIOS = ("minimal", "types-10")
+NOISE = 0.95
+
+
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
+    parser.add_argument("--scenarios", type=names, default=[scenario.name for scenario in SCENARIOS], metavar="A,B")
+    every = [service.name for service in services.SERVICES] + list(PLANS)
+    parser.add_argument("--peers", type=names, default=every, metavar="A,B", help=", ".join(every))
+    parser.add_argument("--checks", type=names, default=list(CHECKS), metavar="A,B", help=", ".join(CHECKS) + ", none")
+    parser.add_argument("--seconds", type=float, default=3.0, help="length of one run (default 3)")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each, median taken (default 3)")
+    parser.add_argument("--workers", type=int, default=1, help="rowcall's workers (default 1)")
+    parser.add_argument("--hold-seconds", type=float, default=60.0)
+    parser.add_argument("--stream-rows", type=int, default=1_000_000)
+    parser.add_argument("--slow-seconds", type=float, default=10.0, help="how long the slow reader is slow")
+    parser.add_argument("--postgres", default="auto", help="auto, system, wheel, or a folder with its programs")
+    parser.add_argument("--rowcall", type=Path, default=services.PROGRAMS / "rowcall", help="the command to measure")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--quick", action="store_true", help="one short run of everything: does the bench itself work?")
+    options = parser.parse_args(given)
+    check_names(parser, options)
+    if options.quick:
+        options.seconds, options.runs, options.hold_seconds, options.slow_seconds = 1.0, 1, 3.0, 2.0
+    return options
+
+
+def names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name and name != "none"]
+
+
+def check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    known = {"scenarios": BY_NAME.keys(), "peers": services.BY_NAME.keys() | PLANS.keys(), "checks": CHECKS}
+    for option, allowed in known.items():
+        for name in getattr(options, option):
+            if name not in allowed:
+                parser.error(f"--{option}: unknown {name!r}, known: {', '.join(sorted(allowed))}")
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+class Bench:
+    """One run: a database, the services beside each other, and what they gave."""
+
+    def __init__(self, options: argparse.Namespace, server: Server, folder: Path) -> None:
+        self.options = options
+        self.server = server
+        self.answers = folder / "answers.json"
+        self.running: list[Running] = []
+        self.absent: dict[str, str] = {}
+
+    def setting(self) -> Setting:
+        return Setting(self.server, services.free_port(), self.answers, self.options.rowcall, self.options.workers)
+
+    def start(self, name: str, stack: ExitStack) -> None:
+        """A service that does not come up is reported and left out."""
+        try:
+            running = services.start(services.BY_NAME[name], self.setting())
+            stack.callback(running.stop)
+            services.wait_until_answering(running, SCENARIOS[0])
+        except ServiceError as error:
+            self.absent[name] = str(error)
+            say(f"not measured: {name}: {error}")
+            return
+        self.running.append(running)
+        say(f"serving: {name}")
+
+    def scenarios(self) -> list[Scenario]:
+        return [BY_NAME[name] for name in self.options.scenarios]
+
+    def start_all(self, stack: ExitStack) -> dict[Scenario, dict[str, bytes | str]]:
+        """Start the services, the constant one last as it repeats the others; gives back the first answers."""
+        chosen = [name for name in self.options.peers if name in services.BY_NAME]
+        if "variants" in self.options.checks and "rowcall" in chosen:
+            chosen += [service.name for service in services.VARIANTS]
+        for name in chosen:
+            if name != "constant":
+                self.start(name, stack)
+        answers = {scenario: first_answers(self.running, scenario) for scenario in {SCENARIOS[0], *self.scenarios()}}
+        if "constant" in chosen:
+            self.answers.write_text(constant_answers(answers), "utf-8")
+            self.start("constant", stack)
+            answers = {scenario: first_answers(self.running, scenario) for scenario in answers}
+        return answers
+
+    def measure(self, answers: dict[Scenario, dict[str, bytes | str]]) -> dict[Scenario, list[Cell]]:
+        limits = [name for name in self.options.peers if name in PLANS]
+        variants = {service.name for service in services.VARIANTS}
+        table = {}
+        for scenario in self.scenarios():
+            say(scenario.name)
+            running = [
+                service
+                for service in self.running
+                if service.name not in variants or scenario.name in VARIANT_SCENARIOS
+            ]
+            cells = prepare(self.server, running, answers[scenario], scenario, limits)
+            measure(cells, self.options.runs, self.options.seconds, say)
+            cells += [Cell("rowcall", failure=self.absent["rowcall"])] if "rowcall" in self.absent else []
+            table[scenario] = cells
+        return table
+
+    def check(self, table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
+        """The other promises, on the default rowcall."""
+        subject = next((running for running in self.running if running.name == "rowcall"), None)
+        if subject is None or not self.options.checks:
+            return []
+        found: list[endurance.Finding] = []
+        steps = {
+            "hold": lambda: endurance.hold(subject, self.options.hold_seconds),
+            "half-load": lambda: self.half_loads(subject, table),
+            "stream": lambda: self.streams(subject),
+            "start-up": lambda: [endurance.start_up(subject.service, self.setting(), 3)],
+            "variants": lambda: two_workers(table),
+        }
+        for name in self.options.checks:
+            say(f"check: {name}")
+            try:
+                found += steps[name]()
+            except (OSError, ServiceError) as error:
+                found.append(endurance.Finding(name, "failed", "", False, str(error)))
+        return found
+
+    def half_loads(self, subject: Running, table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
+        seconds = max(self.options.seconds, 3.0)
+        rates = {
+            scenario: cell.median.rate
+            for scenario, cells in table.items()
+            for cell in cells
+            if cell.service == "rowcall" and cell.median and scenario.name in VARIANT_SCENARIOS
+        }
+        return [endurance.half_load(subject, scenario, rate, seconds) for scenario, rate in rates.items()]
+
+    def streams(self, subject: Running) -> list[endurance.Finding]:
+        rows, slow = self.options.stream_rows, self.options.slow_seconds
+        return [endurance.stream(subject, rows, seconds) for seconds in (0.0, slow)]
+
+
+def two_workers(table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
+    """Two workers must not be slower than one, where they, PostgreSQL and the generator have cores of their own."""
+    found = []
+    for scenario, cells in table.items():
+        medians = report.compared(cells)
+        if "rowcall" not in medians or "rowcall-2-workers" not in medians:
+            continue
+        ratio = medians["rowcall-2-workers"].rate / medians["rowcall"].rate
+        enough = cores() >= 4
+        note = "" if enough else f"{cores()} cores are shared by PostgreSQL, generator and workers"
+        met = ratio >= NOISE if enough or ratio >= NOISE else None
+        check = f"two workers against one ({scenario.name})"
+        found.append(endurance.Finding(check, f"{ratio:.2f}", f"≥ {NOISE}", met, note))
+    return found
+
+
+def setting(options: argparse.Namespace, server: Server) -> dict[str, str]:
+    return report.machine() | {
+        "PostgreSQL": f"{server.version}, over a unix socket, pool of {services.POOL} for each peer",
+        "load": f"{available()}, 64 connections, every response compared with the first",
+        "runs": f"median of {options.runs} runs of {options.seconds:g} s each, interleaved",
+        "rowcall": f"{options.workers} worker(s)",
+    }
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    options = arguments(given)
+    with ExitStack() as stack:
+        server = stack.enter_context(throw_away(options.postgres))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowcall-bench-")))
+        server.load(SCHEMA, "bench")
+        bench = Bench(options, server, folder)
+        table = bench.measure(bench.start_all(stack))
+        found = bench.check(table)
+        result = report.Result(setting(options, server), table, found, bench.absent)
+    page = report.keep(result, options.results)
+    print(page.read_text("utf-8"))
+    say(f"kept as {page} and {page.with_suffix('.json').name}")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"{' '.join(map(str, error.cmd))} ended with {error.returncode}")

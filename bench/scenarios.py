@@ -1,0 +1,109 @@
+"""What is asked of every service, and what rowcall has to reach: the scenarios and targets as data.
+
+A scenario is one request, repeated. `sql` is the same call for pgbench, whose variables (`:rows`) travel as parameters
+of a prepared statement. `targets` are the ratios of requests per second, rowcall over the other (issue 2).
+"""
+
+import json
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from urllib.parse import urlencode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scenario:
+    """One request and the SQL call behind it. A body makes the request a POST, otherwise it is a GET."""
+
+    name: str
+    path: str
+    sql: str
+    variables: MappingProxyType[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    body: bytes = b""
+    targets: MappingProxyType[str, float] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def method(self) -> str:
+        return "POST" if self.body else "GET"
+
+
+def query(name: str, routine: str, values: dict[str, str], targets: dict[str, float]) -> Scenario:
+    """A GET scenario: the values are the query string and pgbench's variables alike, in the routine's own order."""
+    marks = ", ".join(f":{key}" for key in values)
+    path = f"/bench/{routine}?{urlencode(values)}" if values else f"/bench/{routine}"
+    return Scenario(
+        name,
+        path,
+        f"select * from bench.{routine}({marks})",
+        MappingProxyType(values),
+        targets=MappingProxyType(targets),
+    )
+
+
+def post(name: str, routine: str, values: dict[str, object], targets: dict[str, float]) -> Scenario:
+    """A POST scenario with a JSON body; a list becomes a PostgreSQL array literal for pgbench."""
+    marks = ", ".join(f":{key}" for key in values)
+    variables = {
+        key: "{" + ",".join(map(str, value)) + "}" if isinstance(value, list) else str(value)
+        for key, value in values.items()
+    }
+    return Scenario(
+        name,
+        f"/bench/{routine}",
+        f"select * from bench.{routine}({marks})",
+        MappingProxyType(variables),
+        json.dumps(values).encode(),
+        MappingProxyType(targets),
+    )
+
+
+TWENTY = {
+    "id": "42",
+    "small": "7",
+    "big": "9007199254740993",
+    "price": "12.5",
+    "ratio": "0.125",
+    "score": "0.5",
+    "label": "a label, with blanks & signs",
+    "code": "C-42",
+    "flag": "true",
+    "day": "2024-02-29",
+    "clock": "08:15:30",
+    "stamp": "2024-02-29T10:20:30",
+    "moment": "2024-02-29T10:20:30Z",
+    "key": "8f5b1a64-3c1d-4c0e-9d57-0a5d6f1e2b3c",
+    "docb": '{"open": true}',
+    "first": "first",
+    "second": "zweite Größe",
+    "third": "3",
+    "fourth": "4",
+    "fifth": "false",
+}
+ORDER: dict[str, object] = {
+    "rows": 10,
+    "label": "from a body",
+    "price": 12.5,
+    "day": "2024-02-29",
+    "flag": True,
+    "tags": ["red", "green"],
+}
+
+
+def types(rows: int, targets: dict[str, float]) -> Scenario:
+    return query(f"types-{rows}", "types", {"rows": str(rows)}, targets)
+
+
+SCENARIOS = (
+    query("minimal", "minimal", {}, {"fastapi": 10, "fastify": 2.5, "pgbench": 0.5, "constant": 0.7}),
+    types(1, {"fastapi": 10, "fastify": 4, "pgbench": 0.45}),
+    types(10, {"fastapi": 12, "fastify": 4, "pgbench": 0.55}),
+    types(100, {"fastapi": 12, "fastify": 3.5, "pgbench": 0.8}),
+    types(500, {}),
+    query("params-20", "params", TWENTY, {"fastapi": 10, "fastify": 2.5}),
+    post("post-10", "post", ORDER, {"fastapi": 8, "fastify": 2.5}),
+    query("nested-10", "nested", {"rows": "10"}, {}),
+    query("large-200k", "large", {"kilobytes": "200"}, {}),
+)
+BY_NAME = MappingProxyType({scenario.name: scenario for scenario in SCENARIOS})
+
+# PostgreSQL's own CPU time for a request, rowcall over pgbench (issue 2).
+DATABASE_CPU_LIMIT = 1.3

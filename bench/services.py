@@ -1,0 +1,190 @@
+"""Every service that answers the scenarios: how it is started, found ready and stopped.
+
+One row of `SERVICES` is one service; all get the same database over the same unix socket and the same pool size.
+"""
+
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO
+
+from bench.postgres import Server
+from bench.scenarios import Scenario
+
+PEERS = Path(__file__).with_name("peers")
+PROGRAMS = Path(sys.executable).parent
+POOL = 16
+READY_WITHIN = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a service is started with."""
+
+    server: Server
+    port: int
+    answers: Path
+    rowcall: Path
+    workers: int
+    database: str = "bench"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """How to start one: the command, and what it is in a sentence for the report."""
+
+    name: str
+    about: str
+    command: Callable[[Setting], list[str]]
+
+
+def fastapi(setting: Setting) -> list[str]:
+    listen = ["--host", "127.0.0.1", "--port", str(setting.port), "--workers", "1", "--loop", "uvloop"]
+    quiet = ["--http", "httptools", "--no-access-log", "--log-level", "warning"]
+    return [str(PROGRAMS / "uvicorn"), "--app-dir", str(PEERS), *listen, *quiet, "fastapi_app:app"]
+
+
+def granian(application: str) -> Callable[[Setting], list[str]]:
+    def command(setting: Setting) -> list[str]:
+        listen = ["--interface", "rsgi", "--loop", "uvloop", "--workers", "1", "--port", str(setting.port)]
+        quiet = ["--log-level", "warning", "--working-dir", str(PEERS)]
+        return [str(PROGRAMS / "granian"), *listen, *quiet, application]
+
+    return command
+
+
+def fastify(setting: Setting) -> list[str]:
+    node = shutil.which("node")
+    if node is None:
+        raise ServiceError("node is not installed")
+    if not (PEERS / "fastify" / "node_modules").is_dir():
+        raise ServiceError("not installed: run `npm ci` in bench/peers/fastify")
+    return [node, str(PEERS / "fastify" / "server.js")]
+
+
+def rowcall(*options: str, workers: int | None = None) -> Callable[[Setting], list[str]]:
+    def command(setting: Setting) -> list[str]:
+        return [
+            str(setting.rowcall),
+            f"--ConnectionStrings:Default={setting.server.conninfo(setting.database)}",
+            f"--Urls=http://127.0.0.1:{setting.port}",
+            f"--HttpServer:Workers={workers or setting.workers}",
+            "--Log:ConsoleMinimumLevel=Warning",
+            *options,
+        ]
+
+    return command
+
+
+SERVICES = (
+    Service("rowcall", "this project", rowcall()),
+    Service("fastapi", "FastAPI + asyncpg + orjson on uvicorn (uvloop, httptools), 1 worker", fastapi),
+    Service("fastify", "Fastify + pg (Node), named prepared statements, 1 process", fastify),
+    Service("psycopg", "granian (RSGI) + psycopg pool + orjson, 1 worker", granian("granian_psycopg:app")),
+    Service("constant", "limit: granian answering a constant of the same bytes", granian("granian_constant:app")),
+)
+# Other ways to run rowcall, measured beside the default one.
+VARIANTS = (Service("rowcall-2-workers", "two workers", rowcall(workers=2)),)
+BY_NAME = MappingProxyType({service.name: service for service in SERVICES + VARIANTS})
+
+
+class ServiceError(Exception):
+    """A service cannot be measured; the message says why and is shown in the report."""
+
+
+@dataclass(slots=True)
+class Running:
+    """A started service."""
+
+    service: Service
+    port: int
+    process: subprocess.Popen[bytes]
+    log: IO[bytes]
+
+    @property
+    def name(self) -> str:
+        return self.service.name
+
+    def stop(self) -> None:
+        """Ask politely, then insist, always with this service's own process group."""
+        for signum in (signal.SIGTERM, signal.SIGKILL):
+            if self.process.poll() is None:
+                os.killpg(self.process.pid, signum)
+            try:
+                self.process.wait(10)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        self.log.close()
+
+    def log_tail(self) -> str:
+        self.log.seek(0)
+        return self.log.read().decode(errors="replace")[-2000:].strip()
+
+
+def start(service: Service, setting: Setting) -> Running:
+    """Start it without waiting."""
+    environment = os.environ | setting.server.environment(setting.database)
+    environment |= {
+        "BENCH_DSN": setting.server.conninfo(setting.database),
+        "BENCH_POOL": str(POOL),
+        "BENCH_PORT": str(setting.port),
+        "BENCH_ANSWERS": str(setting.answers),
+        "NODE_ENV": "production",
+        "TZ": "UTC",
+    }
+    command = service.command(setting)
+    log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the service
+    try:
+        process = subprocess.Popen(
+            command, env=environment, cwd=setting.answers.parent, stdout=log, stderr=log, start_new_session=True
+        )
+    except OSError as error:
+        log.close()
+        raise ServiceError(str(error)) from error
+    return Running(service, setting.port, process, log)
+
+
+def wait_until_answering(running: Running, scenario: Scenario, poll: float = 0.05) -> float:
+    """Ask until the service answers anything at all; gives back the seconds that took."""
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < READY_WITHIN:
+        if running.process.poll() is not None:
+            raise ServiceError(f"ended with code {running.process.returncode}: {running.log_tail()}")
+        try:
+            ask(running.port, scenario)
+        except OSError:
+            time.sleep(poll)
+            continue
+        return time.perf_counter() - begin
+    raise ServiceError(f"no answer within {READY_WITHIN:.0f} s: {running.log_tail()}")
+
+
+def ask(port: int, scenario: Scenario) -> tuple[int, bytes]:
+    """One request outside the measurement: status and body."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    headers = {"Content-Type": "application/json"} if scenario.body else {}
+    try:
+        connection.request(scenario.method, scenario.path, scenario.body or None, headers)
+        response = connection.getresponse()
+        return response.status, response.read()
+    except http.client.HTTPException as error:
+        raise OSError(str(error)) from error
+    finally:
+        connection.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
