@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import date, datetime, time
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
 import asyncpg  # type: ignore[import-untyped]
 import orjson
-from fastapi import FastAPI, Query, Request, Response
-from pydantic import BaseModel, Json
+from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel
 
 
 async def json_codecs(connection: Any) -> None:
@@ -88,7 +88,7 @@ async def params(
     stamp: datetime,
     moment: datetime,
     key: UUID,
-    docb: Annotated[Json[dict[str, Any]], Query()],
+    docb: str,
     first: str,
     second: str,
     third: int,
@@ -99,7 +99,7 @@ async def params(
         request,
         "select * from bench.params($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20)",
         *(id, small, big, price, ratio, score, label, code, flag, day),
-        *(clock, stamp, moment, key, docb, first, second, third, fourth, fifth),
+        *(clock, stamp, moment, key, orjson.loads(docb), first, second, third, fourth, fifth),
     )
 
 
