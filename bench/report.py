@@ -117,34 +117,49 @@ def database_cpu(scenario: Scenario, cells: Sequence[Cell]) -> list[str]:
     ]
 
 
+HEADINGS = (
+    *("scenario", "service", "requests/s", "spread", "rowcall is", "of the limit", "p50 ms", "p99 ms", "errors"),
+    *("CPU µs PostgreSQL", "CPU µs service", "CPU µs generator", "worker MiB", "all MiB"),
+)
+
+
 def details(result: Result) -> list[str]:
-    lines = ["## All figures", ""]
+    """One row for each service in each scenario."""
+    lines = ["## All figures", "", table_row(HEADINGS), "|---|---" + "|--:" * (len(HEADINGS) - 2) + "|"]
     for scenario, cells in result.scenarios.items():
-        lines += [
-            f"### {scenario.name}: `{scenario.method} {shortened(scenario.path)}`",
-            "",
-            "| service | requests/s | spread | rowcall is | p50 ms | p99 ms | errors | CPU µs PostgreSQL "
-            "| CPU µs service | CPU µs generator | worker MiB | all MiB |",
-            "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
-        ]
-        ours = next((cell.median for cell in cells if cell.service == SUBJECT), None)
-        lines += [row(cell, ours) for cell in cells]
-        lines.append("")
-    return lines
+        medians = compared(cells)
+        lines += [row(scenario, cell, medians.get(SUBJECT), medians.get("pgbench")) for cell in cells]
+    asked = [f"- {each.name}: `{each.method} {each.path}`" for each in result.scenarios]
+    return [*lines, "", *asked, ""]
 
 
-def row(cell: Cell, ours: Figures | None) -> str:
+def row(scenario: Scenario, cell: Cell, ours: Figures | None, limit: Figures | None) -> str:
     figures = cell.median
     if figures is None:
-        return f"| {cell.service} | failed: {one_line(cell.failure)} |" + " |" * 10
+        reason = f"failed: {one_line(cell.failure)}"
+        return table_row([scenario.name, cell.service, reason, *[""] * (len(HEADINGS) - 3)])
     rates = [run.rate for run in cell.runs]
-    ratio = f"{ours.rate / figures.rate:.2f}×" if ours and figures.rate else "–"
-    errors = f"**{figures.errors}** ({cell.error_detail})" if figures.errors else "0"
-    return (
-        f"| {cell.service} | {figures.rate:,.0f} | {min(rates):,.0f}–{max(rates):,.0f} | {ratio} "
-        f"| {figures.p50:.2f} | {figures.p99:.2f} | {errors} | {figures.database_cpu:.1f} | {figures.service_cpu:.1f} "
-        f"| {figures.generator_cpu:.1f} | {figures.worker_memory:.0f} | {figures.service_memory:.0f} |"
+    cpu = (figures.database_cpu, figures.service_cpu, figures.generator_cpu)
+    return table_row(
+        [
+            scenario.name,
+            cell.service,
+            f"{figures.rate:,.0f}",
+            f"{min(rates):,.0f}–{max(rates):,.0f}",
+            f"{ours.rate / figures.rate:.2f}×" if ours and figures.rate else "–",
+            f"{figures.rate / limit.rate:.2f}" if limit and limit.rate else "–",
+            f"{figures.p50:.2f}",
+            f"{figures.p99:.2f}",
+            f"**{figures.errors}** ({cell.error_detail})" if figures.errors else "0",
+            *(f"{microseconds:.1f}" for microseconds in cpu),
+            f"{figures.worker_memory:.0f}",
+            f"{figures.service_memory:.0f}",
+        ]
     )
+
+
+def table_row(values: Iterable[str]) -> str:
+    return "| " + " | ".join(values) + " |"
 
 
 def findings(found: Sequence[Finding]) -> list[str]:
@@ -159,10 +174,6 @@ def findings(found: Sequence[Finding]) -> list[str]:
 
 def one_line(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")[-200:]
-
-
-def shortened(path: str) -> str:
-    return path if len(path) < 60 else path[:57] + "…"
 
 
 def as_json(result: Result) -> str:

@@ -122,8 +122,8 @@ class Bench:
             ]
             cells = prepare(self.server, running, answers[scenario], scenario, limits)
             measure(cells, self.options.runs, self.options.seconds, say)
-            cells += [Cell("rowcall", failure=self.absent["rowcall"])] if "rowcall" in self.absent else []
-            table[scenario] = cells
+            missing = [Cell("rowcall", failure=self.absent["rowcall"])] if "rowcall" in self.absent else []
+            table[scenario] = missing + cells
         return table
 
     def check(self, table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:

@@ -67,9 +67,19 @@ def fastify(setting: Setting) -> list[str]:
     node = shutil.which("node")
     if node is None:
         raise ServiceError("node is not installed")
-    if not (PEERS / "fastify" / "node_modules").is_dir():
-        raise ServiceError("not installed: run `npm ci` in bench/peers/fastify")
+    install_fastify()
     return [node, str(PEERS / "fastify" / "server.js")]
+
+
+def install_fastify() -> None:
+    """The versions in package-lock.json, once."""
+    folder = PEERS / "fastify"
+    if (folder / "node_modules").is_dir():
+        return
+    try:
+        subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise ServiceError(f"`npm ci` in {folder} failed: {getattr(error, 'stderr', error)}") from error
 
 
 def rowcall(*options: str, workers: int | None = None) -> Callable[[Setting], list[str]]:
