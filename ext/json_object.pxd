@@ -1,0 +1,15 @@
+"""C surface of JSON in: strict scanning without building anything.
+
+Every `…_end` takes a position inside of the text and its end, judges what begins there, and gives the position behind
+it, or NULL when it is not valid JSON (RFC 8259) in UTF-8.
+"""
+
+cdef const char *skip_space(const char *position, const char *end) noexcept nogil
+cdef const char *string_end(const char *position, const char *end, bint *escaped) noexcept nogil
+cdef const char *number_end(const char *position, const char *end) noexcept nogil
+cdef const char *word_end(const char *position, const char *end) noexcept nogil
+cdef const char *value_end(const char *position, const char *end, int depth) noexcept nogil
+"""`depth`: brackets already open around the value; more than 1024 in all are refused."""
+
+cdef Py_ssize_t unescape_string(const char *content, Py_ssize_t length, char *target) noexcept nogil
+"""Unescapes the content (without quotes) of a valid string; never longer than `length`. Gives the length written."""

@@ -1,0 +1,212 @@
+"""The hot binder says what `core.binding` says, or nothing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import quote_plus
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rowcall.core.binding import Binder, BindingError
+from rowcall.core.endpoint import EndpointParameter, QueryNull, Transport
+from rowcall.ext.parameters import FastBinder
+from tests.harness.parameters import TYPES, binder, parameter
+
+TYPE_NAMES = [*TYPES, "inet", "integer[]", "text[]", "jsonb[]", "date[]", "box[]"]
+
+PLAIN = st.sampled_from(
+    [
+        "",
+        "1",
+        "-7",
+        "+7",
+        "007",
+        "32768",
+        "2147483647",
+        "2147483648",
+        "9223372036854775807",
+        "1.5",
+        "1.",
+        ".5",
+        "1e5",
+        "1,000",
+        "-0",
+    ]
+    + [
+        "null",
+        "NULL",
+        "true",
+        "False",
+        "t",
+        "NaN",
+        "a",
+        " 1 ",
+        "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        "{A}",
+        "é",
+        "\0",
+        "😀",
+        '"',
+        "\\",
+    ]
+    + [
+        "A0EEBC999C0B4EF8BB6D6BB9BD380A11",
+        "2026-03-01",
+        "2026-02-29",
+        "2024-02-29",
+        "0000-01-01",
+        "2026-03-01T10:00:00",
+        "10:00:00",
+    ]
+    + [
+        "2026-03-01 10:00:00.123456",
+        "2026-03-01T10:00:00Z",
+        "2026-03-01T10:00:00+02:00",
+        "2026-03-01T10:00:00-05:30",
+        "10:00:00.5",
+    ]
+    + [
+        "2026-03-01T10:00:00-00:00",
+        "2026-03-01T10:00:60",
+        "24:00:00",
+        "2026-03-01T23:59:59.1234567891",
+        "9" * 31,
+        "1" * 1001,
+        "infinity",
+    ]
+)
+TEXTS = PLAIN | st.text(st.characters(codec="utf-8"), max_size=12) | st.from_regex(r"\A[-+0-9:.TZ ]{1,24}\Z")
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@st.composite
+def binders(draw: st.DrawFn) -> Binder:
+    names = [f"p{number}" for number in range(draw(st.integers(0, 5)))]
+    parameters: list[EndpointParameter] = []
+    for name in names:
+        options: dict[str, Any] = {"default": draw(st.booleans()), "path": draw(st.booleans())}
+        options["attribute"] = draw(st.sampled_from([None, None, "field"]))
+        parameters.append(parameter(name, draw(st.sampled_from(TYPE_NAMES)), **options))
+    defaults = draw(st.dictionaries(st.integers(0, 5), st.none() | st.just("5"), max_size=1))
+    return Binder(
+        parameters,
+        Transport.QUERY,
+        draw(st.sampled_from(list(QueryNull))),
+        draw(st.booleans()),
+        defaults=defaults,
+    )
+
+
+KEYS = st.sampled_from([f"p{number}" for number in range(6)] + ["$1", "P0", ""])
+PATHS = st.none() | st.dictionaries(KEYS, TEXTS, max_size=2)
+
+
+def agree(slow: Binder, method: str, text: str | bytes, path_values: dict[str, str] | None) -> None:
+    fast = getattr(FastBinder(*slow.plain), method)(text, path_values)
+    if fast is None:
+        return
+    # An error of the slow one fails the test here: the fast one accepted what it must not.
+    assert fast == getattr(slow, method)(text, path_values or {})
+
+
+@settings(max_examples=300, deadline=None)
+@given(binders(), st.lists(st.tuples(KEYS, TEXTS), max_size=6), PATHS, st.booleans())
+def test_queries_are_bound_alike(
+    slow: Binder, pairs: list[tuple[str, str]], path_values: dict[str, str] | None, raw: bool
+) -> None:
+    query = "&".join(f"{key}={text if raw else quote_plus(text)}" for key, text in pairs)
+    agree(slow, "bind_query", query, path_values)
+
+
+@settings(max_examples=300, deadline=None)
+@given(binders(), st.dictionaries(KEYS, JSON_VALUES, max_size=6), PATHS, st.booleans())
+def test_bodies_are_bound_alike(
+    slow: Binder, members: dict[str, Any], path_values: dict[str, str] | None, ascii_only: bool
+) -> None:
+    body = json.dumps(members, ensure_ascii=ascii_only, indent=1 if ascii_only else None)
+    agree(slow, "bind_body", body.encode(errors="surrogatepass"), path_values)
+
+
+@settings(max_examples=200, deadline=None)
+@given(binders(), st.dictionaries(KEYS, JSON_VALUES, max_size=4), st.data())
+def test_damaged_bodies_are_bound_alike(slow: Binder, members: dict[str, Any], data: st.DataObject) -> None:
+    body = bytearray(json.dumps(members).encode())
+    for _ in range(data.draw(st.integers(1, 3))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.sampled_from(b'{}[],:"\\0e-. \x00\xff\n'))
+    agree(slow, "bind_body", bytes(body), None)
+
+
+MANY = [
+    parameter("id"),
+    parameter("big", "bigint"),
+    parameter("price", "numeric"),
+    parameter("ratio", "double precision"),
+    parameter("active", "boolean"),
+    parameter("key", "uuid"),
+    parameter("name", "text"),
+    parameter("day", "date"),
+    parameter("at", "timestamp without time zone"),
+    parameter("tz", "timestamp with time zone"),
+    parameter("clock", "time without time zone"),
+    parameter("meta", "jsonb", default=True),
+]
+
+
+def test_an_ordinary_query_takes_the_fast_way() -> None:
+    slow = binder(*MANY)
+    query = (
+        "id=7&big=123456789012&price=1.50&ratio=-0.25&active=true&key=a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
+        "&name=caf%C3%A9+au+lait&day=2026-03-01&at=2026-03-01T10:00:00&tz=2026-03-01T10:00:00%2B02:00&clock=10:00:00"
+    )
+    fast = FastBinder(*slow.plain).bind_query(query)
+    assert fast is not None
+    assert fast == slow.bind_query(query)
+
+
+def test_an_ordinary_body_takes_the_fast_way() -> None:
+    slow = binder(*MANY)
+    body = (
+        b'{"id":7,"big":123456789012,"price":1.50,"ratio":-0.25,"active":true,"key":"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",'
+        b'"name":"caf\\u00e9 \\"au lait\\"","day":"2026-03-01","at":"2026-03-01T10:00:00","tz":"2026-03-01T10:00:00Z",'
+        b'"clock":"10:00:00","meta":{"k":[1,{"x":null}]}}'
+    )
+    fast = FastBinder(*slow.plain).bind_body(body)
+    assert fast is not None
+    assert fast == slow.bind_body(body)
+
+
+def test_path_values_take_the_fast_way() -> None:
+    slow = binder(parameter("id", path=True), parameter("name", "text"))
+    assert FastBinder(*slow.plain).bind_query("name=a", {"id": "7"}) == (0b11, [b"7", b"a"], False)
+
+
+@pytest.mark.parametrize("count", [63, 64])
+def test_every_bit_of_the_mask_is_used(count: int) -> None:
+    slow = binder(*(parameter(f"p{number}", default=number % 2 == 0) for number in range(count)))
+    query = "&".join(f"p{number}={number}" for number in range(count - 1, 0, -1))
+    assert FastBinder(*slow.plain).bind_query(query) == slow.bind_query(query)
+
+
+def test_more_parameters_than_bits_are_left_to_the_other_binder() -> None:
+    slow = binder(*(parameter(f"p{number}", default=True) for number in range(65)))
+    assert FastBinder(*slow.plain).bind_query("p1=1") is None
+
+
+def test_two_parameters_of_one_name_are_left_to_the_other_binder() -> None:
+    assert FastBinder(*binder(parameter("a"), parameter("a")).plain).bind_query("a=1") is None
+
+
+@pytest.mark.parametrize("query", ["a=x", "b=1", "", "a=%00", "a=1&a=2", "a=\0"])
+def test_errors_are_left_to_the_other_binder(query: str) -> None:
+    slow = binder(parameter("a", "integer"))
+    assert FastBinder(*slow.plain).bind_query(query) is None
+    if query != "a=1&a=2":
+        with pytest.raises(BindingError):
+            slow.bind_query(query)

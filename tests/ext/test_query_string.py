@@ -1,0 +1,70 @@
+"""Query strings at C speed: the same pairs and the same refusals as `core.query_text`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rowcall.core import query_text
+from rowcall.ext.query_string import QueryError, parse
+
+
+@pytest.mark.parametrize(("query", "pairs"), [
+    ("", []),
+    ("a=1&b=x%20y&flag", [("a", b"1"), ("b", b"x y"), ("flag", b"")]),
+    ("&&a=1&&", [("a", b"1")]),
+    ("=1&a==", [("", b"1"), ("a", b"=")]),
+    ("a+b=c+d", [("a b", b"c d")]),
+    ("a=%zz%4%", [("a", b"%zz%4%")]),
+    ("%61=%C3%a9", [("a", "é".encode())]),
+    ("é=😀", [("é", "😀".encode())]),
+])  # fmt: skip
+def test_pairs(query: str, pairs: list[tuple[str, bytes]]) -> None:
+    assert parse(query) == pairs
+
+
+@pytest.mark.parametrize(
+    "value", ["%ff", "%c0%80", "%ed%a0%80", "%f4%90%80%80", "%c3", "%e2%82", "%80", "\ud800", "%00"]
+)
+def test_what_postgresql_text_cannot_hold_is_refused_with_its_key(value: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(f"ok=1&bad={value}")
+    assert caught.value.key == "bad"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text("&=+%0123456789abcdefABCDEFé\0\ud800", max_size=40) | st.text(st.characters(), max_size=30))
+def test_the_slow_twin_agrees(query: str) -> None:
+    assert outcome(parse, query) == outcome(query_text.pairs, query)
+
+
+def outcome(read: Callable[[str], list[tuple[str, Any]]], query: str) -> object:
+    """The pairs with bytes, or the refused key and the reason."""
+    try:
+        pairs = read(query)
+    except (QueryError, query_text.QueryTextError) as error:
+        return error.key, error.reason
+    return [(key, text.encode() if isinstance(text, str) else text) for key, text in pairs]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=12) | st.text(max_size=20).map(str.encode))
+def test_utf8_is_judged_as_python_does(data: bytes) -> None:
+    query = "x=" + "".join(f"%{byte:02x}" for byte in data if byte)
+    clean = bytes(byte for byte in data if byte)
+    try:
+        clean.decode()
+    except UnicodeDecodeError:
+        with pytest.raises(QueryError):
+            parse(query)
+    else:
+        assert parse(query) == [("x", clean)]
+
+
+def test_ten_megabytes_and_a_hundred_thousand_keys_are_read() -> None:
+    assert parse("x=" + "%20" * 3_000_000)[0][1] == b" " * 3_000_000
+    assert len(parse("&".join(f"k{number}=1" for number in range(100_000)))) == 100_000
