@@ -50,6 +50,8 @@ def first_difference(expected: Any, answer: Any, place: str) -> str | None:
     elif isinstance(expected, list) and isinstance(answer, list) and len(expected) == len(answer):
         pairs = [(f"{place}[{index}]", *pair) for index, pair in enumerate(zip(expected, answer, strict=True))]
     else:
-        return None if expected == answer else f"{place}: {expected!r} against {answer!r}"
+        # By type too: in Python true equals 1.
+        same = type(expected) is type(answer) and expected == answer
+        return None if same else f"{place}: {expected!r} against {answer!r}"
     found = (first_difference(left, right, inner) for inner, left, right in pairs)
     return next((text for text in found if text), None)

@@ -70,7 +70,10 @@ def raw_request(method: str, path: str, host: str, body: bytes) -> bytes:
 
 
 def body_of(received: bytes) -> bytes | None:
-    """The body of a whole response, None while bytes are missing. The framing is content-length or chunked."""
+    """The body of a whole response, None while bytes are missing. The framing is content-length or chunked.
+
+    Bytes behind the end were never asked for; they stay on the body, which makes it a wrong one.
+    """
     head, blank, rest = received.partition(b"\r\n\r\n")
     if not blank:
         return None
@@ -78,7 +81,7 @@ def body_of(received: bytes) -> bytes | None:
         return joined_chunks(rest)
     length = LENGTH.search(head)
     size = int(length[1]) if length else 0
-    return rest[:size] if len(rest) >= size else None
+    return rest if len(rest) >= size else None
 
 
 def joined_chunks(rest: bytes) -> bytes | None:
@@ -93,7 +96,7 @@ def joined_chunks(rest: bytes) -> bytes | None:
             return None
         size = int(rest[position:line_end].partition(b";")[0], 16)
         if size == 0:
-            return b"".join(parts)
+            return b"".join(parts) + rest[line_end + 4 :]
         parts.append(rest[line_end + 2 : line_end + 2 + size])
         position = line_end + 4 + size
 

@@ -1,10 +1,9 @@
-"""`make bench`: one run, one table. `python -m bench.run --help` lists the ways to run less of it.
+"""`make bench`: one run, one table. `python -m bench --help` lists the ways to run less of it.
 
 Exit status 0 when the run was carried out, whatever it showed: benchmarks report, tests judge.
 """
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ NOISE = 0.95
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--scenarios", type=names, default=[scenario.name for scenario in SCENARIOS], metavar="A,B")
     every = [service.name for service in services.SERVICES] + list(PLANS)
     parser.add_argument("--peers", type=names, default=every, metavar="A,B", help=", ".join(every))
@@ -201,10 +200,3 @@ def main(given: Sequence[str] | None = None) -> int:
     print(page.read_text("utf-8"))
     say(f"kept as {page} and {page.with_suffix('.json').name}")
     return 0
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except subprocess.CalledProcessError as error:
-        sys.exit(f"{' '.join(map(str, error.cmd))} ended with {error.returncode}")

@@ -104,7 +104,19 @@ SERVICES = (
     Service("constant", "limit: granian answering a constant of the same bytes", granian("granian_constant:app")),
 )
 # Other ways to run rowcall, measured beside the default one.
-VARIANTS = (Service("rowcall-2-workers", "two workers", rowcall(workers=2)),)
+VARIANTS = (
+    Service("rowcall-2-workers", "two workers", rowcall(workers=2)),
+    Service(
+        "rowcall-unshared",
+        "no connection carries two requests at a time",
+        rowcall("--ConnectionSettings:Pool:Sharing=false"),
+    ),
+    Service(
+        "rowcall-pooler",
+        "as behind a transaction pooler: no statement is prepared by name",
+        rowcall("--ConnectionSettings:Pool:TransactionPooler=true"),
+    ),
+)
 BY_NAME = MappingProxyType({service.name: service for service in SERVICES + VARIANTS})
 
 
