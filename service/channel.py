@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rowcall.core.config import Settings
     from rowcall.service.edition import Edition, WorkerOptions
 
 
@@ -20,6 +21,7 @@ class Start:
     """Supervisor → worker, first: everything that does not depend on the catalogue."""
 
     options: WorkerOptions
+    settings: Settings
 
 
 @dataclass(frozen=True, slots=True)

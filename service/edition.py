@@ -48,7 +48,6 @@ class WorkerOptions:
     problem_types: bool = True
     """Problem bodies carry `type`."""
     log_notices: bool = True
-    log_level: int = 20
     camel_case: bool = True
 
 

@@ -18,7 +18,7 @@ from rowcall.service.application import Application
 from rowcall.service.channel import Channel, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
 from rowcall.service.edition import WorkerOptions
 from rowcall.service.http_server import HttpServer
-from rowcall.service.logging import configure_logging
+from rowcall.service.log import configure_logging
 
 log = logging.getLogger("rowcall")
 
@@ -56,7 +56,7 @@ class Worker:
             if isinstance(message, Prepare):
                 self._prepare(message)
             elif isinstance(message, Swap):
-                await self._swap(message.number)
+                self._swap(message.number)
             elif isinstance(message, Stop):
                 self._stop_within = message.seconds
                 self._stopping.set()
@@ -71,20 +71,16 @@ class Worker:
             return
         self._channel.send(Prepared(number))
 
-    async def _swap(self, number: int) -> None:
+    def _swap(self, number: int) -> None:
         self._application.swap(number)
         for server in self._servers:
-            await server.start()
+            server.start()
         self._channel.send(Serving(number))
 
     async def _stop(self) -> None:
-        self._application.refuse_new()
-        for server in self._servers:
-            server.stop_accepting()
-        if not await self._application.drained(self._stop_within):
+        ended = await asyncio.gather(*(server.stop(self._stop_within) for server in self._servers))
+        if not all(ended):
             log.warning("%d requests did not finish in time and are cut off", self._application.running)
-        for server in self._servers:
-            await server.stop()
         await self._application.close()
         self._channel.close()
 
@@ -94,7 +90,7 @@ async def _main(channel_fd: int, listeners: list[int]) -> None:
     start = await channel.receive()
     if not isinstance(start, Start):
         raise TypeError(f"expected Start, got {type(start).__name__}")
-    configure_logging(start.options.log_level)
+    configure_logging(start.settings)
     await Worker(channel, start.options, listeners).run()
 
 

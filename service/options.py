@@ -1,0 +1,143 @@
+"""Settings → the frozen options of each part. The only place that knows which key means what to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rowcall.core.building import CommentsMode, EndpointDefaults
+from rowcall.core.config import Settings
+from rowcall.core.endpoint import NullText, QueryNull
+from rowcall.core.problems import ErrorMapping, ErrorPolicy
+from rowcall.service.connection_string import ConnectionInfo
+from rowcall.service.database.connector import Target
+from rowcall.service.database.database import DatabaseOptions
+from rowcall.service.database.discovery import RoutineFilter
+from rowcall.service.database.lanes import LaneOptions
+from rowcall.service.edition import HttpOptions, WorkerOptions
+from rowcall.service.startup import StartupError
+
+DEFAULT_TIMEOUT = 30.0
+_TIMEOUT = "ErrorHandlingOptions:TimeoutErrorMapping"
+
+
+def endpoint_defaults(settings: Settings) -> EndpointDefaults:
+    mode = settings.choice("Service:CommentsMode")
+    return EndpointDefaults(
+        comments_mode=CommentsMode("OnlyAnnotated" if mode == "OnlyWithHttpTag" else mode),
+        url_path_prefix=settings.text_or_none("Service:UrlPathPrefix"),
+        kebab_case_urls=settings.flag("Service:KebabCaseUrls"),
+        camel_case_names=settings.flag("Service:CamelCaseNames"),
+        requires_authorization=settings.flag("Service:RequiresAuthorization"),
+        query_null=QueryNull(settings.choice("Service:QueryStringNullHandling")),
+        null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
+        custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
+        nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
+    )
+
+
+def routine_filter(settings: Settings) -> RoutineFilter:
+    return RoutineFilter(
+        schema_similar_to=settings.text_or_none("Service:SchemaSimilarTo"),
+        schema_not_similar_to=settings.text_or_none("Service:SchemaNotSimilarTo"),
+        include_schemas=settings.texts("Service:IncludeSchemas"),
+        exclude_schemas=settings.texts("Service:ExcludeSchemas"),
+        name_similar_to=settings.text_or_none("Service:NameSimilarTo"),
+        name_not_similar_to=settings.text_or_none("Service:NameNotSimilarTo"),
+        include_names=settings.texts("Service:IncludeNames"),
+        exclude_names=settings.texts("Service:ExcludeNames"),
+        include_languages=settings.texts("Service:RoutineOptions:IncludeLanguages"),
+        exclude_languages=settings.texts("Service:RoutineOptions:ExcludeLanguages"),
+    )
+
+
+def worker_options(settings: Settings, connection: ConnectionInfo) -> WorkerOptions:
+    timeout = settings.seconds_or_none("Service:CommandTimeout")
+    if timeout is None:
+        timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout
+    pool = "ConnectionSettings:Pool:"
+    pooler = settings.flag(pool + "TransactionPooler")
+    return WorkerOptions(
+        target=Target(connection.parameters, pooler=pooler, timeout=timeout),
+        database=DatabaseOptions(
+            lanes=LaneOptions(
+                shared_connections=settings.integer(pool + "SharedConnections", minimum=1),
+                shared_depth=settings.integer(pool + "SharedDepth", minimum=1),
+                exclusive_connections=settings.integer(pool + "ExclusiveConnections", minimum=1),
+                queue_limit=settings.integer(pool + "QueueLimit"),
+                queue_timeout=settings.seconds(pool + "QueueTimeout"),
+            ),
+            sharing=settings.flag(pool + "Sharing"),
+            slow=settings.seconds(pool + "SlowThreshold"),
+            timeout=timeout,
+            stream_after=settings.integer(pool + "StreamAfterBytes", minimum=1),
+        ),
+        http=_http_options(settings),
+        policy=error_policy(settings),
+        resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
+        timestamps_utc=settings.flag("Service:JsonTimestampsAreUtc"),
+        camel_case=settings.flag("Service:CamelCaseNames"),
+        problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
+        log_notices=settings.flag("Service:LogConnectionNoticeEvents"),
+    )
+
+
+def _http_options(settings: Settings) -> HttpOptions:
+    limits = "HttpServer:Limits:"
+    body_limit = settings.integer_or_none(limits + "MaxRequestBodySize")
+    header_timeout = settings.seconds_or_none(limits + "RequestHeadersTimeout")
+    certificate = _default_certificate(settings)
+    return HttpOptions(
+        body_limit=30_000_000 if body_limit is None else body_limit,
+        header_timeout=header_timeout or 30.0,
+        slow_client=settings.seconds("ConnectionSettings:Pool:SlowClientTimeout"),
+        tls_certificate=certificate.get("path"),
+        tls_key=certificate.get("keypath"),
+        tls_password=certificate.get("password"),
+    )
+
+
+def _default_certificate(settings: Settings) -> dict[str, str]:
+    certificates = settings.value("HttpServer:Certificates")
+    if not isinstance(certificates, Mapping):
+        return {}
+    for name, entry in certificates.items():
+        if name.casefold() == "default" and isinstance(entry, Mapping):
+            return {key.casefold(): str(text) for key, text in entry.items() if text}
+    return {}
+
+
+def error_policy(settings: Settings) -> ErrorPolicy:
+    """The default policy (reference 01, 11.2). A configured list replaces the built-in one."""
+    timeout = ErrorMapping(
+        settings.integer(_TIMEOUT + ":StatusCode", minimum=100),
+        settings.text_or_none(_TIMEOUT + ":Title"),
+        settings.text_or_none(_TIMEOUT + ":Details"),
+        settings.text_or_none(_TIMEOUT + ":Type"),
+    )
+    wanted = settings.text("ErrorHandlingOptions:DefaultErrorCodePolicy")
+    policies = settings.value("ErrorHandlingOptions:ErrorCodePolicies")
+    for policy in policies if isinstance(policies, Sequence) else ():
+        if isinstance(policy, Mapping) and _get(policy, "Name") == wanted:
+            codes = _get(policy, "ErrorCodes")
+            mappings = codes if isinstance(codes, Mapping) else {}
+            return ErrorPolicy(
+                {code: mapping for code, entry in mappings.items() if (mapping := _mapping(code, entry)) is not None},
+                timeout,
+            )
+    return ErrorPolicy(timeout=timeout)
+
+
+def _mapping(code: str, entry: Any) -> ErrorMapping | None:
+    status = _get(entry, "StatusCode") if isinstance(entry, Mapping) else None
+    if status in (None, ""):
+        return None
+    try:
+        number = int(str(status))
+    except ValueError:
+        raise StartupError(f"ErrorHandlingOptions: StatusCode of {code} is not a number: {status!r}") from None
+    return ErrorMapping(number, _get(entry, "Title"), _get(entry, "Details"), _get(entry, "Type"))
+
+
+def _get(mapping: Mapping[str, Any], name: str) -> Any:
+    return next((value for key, value in mapping.items() if key.casefold() == name.casefold()), None)

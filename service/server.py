@@ -1,0 +1,39 @@
+"""Runs the service in this process and its workers until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from rowcall.core.config import Settings
+from rowcall.service.connection_string import ConnectionInfo
+from rowcall.service.options import endpoint_defaults, routine_filter, worker_options
+from rowcall.service.supervisor import Supervisor
+
+
+def run(
+    settings: Settings,
+    connection: ConnectionInfo,
+    log: logging.Logger,
+    on_listening: Callable[[list[str]], None] | None = None,
+) -> int:
+    """Serves until SIGTERM or SIGINT. Gives the exit code.
+
+    Raises:
+        StartupError: a port is taken, the database cannot be read, no worker can serve.
+        ConfigError: a value of the configuration cannot be used.
+    """
+
+    async def serve() -> int:
+        supervisor = Supervisor(
+            settings,
+            worker_options(settings, connection),
+            endpoint_defaults(settings),
+            routine_filter(settings),
+            on_listening,
+        )
+        return await supervisor.run()
+
+    log.debug("starting")
+    return asyncio.run(serve())

@@ -1,0 +1,154 @@
+"""A large result on its way to a client that may be slow.
+
+granian's own response stream takes whatever it is given and buffers it without end, so a slow reader would make the
+worker grow by the whole result. A file response is read only as fast as the client takes it. So the body goes through
+a pipe: granian reads one end like a file, this module writes the other, and a full pipe is the back-pressure. From
+there it reaches the connection (which stops reading) and PostgreSQL (which stops producing).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import socket
+import stat
+import sys
+import termios
+from collections.abc import Iterator
+from typing import Any
+
+from rowcall.ext.connection import Connection, Request, RequestState
+
+PIPE_BYTES = 262_144
+_F_SETPIPE_SZ = 1031
+
+
+class ClientGoneError(Exception):
+    """The client left, or left the response unread for too long."""
+
+
+class PipeBody:
+    """The writing end of a response body."""
+
+    def __init__(self, protocol: Any, status: int, headers: list[tuple[str, str]], patience: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._patience = patience
+        self._read_end, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(self._write_end, _F_SETPIPE_SZ, PIPE_BYTES)
+        self._gone = self._loop.create_task(self._watch(protocol))
+        protocol.response_file(status, headers, f"/dev/fd/{self._read_end}")
+
+    async def _watch(self, protocol: Any) -> None:
+        await protocol.client_disconnect()
+
+    async def write(self, data: bytes) -> None:
+        """Returns when the pipe has taken everything. Raises `ClientGoneError`."""
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._write_end, view) :]
+            except BlockingIOError:
+                await self._wait_for_room()
+            except BrokenPipeError:
+                raise ClientGoneError("the client has closed the connection") from None
+
+    async def _wait_for_room(self) -> None:
+        room = self._loop.create_future()
+        self._loop.add_writer(self._write_end, _wake, room)
+        try:
+            done, _ = await asyncio.wait(
+                {room, self._gone}, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            self._loop.remove_writer(self._write_end)
+        if self._gone in done:
+            raise ClientGoneError("the client has closed the connection")
+        if room not in done:
+            raise ClientGoneError(f"the client has not read for {self._patience:g} s")
+        # Something was read, so granian has the reading end open; ours would hide that it closes it.
+        self._close_read_end()
+
+    def _close_read_end(self) -> None:
+        if self._read_end >= 0:
+            os.close(self._read_end)
+            self._read_end = -1
+
+    async def close(self) -> None:
+        """Ends the body. The reading end stays until granian has opened it, which it does in its own time."""
+        if self._read_end >= 0:
+            await self._until_read()
+            self._close_read_end()
+        self._gone.cancel()
+        os.close(self._write_end)
+
+    async def _until_read(self) -> None:
+        deadline = self._loop.time() + self._patience
+        waiting = _unread(self._write_end)
+        while _unread(self._write_end) >= waiting > 0 and not self._gone.done() and self._loop.time() < deadline:
+            await asyncio.sleep(0.002)
+
+    def abort(self, client: str) -> None:
+        """Cuts the client's connection: the end of the pipe would look like the end of a complete body."""
+        shut_down_connection(client)
+
+
+def _unread(pipe: int) -> int:
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0\0\0\0"), sys.byteorder)
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def shut_down_connection(client: str) -> None:
+    """Shuts down this process's TCP connection with `client` (`host:port`), whoever in the process owns it."""
+    for connection in _own_sockets():
+        with connection, contextlib.suppress(OSError):
+            host, port = connection.getpeername()[:2]
+            if client in (f"{host}:{port}", f"[{host}]:{port}"):
+                connection.shutdown(socket.SHUT_RDWR)
+                return
+
+
+def _own_sockets() -> Iterator[socket.socket]:
+    for name in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError, ValueError):
+            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                yield socket.socket(fileno=os.dup(int(name)))
+
+
+async def stream_result(
+    protocol: Any, client: str, request: Request, headers: list[tuple[str, str]], patience: float
+) -> bool:
+    """Sends the result of a STREAMING request. False when the client has not taken everything."""
+    connection = request.connection
+    assert connection is not None  # noqa: S101 (a request streams only on a connection of its own)
+    body = PipeBody(protocol, 200, headers, patience)
+    try:
+        await _pump(connection, request, body)
+    except ClientGoneError:
+        return False
+    else:
+        if request.error is not None or request.loss or request.failure is not None:
+            body.abort(client)
+        return True
+    finally:
+        await body.close()
+
+
+async def _pump(connection: Connection, request: Request, body: PipeBody) -> None:
+    while request.state == RequestState.STREAMING:
+        part = connection.take()
+        request.waiter = waiter = asyncio.get_running_loop().create_future()
+        # The next part is rendered while this one is on its way.
+        connection.resume()
+        await body.write(part)
+        if request.state == RequestState.STREAMING:
+            await waiter
+    if request.body:
+        await body.write(request.body)

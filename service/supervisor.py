@@ -1,0 +1,383 @@
+"""The parent process: opens the sockets, reads the database, runs the workers, and keeps all of them on one edition.
+
+A changed schema becomes a new edition: every worker builds it beside the one it serves, and only when all of them
+could, all swap. When anything on that way fails, the last good edition stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import psycopg
+
+from rowcall.core.building import EndpointDefaults, build_endpoint
+from rowcall.core.catalog import Catalog
+from rowcall.core.config import Settings
+from rowcall.core.endpoint import Endpoint
+from rowcall.core.routing import RouteError, build_router
+from rowcall.service.channel import Channel, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
+from rowcall.service.database.connector import Connector, pause
+from rowcall.service.database.discovery import RoutineFilter, discover
+from rowcall.service.edition import Difference, Edition, WorkerOptions, reachable_types
+from rowcall.service.listeners import Listeners
+from rowcall.service.startup import StartupError
+
+log = logging.getLogger("rowcall")
+
+NOTIFY_CHANNEL = "rowcall"
+PREPARE_WITHIN = 60.0
+"""Seconds a worker may take to build an edition."""
+QUICK_DEATH = 5.0
+"""Seconds within which a worker that dies was not worth starting; the next one waits a little."""
+
+
+class WorkerProcess:
+    """One worker as the supervisor sees it."""
+
+    def __init__(self, number: int, process: asyncio.subprocess.Process, channel: Channel) -> None:
+        self.number = number
+        self.process = process
+        self.channel = channel
+        self.started = time.monotonic()
+        self.serving = 0
+        self._answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
+
+    @classmethod
+    async def start(cls, number: int, listeners: list[int]) -> WorkerProcess:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",
+                "-m",
+                "rowcall.service.worker",
+                str(theirs.fileno()),
+                *map(str, listeners),
+                pass_fds=(theirs.fileno(), *listeners),
+                stdin=asyncio.subprocess.DEVNULL,
+                # A Ctrl-C is for the supervisor; it tells the workers in its own way.
+                start_new_session=True,
+            )
+        return cls(number, process, await Channel.over(ours))
+
+    async def ask(self, message: Prepare | Swap, answer: type[Prepared] | type[Serving], number: int) -> str | None:
+        """Sends `message` and waits for its answer: None, or what went wrong."""
+        future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._answers[answer, number] = future
+        self.channel.send(message)
+        try:
+            return await asyncio.wait_for(future, PREPARE_WITHIN)
+        except TimeoutError:
+            return f"worker {self.number} has not answered within {PREPARE_WITHIN:g} s"
+        finally:
+            self._answers.pop((answer, number), None)
+
+    async def listen(self, on_stale: Callable[[], None]) -> None:
+        """Takes the worker's messages until it is gone."""
+        with contextlib.suppress(EOFError):
+            while True:
+                message = await self.channel.receive()
+                if isinstance(message, Stale):
+                    on_stale()
+                elif isinstance(message, Prepared | Serving):
+                    error = message.error if isinstance(message, Prepared) else None
+                    future = self._answers.get((type(message), message.number))
+                    if future is not None and not future.done():
+                        future.set_result(error)
+        for future in self._answers.values():
+            if not future.done():
+                future.set_result(f"worker {self.number} is gone")
+
+
+class Supervisor:
+    def __init__(
+        self,
+        settings: Settings,
+        options: WorkerOptions,
+        defaults: EndpointDefaults,
+        routines: RoutineFilter,
+        on_listening: Callable[[list[str]], None] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._options = options
+        self._defaults = defaults
+        self._filter = routines
+        self._on_listening = on_listening
+        self._connector = Connector(options.target)
+        workers = settings.integer_or_none("HttpServer:Workers", minimum=1)
+        self._count = workers or os.cpu_count() or 1
+        self._listeners = Listeners(settings.text("Urls"), self._count)
+        self._workers: list[WorkerProcess | None] = [None] * self._count
+        self._edition = Edition(0, (), {})
+        self._publishing = asyncio.Lock()
+        self._stop = asyncio.Event()
+        self._reload = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._began = time.monotonic()
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        loop.add_signal_handler(signal.SIGHUP, self._reload.set)
+        try:
+            starting = loop.create_task(self._start())
+            stopping = loop.create_task(self._stop.wait())
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                await self._stop.wait()
+            else:
+                starting.cancel()
+        finally:
+            await self._shut_down()
+        return 0
+
+    async def _start(self) -> None:
+        # Workers import while the database is read.
+        spawning = asyncio.gather(*(self._spawn(number) for number in range(self._count)))
+        try:
+            edition = await self._first_edition()
+        finally:
+            await spawning
+        error = await self._publish(edition)
+        if error is not None:
+            raise StartupError(error)
+        self._announce()
+        self._background(self._reload_when_asked())
+        if not self._options.target.pooler:
+            self._background(self._listen_for_notify())
+
+    def _announce(self) -> None:
+        message = self._settings.text_or_none("StartupMessage")
+        log.info("%d endpoints, %d workers", len(self._edition.endpoints), self._count)
+        if message:
+            values = {
+                "{time}": f"{time.monotonic() - self._began:.3f} s",
+                "{urls}": ";".join(self._listeners.urls),
+                "{version}": _version(),
+                "{environment}": self._settings.text_or_none("EnvironmentName") or "",
+                "{application}": self._settings.text_or_none("ApplicationName") or os.path.basename(os.getcwd()),
+            }
+            for placeholder, value in values.items():
+                message = message.replace(placeholder, value)
+            logging.getLogger("rowcall.client").info("%s", message)
+        if self._on_listening is not None:
+            self._on_listening(self._listeners.urls)
+
+    async def _shut_down(self) -> None:
+        self._stop.set()
+        seconds = self._settings.seconds("ConnectionSettings:Pool:ShutdownTimeout")
+        self._listeners.close()
+        for task in self._tasks:
+            task.cancel()
+        running = [worker for worker in self._workers if worker is not None]
+        for worker in running:
+            worker.channel.send(Stop(seconds))
+        await asyncio.gather(*(_end(worker, seconds + 5) for worker in running))
+        log.info("stopped")
+
+    def _background(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a background task failed", exc_info=error)
+
+    # --- workers ---------------------------------------------------------------------------------------------------
+
+    async def _spawn(self, number: int) -> None:
+        worker = await WorkerProcess.start(number, self._listeners.of(number))
+        worker.channel.send(Start(self._options, self._settings))
+        self._workers[number] = worker
+        self._background(self._watch(worker))
+
+    async def _watch(self, worker: WorkerProcess) -> None:
+        await worker.listen(self._stale)
+        code = await worker.process.wait()
+        if self._stop.is_set():
+            return
+        log.error("worker %d (pid %d) ended with %d and is replaced", worker.number, worker.process.pid, code)
+        self._workers[worker.number] = None
+        if time.monotonic() - worker.started < QUICK_DEATH:
+            await asyncio.sleep(pause(5))
+        await self._replace(worker.number)
+
+    async def _replace(self, number: int) -> None:
+        await self._spawn(number)
+        async with self._publishing:
+            worker = self._workers[number]
+            edition = self._edition
+            # Before the first edition there is nothing to serve; the first publication includes this worker.
+            if worker is not None and edition.number:
+                error = await worker.ask(Prepare(edition), Prepared, edition.number)
+                error = error or await worker.ask(Swap(edition.number), Serving, edition.number)
+                if error:
+                    log.error("worker %d cannot serve: %s", number, error)
+
+    def _stale(self) -> None:
+        log.warning("the database has changed under a prepared statement; its catalogue is read again")
+        self._reload.set()
+
+    # --- editions --------------------------------------------------------------------------------------------------
+
+    async def _first_edition(self) -> Edition:
+        delays = list(self._settings.numbers("ConnectionSettings:RetryOptions:RetrySequenceSeconds"))
+        if not self._settings.flag("ConnectionSettings:RetryOptions:Enabled"):
+            delays = []
+        for attempt, delay in enumerate([*delays, None], start=1):
+            try:
+                return await self._read_edition(1)
+            except psycopg.Error as error:
+                message = str(error).strip()
+                if delay is None or not _worth_another_attempt(error, self._settings):
+                    raise StartupError(f"cannot read the database: {message}") from None
+                log.warning("attempt %d: cannot read the database, trying again in %g s: %s", attempt, delay, message)
+                await asyncio.sleep(delay)
+        raise AssertionError("unreachable")
+
+    async def _read_edition(self, number: int) -> Edition:
+        async with await self._connector.open_plain() as connection:
+            catalog = await discover(
+                connection, self._filter, self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
+            )
+        endpoints = self._build(catalog)
+        return Edition(number, endpoints, reachable_types(endpoints, catalog.types))
+
+    def _build(self, catalog: Catalog) -> tuple[Endpoint, ...]:
+        """Endpoints of a catalogue. One that cannot be built is left out and named."""
+        endpoints: list[Endpoint] = []
+        for routine in catalog.routines:
+            try:
+                built = build_endpoint(routine, catalog, self._defaults)
+                if built.endpoint is not None:
+                    build_router([built.endpoint])
+            except RouteError as error:
+                log.error("%s is left out: %s", routine.identity, error)
+                continue
+            except Exception:
+                log.exception("%s is left out: its endpoint cannot be built", routine.identity)
+                continue
+            for diagnostic in built.diagnostics:
+                log.warning("%s", diagnostic)
+            if built.endpoint is not None:
+                endpoints.append(built.endpoint)
+                self._log_created(built.endpoint)
+        for diagnostic in build_router(endpoints)[1]:
+            log.warning("%s", diagnostic)
+        return tuple(endpoints)
+
+    def _log_created(self, endpoint: Endpoint) -> None:
+        if log.isEnabledFor(logging.DEBUG) and self._settings.flag("Service:DebugLogEndpointCreateEvents"):
+            log.debug("Created endpoint %s (%s)", endpoint.name, endpoint.routine.identity)
+        if log.isEnabledFor(logging.DEBUG) and self._settings.flag("Service:DebugLogCommentAnnotationEvents"):
+            lines = ", ".join(endpoint.annotations)
+            log.debug("%s mapped to %s annotations: [%s]", endpoint.routine.identity, endpoint.name, lines)
+
+    async def _publish(self, edition: Edition) -> str | None:
+        """All workers swap, or none does. Gives the reason when none did."""
+        async with self._publishing:
+            workers = [worker for worker in self._workers if worker is not None]
+            errors = await asyncio.gather(
+                *(worker.ask(Prepare(edition), Prepared, edition.number) for worker in workers)
+            )
+            failed = [error for worker, error in zip(workers, errors, strict=True) if error and worker in self._workers]
+            if failed:
+                return failed[0]
+            await asyncio.gather(*(worker.ask(Swap(edition.number), Serving, edition.number) for worker in workers))
+            self._edition = edition
+            return None
+
+    async def _reload_when_asked(self) -> None:
+        while True:
+            await self._reload.wait()
+            self._reload.clear()
+            await self._read_again()
+            # Whatever asks in the meantime is answered by one more reading.
+            await asyncio.sleep(0.2)
+
+    async def _read_again(self) -> None:
+        try:
+            edition = await self._read_edition(self._edition.number + 1)
+        except (psycopg.Error, OSError) as error:
+            log.error("the catalogue cannot be read, the last good one stays: %s", str(error).strip())
+            return
+        except Exception:
+            log.exception("the catalogue cannot be read, the last good one stays")
+            return
+        difference = Difference.between(self._edition, edition)
+        error = await self._publish(edition)
+        if error is not None:
+            log.error("edition %d is not served, the last good one stays: %s", edition.number, error)
+            return
+        _log_difference(edition, difference)
+
+    async def _listen_for_notify(self) -> None:
+        """`NOTIFY rowcall, 'reload'` reads the catalogue again; so does finding the database again after a loss."""
+        attempt = 0
+        lost = False
+        while True:
+            try:
+                async with await self._connector.open_plain() as connection:
+                    await connection.execute(f"listen {NOTIFY_CHANNEL}")
+                    attempt = 0
+                    if lost:
+                        self._reload.set()
+                    async for notification in connection.notifies():
+                        if notification.payload in ("", "reload"):
+                            self._reload.set()
+            except psycopg.Error as error:
+                lost = True
+                log.info("not listening for NOTIFY: %s", str(error).strip())
+            await asyncio.sleep(pause(attempt + 2))
+            attempt += 1
+
+
+def _log_difference(edition: Edition, difference: Difference) -> None:
+    log.info("edition %d is served: %d endpoints", edition.number, len(edition.endpoints))
+    for word, names in (
+        ("added", difference.added),
+        ("changed", difference.changed),
+        ("removed", difference.removed),
+    ):
+        for name in names:
+            log.info("%s %s", word, name)
+
+
+async def _end(worker: WorkerProcess, seconds: float) -> None:
+    waiting: Awaitable[int] = worker.process.wait()
+    try:
+        await asyncio.wait_for(waiting, seconds)
+    except TimeoutError:
+        log.error("worker %d did not stop in time and is killed", worker.number)
+        worker.process.kill()
+        await worker.process.wait()
+    worker.channel.close()
+
+
+def _worth_another_attempt(error: psycopg.Error, settings: Settings) -> bool:
+    """Network errors always are; errors of the server by their SQLSTATE (reference 06, 1.7)."""
+    if error.sqlstate is None:
+        message = str(error)
+        return "password authentication" not in message and "does not exist" not in message
+    return error.sqlstate in (settings.texts("ConnectionSettings:RetryOptions:ErrorCodes") or ())
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("rowcall")
