@@ -10,7 +10,7 @@ import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rowcall.core.config import json_text
+from rowcall.core.config import relaxed_json
 from rowcall.core.config.settings import Settings
 from rowcall.core.config.table import ALIASES, knows
 from rowcall.core.config.tree import Child, Origin, Section, merge, merge_all, single
@@ -36,7 +36,7 @@ class Loaded:
 
 def load_files(sources: Iterable[SourceText]) -> Section:
     """Merge files in order, later over earlier. Raise ConfigError with file, line and column."""
-    return merge_all(_canonical(json_text.parse(source.name, source.text)) for source in sources)
+    return merge_all(_canonical(relaxed_json.parse(source.name, source.text)) for source in sources)
 
 
 def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: Mapping[str, str]) -> Loaded:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowcall.core.config import ConfigError, Settings, SourceText, assemble, load_files
-from rowcall.core.config.json_text import parse
+from rowcall.core.config.relaxed_json import parse
 from rowcall.core.config.tree import Scalar, Section, leaves, merge
 
 

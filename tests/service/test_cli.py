@@ -1,0 +1,123 @@
+"""The real command: what it says and how it ends, before it serves anything (reference 06, 2)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rowcall.service.cli import parse_arguments
+from rowcall.service.configuration import ConfigFile
+
+
+def rowcall(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("PG")}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "rowcall.service.cli", *arguments],
+        cwd=folder,
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def test_arguments_are_sorted_into_files_overrides_and_switches() -> None:
+    arguments = parse_arguments(["a.json", "--Urls=http://x=y", "-o", "b.json", "c.json", "--DEMO"])
+    assert arguments.files == (ConfigFile("a.json"), ConfigFile("b.json", optional=True), ConfigFile("c.json"))
+    assert arguments.overrides == (("Urls", "http://x=y"),)
+    assert arguments.switches == {"demo"}
+    assert arguments.unknown is None
+
+
+@pytest.mark.parametrize("switch", ["--help", "-h", "/?", "--HELP"])
+def test_help_shows_usage_in_two_columns_that_pipe_cleanly(tmp_path: Path, switch: str) -> None:
+    done = rowcall(tmp_path, switch)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Usage:\n" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert any(line.startswith("rowcall --Section:Key=value\t") for line in done.stdout.splitlines())
+
+
+def test_version_shows_what_runs(tmp_path: Path) -> None:
+    done = rowcall(tmp_path, "--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = dict(line.split("\t") for line in done.stdout.splitlines() if "\t" in line)
+    assert {"rowcall", "CPython", "libpq", "granian", "psycopg"} <= rows.keys()
+    assert rows["CurrentDirectory"] == str(tmp_path)
+
+
+def test_an_unknown_switch_gets_a_hint(tmp_path: Path) -> None:
+    done = rowcall(tmp_path, "--hepl")
+    assert done.returncode == 0
+    assert done.stderr == "Unknown parameter --hepl\n\nTry: rowcall --help\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "arguments", "message"),
+    [
+        ({}, ["nope.json"], "rowcall: the configuration file nope.json does not exist (looked for "),
+        ({"rowcall.json": '{"Urls": }'}, [], "rowcall: rowcall.json:1:10: Urls: '}' is no JSON value"),
+        ({}, [], "rowcall: command"),
+        ({}, ["--ConnectionStrings:Default=Host=x;Pasword=y"], "rowcall: ConnectionStrings:Default: unknown keyword"),
+        ({}, ["--ConnectionStrings:Default="], "rowcall: ConnectionStrings:Default is empty"),
+        ({}, ["--Log:ToConsole=maybe"], "rowcall: command line: Log:ToConsole: 'maybe' is not a boolean"),
+    ],
+)
+def test_a_start_that_fails_says_why_and_ends_with_1(
+    tmp_path: Path, files: dict[str, str], arguments: list[str], message: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    done = rowcall(tmp_path, *arguments)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    if message != "rowcall: command":
+        assert done.stderr.startswith(message)
+    else:
+        assert "ConnectionStrings:Default: the environment variable PGDATABASE is not set" in done.stderr
+
+
+def test_unknown_keys_end_the_start_when_they_are_errors(tmp_path: Path) -> None:
+    (tmp_path / "rowcall.json").write_text('{"Service": {"KebabCaseUrl": true}}')
+    done = rowcall(tmp_path, "--Config:ValidateConfigKeys=Error")
+    assert done.returncode == 1
+    assert "ERR] Unknown configuration key: Service:KebabCaseUrl at rowcall.json:1:14 " in done.stdout
+    assert "(did you mean Service:KebabCaseUrls?)" in done.stdout
+
+
+def test_unknown_keys_are_warnings_by_default_and_can_be_ignored(tmp_path: Path) -> None:
+    broken = "--ConnectionStrings:Default="
+    assert "WRN] Unknown configuration key: Nope at command line" in rowcall(tmp_path, "--Nope=1", broken).stdout
+    ignored = rowcall(tmp_path, "--Nope=1", broken, "--Config:ValidateConfigKeys=Ignore")
+    assert "Nope" not in ignored.stdout
+
+
+def test_default_files_are_read_in_order_and_not_beside_named_ones(tmp_path: Path) -> None:
+    (tmp_path / "rowcall.json").write_text('{"First": 1}')
+    (tmp_path / "rowcall.local.json").write_text('{"Second": 1}')
+    (tmp_path / "named.json").write_text('{"Third": 1}')
+    broken = "--ConnectionStrings:Default="
+    both = rowcall(tmp_path, broken).stdout
+    assert "First" in both
+    assert "Second" in both
+    named = rowcall(tmp_path, "named.json", "-o", "missing.json", broken).stdout
+    assert "Third" in named
+    assert "First" not in named
+
+
+def test_an_env_file_fills_gaps_of_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "rowcall.json").write_text(
+        '{"Config": {"EnvFile": "my.env"}, "ConnectionStrings": {"A": "{KIND}=x;B=1"}}'
+    )
+    (tmp_path / "my.env").write_text("KIND=FromFile\nOTHER=1\n")
+    done = rowcall(tmp_path)
+    assert "Loaded 2 environment variables from my.env" in done.stdout
+    assert "unknown keyword 'FromFile'" in done.stderr
+    kept = rowcall(tmp_path, KIND="FromEnvironment")
+    assert "Loaded 1 environment variables from my.env, 1 kept from the environment" in kept.stdout
+    assert "unknown keyword 'FromEnvironment'" in kept.stderr

@@ -1,0 +1,114 @@
+"""A private PostgreSQL in a folder, and the demo schema on it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from rowcall.service import demo
+from rowcall.service.embedded import EmbeddedServer
+from rowcall.service.startup import StartupError
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Not pytest's own: as root its parents are closed to the account that PostgreSQL runs under."""
+    made = Path(tempfile.mkdtemp(prefix="rowcall-embedded-"))
+    yield made / "database"
+    shutil.rmtree(made)
+
+
+def run(server: EmbeddedServer, sql: str) -> None:
+    with psycopg.connect(server.connection().conninfo()) as connection:
+        connection.execute(sql.encode())
+
+
+def one(server: EmbeddedServer, sql: str) -> object:
+    with psycopg.connect(server.connection().conninfo()) as connection:
+        row = connection.execute(sql.encode()).fetchone()
+        assert row is not None
+        return row[0]
+
+
+def test_data_outlives_the_server_and_nothing_else_does(folder: Path) -> None:
+    with EmbeddedServer(folder) as server:
+        run(server, "create table kept as select 7 as n")
+    assert not (folder / "data" / "postmaster.pid").exists()
+    assert list((folder / "socket").iterdir()) == []
+    with EmbeddedServer(folder) as server:
+        assert one(server, "select n from kept") == 7
+
+
+def test_only_a_folder_that_began_as_throw_away_runs_without_fsync(folder: Path) -> None:
+    with EmbeddedServer(folder) as server:
+        assert one(server, "show fsync") == "on"
+    with EmbeddedServer(folder, throw_away=True) as server:
+        assert one(server, "show fsync") == "on"
+    with EmbeddedServer(folder.with_name("other"), throw_away=True) as server:
+        assert one(server, "show fsync") == "off"
+
+
+def test_a_second_user_of_the_folder_is_refused(folder: Path) -> None:
+    with (
+        EmbeddedServer(folder, throw_away=True),
+        pytest.raises(StartupError, match="another rowcall is using"),
+        EmbeddedServer(folder),
+    ):
+        pass
+
+
+def test_a_server_that_was_left_behind_is_taken_over(folder: Path) -> None:
+    left = EmbeddedServer(folder, throw_away=True)
+    left.__enter__()
+    pid = one(left, "select pg_backend_pid()")
+    assert left._lock is not None
+    left._lock.close()
+    with EmbeddedServer(folder) as server:
+        assert one(server, f"select count(*) from pg_stat_activity where pid = {pid}") == 0
+    assert not (folder / "data" / "postmaster.pid").exists()
+
+
+def test_a_path_too_long_for_a_socket_works(folder: Path) -> None:
+    with EmbeddedServer(folder / ("deep" * 20) / "database", throw_away=True) as server:
+        assert one(server, "select 1") == 1
+
+
+def test_an_interrupted_creation_leaves_nothing_in_the_way(folder: Path) -> None:
+    (folder / "data.new").mkdir(parents=True)
+    (folder / "data.new" / "half").touch()
+    with EmbeddedServer(folder, throw_away=True) as server:
+        assert one(server, "select 1") == 1
+
+
+def test_the_demo_is_installed_once_and_again_when_it_changes(folder: Path) -> None:
+    with EmbeddedServer(folder, throw_away=True) as server:
+        demo.install(server.connection())
+        run(server, "delete from demo.scan")
+        demo.install(server.connection())
+        assert one(server, "select count(*) from demo.scan") == 0
+        run(server, "comment on schema demo is 'rowcall demo of an older version'")
+        demo.install(server.connection())
+        assert one(server, "select count(*) from demo.scan") == 12_000
+
+
+def test_every_request_the_demo_suggests_has_its_routine(folder: Path) -> None:
+    with EmbeddedServer(folder, throw_away=True) as server:
+        demo.install(server.connection())
+        comments = str(
+            one(
+                server,
+                "select string_agg(obj_description(oid, 'pg_proc'), E'\\n') from pg_proc "
+                "where pronamespace = 'demo'::regnamespace",
+            )
+        )
+    templates = re.findall(r"HTTP \w+ (\S+)", comments)
+    for command, _ in demo.EXAMPLES:
+        path = command.format(base="http://host").partition("http://host")[2].split("?")[0].split(" ")[0].rstrip("'")
+        known = any(re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path) for template in templates)
+        assert known or path == "/api/demo/parcel-count", path
