@@ -9,6 +9,7 @@ import enum
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rowcall.core.annotations.declaration import Draft
 from rowcall.core.catalog import Catalog, Routine, Volatility
@@ -89,18 +90,22 @@ def path_segments(path: str) -> tuple[str, ...]:
     return tuple(match[1] for segment in path.split("/") if (match := _SEGMENT.fullmatch(segment)))
 
 
+@lru_cache(maxsize=8)
+def _default_options(defaults: EndpointDefaults) -> Options:
+    return Options(
+        requires_authorization=defaults.requires_authorization,
+        query_null=defaults.query_null,
+        null_text=defaults.null_text,
+        nested=defaults.nested,
+    )
+
+
 def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
     method = default_method(routine)
     return Draft(
         name=routine.identity,
         method=method,
-        options=Options(
-            requires_authorization=defaults.requires_authorization,
-            transport=Transport.QUERY if method == "GET" else Transport.BODY,
-            query_null=defaults.query_null,
-            null_text=defaults.null_text,
-            nested=defaults.nested,
-        ),
+        changes={"transport": Transport.QUERY if method == "GET" else Transport.BODY},
         tags=frozenset((routine.kind.value, _VOLATILITY_TAGS.get(routine.volatility, "other"))),
         parameters=frozenset(parameter.name for parameter in routine.parameters if parameter.name),
     )
@@ -108,6 +113,7 @@ def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
 
 def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, draft: Draft) -> Endpoint:
     camel = defaults.camel_case_names
+    options = draft.options(_default_options(defaults))
     path = draft.path or _default_path(routine, defaults)
     parameters = expand(routine, catalog.types, defaults.custom_type_parameter_separator or "_", camel)
     return Endpoint(
@@ -115,8 +121,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         method=draft.method,
         path=path,
         parameters=claim_segments(parameters, path_segments(path)),
-        shape=VOID if draft.options.void else result_shape(routine, catalog.types, camel),
-        options=draft.options,
+        shape=VOID if options.void else result_shape(routine, catalog.types, camel),
+        options=options,
         annotations=tuple(draft.applied),
         prose=tuple(draft.prose),
     )

@@ -90,12 +90,20 @@ def _value(slots: list[_Slot]) -> str | None:
 
 
 def _written(arguments: list[_Argument]) -> Iterator[str]:
-    """By name, except that an unnamed argument makes itself and all before it positional, which leaves no gaps."""
+    """By name where that is possible; the positional ones come first and leave no gaps."""
     present = [argument for argument in arguments if argument.sql is not None]
-    last_unnamed = max((argument.position for argument in present if argument.name is None), default=-1)
-    missing = next((gap for gap in arguments if gap.sql is None and gap.position < last_unnamed), None)
+    last_positional = max((argument.position for argument in _positional(arguments)), default=-1)
+    missing = next((gap for gap in arguments if gap.sql is None and gap.position < last_positional), None)
     if missing is not None:
-        raise UncallableError(f"argument {missing.position + 1} cannot be left out when a later unnamed one is given")
+        raise UncallableError(
+            f"argument {missing.position + 1} cannot be left out when a later positional one is given"
+        )
     for argument in present:
-        notation = "" if argument.position <= last_unnamed else f"{quote_identifier(argument.name or '')} => "
+        notation = "" if argument.position <= last_positional else f"{quote_identifier(argument.name or '')} => "
         yield f"{'variadic ' if argument.variadic else ''}{notation}{argument.sql}"
+
+
+def _positional(arguments: list[_Argument]) -> Iterator[_Argument]:
+    """Unnamed arguments; and all where a variadic one is absent: PostgreSQL then looks for no names."""
+    nameless = any(argument.variadic and argument.sql is None for argument in arguments)
+    return (argument for argument in arguments if argument.sql is not None and (nameless or argument.name is None))

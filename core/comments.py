@@ -10,7 +10,7 @@ import re
 from rowcall.core.annotations import BY_WORD
 from rowcall.core.annotations.declaration import BadValueError, Draft, Line
 from rowcall.core.annotations.exposure import TAGS, open_block
-from rowcall.core.annotations.parameters import set_custom, set_expression, unescape
+from rowcall.core.annotations.parameters import unescape
 from rowcall.core.annotations.response import set_header
 
 _LINE_ENDS = re.compile(r"[\r\n]+")
@@ -49,7 +49,7 @@ def _apply_assignment(line: Line, draft: Draft) -> bool:
         return False
     key, value = sides
     if key in draft.parameters:
-        set_expression(draft, key, value)
+        draft.expressions[key] = value
         return True
     annotation = BY_WORD.get(key.lower())
     assign = annotation.assign if annotation is not None else None
@@ -57,7 +57,7 @@ def _apply_assignment(line: Line, draft: Draft) -> bool:
     if assign is not None:
         assign(draft, decoded)
     else:
-        set_custom(draft, key, decoded)
+        draft.custom[key] = decoded
     return True
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 DEFAULT_PREFIX = "/api"
 
@@ -40,6 +41,7 @@ def camel_case(name: str) -> str:
     return joined.strip('"')
 
 
+@lru_cache(maxsize=8192)
 def api_name(name: str, camel: bool = True) -> str:
     """The key of a parameter or column in requests and responses.
 
@@ -53,6 +55,15 @@ def api_name(name: str, camel: bool = True) -> str:
         return camel_case(name)
     pieces = [piece for piece in f'"{name}"'.split("_") if piece]
     return (pieces[0] + "".join(piece[0].upper() + piece[1:] for piece in pieces[1:]))[1:-1].strip('"')
+
+
+def field_name(first: str, field: str, position: int, camel: bool = True) -> str:
+    """Key of a composite's field, `_box_width` → `boxWidth`; `first` is the catalogue name that the field begins with.
+
+    That name alone decides whether the whole counts as quoted: a separator such as `.` does not make it so.
+    """
+    converted = camel_case(field) if camel and _PLAIN_IDENTIFIER.fullmatch(first) else api_name(field, camel)
+    return converted or f"${position}"
 
 
 def parameter_name(name: str | None, position: int, camel: bool = True) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from rowcall.core.casting import attribute_cast_text, cast_text, element_of
 from rowcall.core.catalog import Parameter, ParameterMode, Routine, TypeInfo, TypeKind
 from rowcall.core.endpoint import EndpointParameter, ValueKind
-from rowcall.core.naming import parameter_name
+from rowcall.core.naming import field_name, parameter_name
 
 _KINDS: dict[str, ValueKind] = {
     "int2": ValueKind.SMALLINT,
@@ -90,7 +90,7 @@ def _fields(
         field = f"{parameter.name or ''}{separator}{attribute.name}"
         yield EndpointParameter(
             db_name=parameter.name or f"${first}",
-            api_name=parameter_name(field, number, camel),
+            api_name=field_name(parameter.name or attribute.name, field, number, camel),
             kind=value_kind(element or types.get(attribute.type_oid)),
             array=element is not None,
             cast=attribute_cast_text(attribute, types),

@@ -7,7 +7,9 @@ from rowcall.core.annotations.declaration import Annotation, Draft, Line
 
 def _authorize(draft: Draft, line: Line) -> None:
     """Roles keep their case. A bare line keeps earlier roles: it can only make access stricter."""
-    draft.set(requires_authorization=True, roles=line.arguments or draft.options.roles)
+    draft.set(requires_authorization=True)
+    if line.arguments:
+        draft.set(roles=line.arguments)
 
 
 def _allow_anonymous(draft: Draft, line: Line) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import Options
@@ -22,17 +21,14 @@ class BadValueError(ValueError):
 class Line:
     """One comment line, trimmed, as annotations look at it (reference 01, 5.1)."""
 
+    __slots__ = ("_bare", "keyword", "text", "words")
+
     def __init__(self, text: str) -> None:
         self.text = text
-
-    @cached_property
-    def words(self) -> tuple[str, ...]:
-        """Split at blanks and commas (tabs belong to words), the leading `@` gone."""
-        return tuple(word for word in self._bare.replace(",", " ").split(" ") if word)
-
-    @cached_property
-    def keyword(self) -> str:
-        return self.words[0].lower() if self.words else ""
+        self._bare = text.removeprefix("@")
+        self.words = tuple(word for word in self._bare.replace(",", " ").split(" ") if word)
+        """Split at blanks and commas; tabs belong to words."""
+        self.keyword = self.words[0].lower() if self.words else ""
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -49,10 +45,6 @@ class Line:
         left = left.strip()
         return (left, right.strip()) if found and _is_name(left) else None
 
-    @property
-    def _bare(self) -> str:
-        return self.text.removeprefix("@")
-
 
 def _is_name(text: str) -> bool:
     return bool(text) and text.replace("-", "").replace("_", "").replace("@", "").isalnum()
@@ -65,7 +57,6 @@ class Draft:
     name: str
     """Identity of the object, for diagnostics."""
     method: str
-    options: Options
     tags: frozenset[str] = frozenset()
     """What `for`, `enabled` and `disabled` match. Objects without tags treat `for` lines as prose."""
     parameters: frozenset[str] = frozenset()
@@ -77,13 +68,28 @@ class Draft:
     enabled: bool = True
     muted: bool = False
     """Inside a `for` block that is not about this object."""
+    headers: list[tuple[str, str]] = field(default_factory=list)
+    expressions: dict[str, str] = field(default_factory=dict)
+    custom: dict[str, str] = field(default_factory=dict)
+    changes: dict[str, object] = field(default_factory=dict)
+    """Options set so far, by field name of `Options`."""
     applied: list[str] = field(default_factory=list)
     prose: list[str] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def set(self, **changes: object) -> None:
         """Change options: `draft.set(single=True)`."""
-        self.options = replace(self.options, **changes)  # type: ignore[arg-type]
+        self.changes.update(changes)
+
+    def options(self, defaults: Options) -> Options:
+        """The defaults with everything that the comment changed."""
+        return replace(
+            defaults,
+            headers=tuple(self.headers),
+            expressions=tuple(self.expressions.items()),
+            custom=tuple(self.custom.items()),
+            **self.changes,  # type: ignore[arg-type]
+        )
 
     def warn(self, line: Line, message: str) -> None:
         self.diagnostics.append(Diagnostic(self.name, line.text, message))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft
+from rowcall.core.annotations.declaration import Annotation, BadValueError
 
 _ESCAPE = re.compile(
     r"\\(?:x(?P<x>[0-9A-Fa-f]{2})|u(?P<u>[0-9A-Fa-f]{4})|0(?P<octal>[0-7]{0,2})|(?P<letter>[aefnrtv])|(?P<sign>[^0-9A-Za-z_]))|\\.?",
@@ -38,15 +38,6 @@ def _character(code: int) -> str:
     if 0xD800 <= code <= 0xDFFF:
         raise BadValueError(f"U+{code:04X} is half a character; the value stays as written")
     return chr(code)
-
-
-def set_expression(draft: Draft, name: str, sql: str) -> None:
-    """The parameter is computed by the server; a repeated name overwrites (spec 4.5 rule 4)."""
-    draft.set(expressions=(*(pair for pair in draft.options.expressions if pair[0] != name), (name, sql)))
-
-
-def set_custom(draft: Draft, key: str, value: str) -> None:
-    draft.set(custom=(*(pair for pair in draft.options.custom if pair[0] != key), (key, value)))
 
 
 CUSTOM = Annotation(

@@ -41,7 +41,7 @@ def set_header(draft: Draft, name: str, value: str) -> None:
     if name.lower() in ("content-type", "content_type"):
         draft.set(content_type=value)
     else:
-        draft.set(headers=(*draft.options.headers, (name, value)))
+        draft.headers.append((name, value))
 
 
 HEADER = Annotation(

@@ -1,0 +1,193 @@
+"""Routine, comment and configuration → endpoint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from rowcall.core.building import Built, CommentsMode, EndpointDefaults, build_endpoint, build_endpoints
+from rowcall.core.catalog import RoutineKind, Volatility
+from rowcall.core.endpoint import Endpoint, NullText, QueryNull, ResultPath, Transport, ValueKind
+from tests.core.routines import (
+    ARRAY,
+    CRATE,
+    EVERYTHING,
+    GAUGE,
+    GAUGES,
+    HIDDEN,
+    QUANTITY,
+    STATE,
+    catalog,
+    endpoint,
+    parameter,
+    routine,
+)
+
+
+def build(comment: str | None, defaults: EndpointDefaults | None = None) -> Built:
+    made = routine(comment=comment)
+    return build_endpoint(made, catalog(made), defaults or EndpointDefaults())
+
+
+def api_names(made: Endpoint) -> list[str]:
+    return [one.api_name for one in made.parameters]
+
+
+@pytest.mark.parametrize(
+    ("mode", "comment", "made"),
+    [
+        (CommentsMode.ONLY_ANNOTATED, None, False),
+        (CommentsMode.ONLY_ANNOTATED, "authorize\ninternal\npath /x", False),
+        (CommentsMode.ONLY_ANNOTATED, "HTTP", True),
+        (CommentsMode.ONLY_ANNOTATED, "HTTP\ndisabled", False),
+        (CommentsMode.ONLY_ANNOTATED, "for procedure\nHTTP", False),
+        (CommentsMode.PARSE_ALL, None, True),
+        (CommentsMode.PARSE_ALL, "disabled", False),
+        (CommentsMode.IGNORE, "disabled", True),
+    ],
+)
+def test_the_comments_mode_decides_what_becomes_an_endpoint(mode: CommentsMode, comment: str, made: bool) -> None:
+    assert (build(comment, EndpointDefaults(comments_mode=mode)).endpoint is not None) is made
+
+
+def test_diagnostics_of_an_object_without_endpoint_are_kept() -> None:
+    built = build("timeout soon")
+    assert built.endpoint is None
+    assert [diagnostic.object for diagnostic in built.diagnostics] == ["public.f()"]
+
+
+@pytest.mark.parametrize(
+    ("name", "volatility", "method"),
+    [
+        ("f", Volatility.VOLATILE, "POST"),
+        ("f", Volatility.STABLE, "GET"),
+        ("f", Volatility.IMMUTABLE, "GET"),
+        ("get_it", Volatility.VOLATILE, "GET"),
+        ("please_GET_it", Volatility.VOLATILE, "GET"),
+        ("it_get", Volatility.VOLATILE, "GET"),
+        ("getter", Volatility.VOLATILE, "POST"),
+        ("budget", Volatility.VOLATILE, "POST"),
+    ],
+)
+def test_the_automatic_method_and_transport(name: str, volatility: Volatility, method: str) -> None:
+    made = endpoint(name=name, volatility=volatility)
+    assert made.method == method
+    assert made.options.transport is (Transport.QUERY if method == "GET" else Transport.BODY)
+
+
+def test_defaults_come_from_the_configuration() -> None:
+    defaults = EndpointDefaults(
+        comments_mode=CommentsMode.PARSE_ALL,
+        url_path_prefix="v1",
+        camel_case_names=False,
+        requires_authorization=False,
+        query_null=QueryNull.NULL_LITERAL,
+        null_text=NullText.NO_CONTENT,
+        nested=True,
+    )
+    made = endpoint(parameter("_a_b"), defaults=defaults)
+    assert (made.path, api_names(made)) == ("/v1/f", ["_a_b"])
+    assert not made.options.requires_authorization
+    assert (made.options.query_null, made.options.null_text) == (QueryNull.NULL_LITERAL, NullText.NO_CONTENT)
+    assert made.options.nested
+
+
+def test_sign_in_is_required_unless_told_otherwise() -> None:
+    assert endpoint().options.requires_authorization
+
+
+def test_prose_and_annotations_are_kept_with_the_endpoint() -> None:
+    made = endpoint(comment="Adds one.\nsingle\nCareful!")
+    assert (made.annotations, made.prose) == (("single",), ("Adds one.", "Careful!"))
+
+
+@pytest.mark.parametrize(
+    ("oid", "kind", "array"),
+    [
+        (21, ValueKind.SMALLINT, False),
+        (23, ValueKind.INTEGER, False),
+        (20 + ARRAY, ValueKind.BIGINT, True),
+        (1042, ValueKind.TEXT, False),
+        (3802, ValueKind.JSON, False),
+        (1184, ValueKind.TIMESTAMPTZ, False),
+        (869, ValueKind.OTHER, False),
+        (QUANTITY, ValueKind.OTHER, False),
+        (STATE, ValueKind.OTHER, False),
+        (GAUGES, ValueKind.OTHER, True),
+        (HIDDEN, ValueKind.OTHER, False),
+    ],
+)
+def test_value_kinds(oid: int, kind: ValueKind, array: bool) -> None:
+    (one,) = endpoint(parameter("a", oid)).parameters
+    assert (one.kind, one.array) == (kind, array)
+
+
+def test_parameters_without_a_name_are_numbered_among_all() -> None:
+    made = endpoint(parameter("a"), parameter(None), parameter("_"))
+    assert api_names(made) == ["a", "$2", "$3"]
+    assert made.parameters[1].db_name == "$2"
+
+
+def test_a_composite_parameter_gives_one_request_parameter_for_each_attribute() -> None:
+    made = endpoint(parameter("a"), parameter("_box", GAUGE), parameter(None, 25))
+    assert api_names(made) == ["a", "boxId", "boxUnitCode", "$4"]
+    assert [one.field for one in made.parameters] == ["a", "_box_id", "_box_unit_code", "$4"]
+    assert [one.db_name for one in made.parameters] == ["a", "_box", "_box", "$4"]
+    assert [one.position for one in made.parameters] == [0, 1, 1, 2]
+    assert [one.kind for one in made.parameters[1:3]] == [ValueKind.INTEGER, ValueKind.TEXT]
+
+
+def test_an_unnamed_composite_parameter_is_known_by_its_attributes() -> None:
+    assert api_names(endpoint(parameter(None, GAUGE))) == ["id", "unitCode"]
+
+
+def test_the_separator_of_composite_fields_can_be_chosen() -> None:
+    defaults = replace(EVERYTHING, custom_type_parameter_separator=".")
+    assert api_names(endpoint(parameter("_box", GAUGE), defaults=defaults))[0] == "box.id"
+
+
+def test_composites_inside_composites_are_one_opaque_value() -> None:
+    made = endpoint(parameter("c", CRATE))
+    assert [(one.api_name, one.kind) for one in made.parameters] == [
+        ("cCode", ValueKind.TEXT),
+        ("cItem", ValueKind.OTHER),
+    ]
+
+
+@pytest.mark.parametrize("segment", ["_parcelId", "{_parcel_id}", "{PARCELID}", "{parcelid?}"])
+def test_path_segments_find_their_parameter_by_either_name_in_any_case(segment: str) -> None:
+    made = endpoint(parameter("_parcel_id"), parameter("b"), comment=f"path /p/{segment}")
+    wanted = None if "{" not in segment else segment.strip("{}?").lower()
+    assert [(one.path, one.segment) for one in made.parameters] == [(wanted is not None, wanted), (False, None)]
+
+
+def test_the_api_name_is_looked_up_before_the_database_name() -> None:
+    made = endpoint(parameter("id"), parameter("_id"), comment="path /{_id}/{id}")
+    assert [one.segment for one in made.parameters] == ["id", "_id"]
+
+
+def test_a_segment_without_a_parameter_is_a_wildcard() -> None:
+    made = endpoint(parameter("a"), comment="path /x/{other}/{id:int}")
+    assert not any(one.path for one in made.parameters)
+
+
+def test_void_drops_the_result() -> None:
+    assert endpoint(comment="void").shape.path is ResultPath.VOID
+
+
+def test_a_procedure_is_tagged_as_one() -> None:
+    assert endpoint(comment="for procedure\nsingle", kind=RoutineKind.PROCEDURE).options.single
+
+
+def test_parameters_that_requests_cannot_tell_apart_are_reported() -> None:
+    made = routine(parameter("_id"), parameter("id"))
+    (diagnostic,) = build_endpoint(made, catalog(made), EVERYTHING).diagnostics
+    assert diagnostic.message == "parameters _id and id share the name id in requests"
+
+
+def test_all_endpoints_of_a_catalogue_are_built_in_its_order() -> None:
+    found = catalog(routine(name="b"), routine(name="hidden", comment="disabled"), routine(name="a", comment="path"))
+    endpoints, diagnostics = build_endpoints(found, EVERYTHING)
+    assert [one.routine.name for one in endpoints] == ["b", "a"]
+    assert len(diagnostics) == 1

@@ -1,0 +1,264 @@
+"""Comment text → effects (reference 01, 5)."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.annotations import BY_WORD, CATALOGUE
+from rowcall.core.annotations.declaration import Draft
+from rowcall.core.comments import read_comment
+from rowcall.core.endpoint import NullText, Options, QueryNull, Transport
+
+QUERY = Options(transport=Transport.QUERY)
+
+
+def read(comment: str, tags: frozenset[str] = frozenset({"function", "volatile"})) -> Draft:
+    draft = Draft(name="f()", method="GET", tags=tags, parameters=frozenset({"_token"}))
+    read_comment(comment, draft)
+    return draft
+
+
+def options(comment: str) -> Options:
+    return read(comment).options(QUERY)
+
+
+def messages(comment: str) -> list[str]:
+    return [diagnostic.message for diagnostic in read(comment).diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("comment", "expected"),
+    [
+        ("HTTP", ("GET", None)),
+        ("http post", ("POST", None)),
+        ("HTTP orders/open", ("GET", "/orders/open")),
+        ("HTTP PUT /Orders/{Id}", ("PUT", "/orders/{id}")),
+        ("HTTP QUERY /x", ("QUERY", "/x")),
+        ("HTTP foo /bar", ("GET", "/bar")),
+        ("HTTP PATCH", ("GET", "/patch")),
+        ("HTTP POST /a b", ("GET", None)),
+        ("HTTP GET /a/{b?}", ("GET", "/a/{b?}")),
+        ("@HTTP GET /a=b", ("GET", "/a=b")),
+        ("HTTP /x/", ("GET", "/x/")),
+    ],
+)
+def test_http_exposes_and_sets_method_and_path(comment: str, expected: tuple[str, str | None]) -> None:
+    draft = read(comment)
+    assert draft.exposed
+    assert (draft.method, draft.path) == expected
+    assert draft.diagnostics == []
+
+
+@pytest.mark.parametrize(
+    ("comment", "transport"),
+    [
+        ("HTTP GET", Transport.QUERY),
+        ("HTTP DELETE", Transport.BODY),
+        ("HTTP QUERY", Transport.BODY),
+        ("HTTP", Transport.QUERY),
+        ("HTTP POST\nrequest_param_type query_string", Transport.QUERY),
+        ("param_type body\nHTTP GET", Transport.QUERY),
+        ("@param_type BODY_JSON", Transport.BODY),
+    ],
+)
+def test_a_method_resets_the_transport_and_the_last_line_wins(comment: str, transport: Transport) -> None:
+    assert options(comment).transport is transport
+
+
+@pytest.mark.parametrize(
+    "path", ["http://example.com/x", "/a?b=1", "/a#b", "/{a}-{b}", "/{a?}/b", "/{a", "/a}b", "/a\\b"]
+)
+def test_a_path_that_cannot_be_routed_is_refused_and_the_rest_of_the_line_counts(path: str) -> None:
+    draft = read(f"HTTP POST {path}")
+    assert (draft.exposed, draft.method, draft.path) == (True, "POST", None)
+    assert len(draft.diagnostics) == 1
+
+
+def test_path_alone_does_not_expose() -> None:
+    draft = read("path /Some/Where")
+    assert (draft.exposed, draft.path) == (False, "/some/where")
+
+
+@pytest.mark.parametrize(
+    ("comment", "field", "value"),
+    [
+        ("allow_anonymous", "requires_authorization", False),
+        ("@anon", "requires_authorization", False),
+        ("anonymous\nauthorize", "requires_authorization", True),
+        ("authorize Admin, ops  boss", "roles", ("Admin", "ops", "boss")),
+        ("authorize admin\nauthorize", "roles", ("admin",)),
+        ("authorize admin\nallow_anonymous", "roles", ("admin",)),
+        ("timeout 5 minutes", "timeout", 5.0),
+        ("timeout 00:00:01", "timeout", 1.0),
+        ("timeout = 5 minutes", "timeout", 300.0),
+        ("@command_timeout 2min", "timeout", 120.0),
+        ("timeout 5s\ntimeout soon", "timeout", None),
+        ("timeout 5s\ntimeout = soon", "timeout", 5.0),
+        ("buffer_rows 1", "buffer_rows", 1),
+        ("@buffer = 100", "buffer_rows", 100),
+        ("buffer 7\nbuffer -1", "buffer_rows", 7),
+        ("query_string_null_handling null_literal", "query_null", QueryNull.NULL_LITERAL),
+        ("query_null EMPTY", "query_null", QueryNull.EMPTY_STRING),
+        ("text_response_null_handling no_content", "null_text", NullText.NO_CONTENT),
+        ("response_null 204", "null_text", NullText.NO_CONTENT),
+        ("response_null_handling null", "null_text", NullText.NULL_LITERAL),
+        ("single", "single", True),
+        ("@single_record = true", "single", True),
+        ("single\nsingle = false", "single", False),
+        ("void = TRUE", "void", True),
+        ("void = maybe", "void", False),
+        ("nested_composite", "nested", True),
+        ("internal_only", "internal", True),
+        ("Single customer view", "single", True),
+    ],
+)
+def test_effects(comment: str, field: str, value: object) -> None:
+    assert getattr(options(comment), field) == value
+
+
+@pytest.mark.parametrize(
+    ("comment", "headers"),
+    [
+        ("X-A: 1\nX-A: 2", (("X-A", "1"), ("X-A", "2"))),
+        ("Cache-Control: max-age=60", (("Cache-Control", "max-age=60"),)),
+        ("@X-A: 1", (("X-A", "1"),)),
+        ("timeout: 5s", (("timeout", "5s"),)),
+        ("Größe: see wiki", ()),
+        (": x", ()),
+        ("two words: x", ()),
+    ],
+)
+def test_header_lines(comment: str, headers: tuple[tuple[str, str], ...]) -> None:
+    assert options(comment).headers == headers
+
+
+@pytest.mark.parametrize("name", ["Content-Type", "content_type", "CONTENT-TYPE"])
+def test_the_last_content_type_wins_and_is_no_header_line(name: str) -> None:
+    found = options(f"{name}: text/csv\n{name}: text/html")
+    assert (found.content_type, found.headers) == ("text/html", ())
+
+
+def test_a_header_value_cannot_smuggle_control_characters() -> None:
+    assert options("X-A: a\x00b").headers == ()
+    assert messages("X-A: a\x00b") == ["a header value cannot contain control characters"]
+
+
+@pytest.mark.parametrize(
+    ("comment", "custom"),
+    [
+        ("table_format = html", (("table_format", "html"),)),
+        ("@table_format = html", (("table_format", "html"),)),
+        ("a = 1\nb = 2\na = 3", (("a", "3"), ("b", "2"))),
+        ("X = a: b", (("X", "a: b"),)),
+        ("nested = true", (("nested", "true"),)),
+        (r"sep = \t\u0041\\", (("sep", "\tA\\"),)),
+        (r"file = C:\dir", (("file", r"C:\dir"),)),
+        ("= 5", ()),
+        ("@ = 5", ()),
+        ("param x = 5", ()),
+    ],
+)
+def test_custom_parameters(comment: str, custom: tuple[tuple[str, str], ...]) -> None:
+    assert dict(options(comment).custom) == dict(custom)
+
+
+def test_an_unknown_escape_is_reported() -> None:
+    assert messages(r"file = C:\dir") == [r"'\d' is not an escape sequence; the value stays as written"]
+
+
+@pytest.mark.parametrize("comment", [r"_token = select '\d' || {a}", r"@_token = select '\d' || {a}"])
+def test_a_key_that_is_a_parameter_is_an_expression_kept_verbatim(comment: str) -> None:
+    assert options(comment).expressions == (("_token", r"select '\d' || {a}"),)
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["for procedure\nHTTP\nsingle", "tag stable, immutable\nHTTP\nsingle", "for\nHTTP\nsingle"],
+)
+def test_a_block_about_other_objects_is_muted(comment: str) -> None:
+    draft = read(comment)
+    assert not draft.exposed
+    assert draft.prose == ["HTTP", "single"]
+
+
+def test_a_block_ends_at_the_next_one() -> None:
+    draft = read("HTTP\nfor procedure\nsingle\nFOR Function\nvoid")
+    found = draft.options(QUERY)
+    assert (draft.exposed, found.single, found.void) == (True, False, True)
+
+
+def test_objects_without_tags_treat_blocks_as_prose() -> None:
+    draft = read("for procedure\nHTTP", tags=frozenset())
+    assert (draft.exposed, draft.prose) == (True, ["for procedure"])
+
+
+@pytest.mark.parametrize(
+    ("comment", "enabled"),
+    [
+        ("disabled", False),
+        ("disabled\nenabled", True),
+        ("disabled function", False),
+        ("disabled procedure", True),
+        ("disabled\nenabled procedure", False),
+        ("disabled\n@enabled volatile, x", True),
+    ],
+)
+def test_the_final_state_of_disabled_and_enabled_counts(comment: str, enabled: bool) -> None:
+    assert read(comment).enabled is enabled
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["path", "param_type nowhere", "query_null maybe", "query_null", "response_null", "response_null x", "timeout x",
+     "buffer_rows many"],
+)  # fmt: skip
+def test_bad_values_are_reported_with_their_line(comment: str) -> None:
+    (diagnostic,) = read(comment).diagnostics
+    assert (diagnostic.object, diagnostic.line) == ("f()", comment)
+
+
+@pytest.mark.parametrize("comment", ["timeout", "param_type", "buffer_rows", "HTTP\tGET", "Adds a label.", "@", ""])
+def test_what_is_no_annotation_is_prose_without_a_warning(comment: str) -> None:
+    draft = read(comment)
+    assert draft.prose == ([comment] if comment else [])
+    assert (draft.applied, draft.diagnostics) == ([], [])
+
+
+def test_prose_and_annotations_keep_their_order() -> None:
+    draft = read("  First. \r\n\r\n@single\rThen\nHTTP\nlast")
+    assert draft.prose == ["First.", "Then", "last"]
+    assert draft.applied == ["@single", "HTTP"]
+
+
+WORDS = st.sampled_from(
+    [*BY_WORD, *(word.upper() for word in BY_WORD), "GET", "/a/{b}", "=", ":", "@", "5s", "{", "\\"]
+)
+
+
+@given(st.one_of(st.text(), st.lists(st.one_of(WORDS, st.text(max_size=6))).map(" ".join)))
+def test_no_text_is_too_strange(comment: str) -> None:
+    draft = read(comment)
+    draft.options(QUERY)
+    lines = [line.strip() for line in comment.replace("\r", "\n").split("\n") if line.strip()]
+    accounted = {*draft.applied, *draft.prose, *(diagnostic.line for diagnostic in draft.diagnostics)}
+    assert accounted == set(lines)
+
+
+def test_every_annotation_is_declared_with_all_that_the_manual_needs() -> None:
+    for annotation in CATALOGUE:
+        assert annotation.name
+        assert annotation.syntax
+        assert annotation.description.endswith(".")
+        assert all(alias == alias.lower() for alias in annotation.aliases)
+    assert len(BY_WORD) == sum(len(annotation.aliases) for annotation in CATALOGUE)
+    assert len({annotation.name for annotation in CATALOGUE}) == len(CATALOGUE)
+
+
+def test_every_changed_option_exists() -> None:
+    known = {field.name for field in fields(Options)}
+    draft = read("\n".join(f"{word} x" for word in BY_WORD))
+    assert draft.changes.keys() <= known

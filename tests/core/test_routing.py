@@ -1,0 +1,186 @@
+"""Method and path → route; keys → overload."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.catalog import Parameter
+from rowcall.core.endpoint import Endpoint
+from rowcall.core.routing import MalformedPathError, RouteError, Router, build_router, decode_path
+from tests.core.routines import endpoint, parameter
+
+
+def made(method: str, path: str, *parameters: Parameter, name: str = "f") -> Endpoint:
+    return endpoint(*parameters, name=name, comment=f"HTTP {method} {path}")
+
+
+def router(*templates: str) -> Router:
+    """From `GET /a/{b}` texts."""
+    built, diagnostics = build_router(_from_text(template) for template in templates)
+    assert diagnostics == []
+    return built
+
+
+def _from_text(template: str) -> Endpoint:
+    method, path = template.split()
+    return made(method, path, name=template)
+
+
+def found(built: Router, method: str, path: str) -> tuple[str, dict[str, str]] | None:
+    match = built.find(method, path)
+    return None if match is None else (match.route.path, dict(match.values))
+
+
+@pytest.mark.parametrize("path", ["/a/b", "/a/b/", "/A/b", "/a/B/"])
+def test_literals_match_in_any_case_with_or_without_a_trailing_slash(path: str) -> None:
+    assert found(router("GET /a/b"), "GET", path) == ("/a/b", {})
+
+
+@pytest.mark.parametrize("path", ["/a", "/a/b/c", "/a/b//", "//a/b", "/", "", "/a//b"])
+def test_other_paths_do_not_match(path: str) -> None:
+    assert found(router("GET /a/b"), "GET", path) is None
+
+
+def test_a_template_with_a_trailing_slash_matches_without() -> None:
+    assert found(router("GET /a/"), "GET", "/a") == ("/a", {})
+
+
+def test_the_root_can_be_a_path() -> None:
+    assert found(router("GET /"), "GET", "/") == ("/", {})
+
+
+def test_a_known_literal_path_is_answered_with_the_same_object() -> None:
+    built = router("GET /a/b")
+    assert built.find("GET", "/a/b") is built.find("GET", "/a/b")
+
+
+def test_values_keep_their_case() -> None:
+    assert found(router("GET /a/{x}/c/{y}"), "GET", "/A/Bee/C/Dee") == ("/a/{x}/c/{y}", {"x": "Bee", "y": "Dee"})
+
+
+def test_literals_beat_parameters_from_the_left() -> None:
+    built = router("GET /a/{x}", "GET /a/b", "GET /a/{x}/c", "GET /a/b/{y}")
+    assert found(built, "GET", "/a/b") == ("/a/b", {})
+    assert found(built, "GET", "/a/z") == ("/a/{x}", {"x": "z"})
+    assert found(built, "GET", "/a/b/c") == ("/a/b/{y}", {"y": "c"})
+
+
+def test_a_dead_end_behind_a_literal_is_taken_back() -> None:
+    assert found(router("GET /a/b/c", "GET /a/{x}/d"), "GET", "/a/b/d") == ("/a/{x}/d", {"x": "b"})
+
+
+def test_an_empty_segment_is_no_value() -> None:
+    assert found(router("GET /a/{x}/c"), "GET", "/a//c") is None
+
+
+@pytest.mark.parametrize(("path", "values"), [("/a/7", {"p": "7"}), ("/a", {}), ("/a/", {})])
+def test_an_optional_last_segment_may_be_left_out(path: str, values: dict[str, str]) -> None:
+    assert found(router("GET /a/{p?}"), "GET", path) == ("/a/{p?}", values)
+
+
+def test_a_literal_beats_an_omitted_optional_segment() -> None:
+    built = router("GET /a/{p?}", "GET /a")
+    assert found(built, "GET", "/a") == ("/a", {})
+    assert found(built, "GET", "/a/1") == ("/a/{p?}", {"p": "1"})
+
+
+def test_methods_have_their_own_routes() -> None:
+    built = router("GET /a/b", "DELETE /a/{x}", "POST /a/{y}")
+    assert built.allowed("/a/b") == ("DELETE", "GET", "POST")
+    assert built.allowed("/A/z/") == ("DELETE", "POST")
+    assert built.allowed("/b") == ()
+    assert found(built, "POST", "/a/b") == ("/a/{y}", {"y": "b"})
+    assert found(built, "PATCH", "/a/b") is None
+
+
+@pytest.mark.parametrize("second", ["/a/{y}", "/a/{x?}"])
+def test_of_two_ambiguous_templates_the_later_is_left_out_and_both_are_named(second: str) -> None:
+    built, (diagnostic,) = build_router([made("GET", "/a/{x}", name="one"), made("GET", second, name="two")])
+    assert [route.path for route in built.routes] == ["/a/{x}"]
+    assert diagnostic.object == "public.two()"
+    assert "/a/{x} of public.one()" in diagnostic.message
+
+
+def test_internal_endpoints_have_no_route() -> None:
+    built, _ = build_router([endpoint(comment="HTTP GET /a\ninternal")])
+    assert built.routes == ()
+
+
+@pytest.mark.parametrize("path", ["", "/" + "a" * 2048])
+def test_an_impossible_path_stops_the_start(path: str) -> None:
+    with pytest.raises(RouteError):
+        build_router([replace(endpoint(), path=path)])
+
+
+def test_a_value_that_is_no_text_is_malformed() -> None:
+    with pytest.raises(MalformedPathError):
+        router("GET /a/{x}").find("GET", "/a/\ufffd")
+
+
+@pytest.mark.parametrize(
+    ("raw", "decoded"), [("/a", "/a"), ("/caf%C3%A9%20x", "/café x"), ("/a%2Fb%2f%25", "/a%2Fb%2f%")]
+)
+def test_raw_paths_are_decoded_except_for_slashes(raw: str, decoded: str) -> None:
+    assert decode_path(raw) == decoded
+
+
+@pytest.mark.parametrize("raw", ["/%", "/%4", "/%zz", "/%ff", "/%C3"])
+def test_raw_paths_that_are_no_text_are_malformed(raw: str) -> None:
+    with pytest.raises(MalformedPathError):
+        decode_path(raw)
+
+
+SMALL = made("POST", "/f/{a}", parameter("a"), name="small")
+LARGE = made("POST", "/f/{a}", parameter("a"), parameter("b", 25), parameter("c", 16, default=True), name="large")
+
+
+def chosen(order: list[Endpoint], *keys: str) -> str:
+    built, diagnostics = build_router(order)
+    assert diagnostics == []
+    match = built.find("POST", "/f/1")
+    assert match is not None
+    return match.route.choose(keys).routine.name
+
+
+@pytest.mark.parametrize("order", [[SMALL, LARGE], [LARGE, SMALL]])
+@pytest.mark.parametrize(("keys", "name"), [((), "small"), (("b",), "large"), (("b", "c"), "large")])
+def test_the_overload_that_fits_the_supplied_values_is_chosen(
+    order: list[Endpoint], keys: tuple[str, ...], name: str
+) -> None:
+    assert chosen(order, *keys) == name
+
+
+def test_without_a_fitting_overload_the_last_one_is_served() -> None:
+    assert chosen([SMALL, LARGE], "x") == "large"
+    assert chosen([LARGE, SMALL], "x") == "small"
+
+
+def test_overloads_with_equal_counts_are_told_apart_by_their_keys() -> None:
+    by_b = made("POST", "/f/{a}", parameter("a"), parameter("b"), name="by_b")
+    by_c = made("POST", "/f/{a}", parameter("a"), parameter("c"), name="by_c")
+    assert [chosen([by_b, by_c], key) for key in "bcx"] == ["by_b", "by_c", "by_c"]
+
+
+SEGMENT = st.sampled_from(["a", "b", "{x}", "{y}"])
+PATH = st.lists(SEGMENT, min_size=1, max_size=4).map(lambda segments: "/" + "/".join(segments))
+CONCRETE = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=4).map(lambda parts: "/" + "/".join(parts))
+
+
+@given(st.lists(PATH, max_size=6), CONCRETE)
+def test_the_tree_finds_what_trying_every_template_finds(templates: list[str], path: str) -> None:
+    built, _ = build_router(made("GET", template, name=str(index)) for index, template in enumerate(templates))
+    fitting = [route.path for route in built.routes if _fits(route.path, path)]
+    best = min(fitting, key=lambda template: ["{" in segment for segment in template.split("/")], default=None)
+    match = built.find("GET", path)
+    assert (match and match.route.path) == best
+
+
+def _fits(template: str, path: str) -> bool:
+    wanted, given_ = template.split("/"), path.split("/")
+    return len(wanted) == len(given_) and all(
+        "{" in segment or segment == actual for segment, actual in zip(wanted, given_, strict=True)
+    )

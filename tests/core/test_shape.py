@@ -1,0 +1,110 @@
+"""The return shape matrix of reference 02, section 2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rowcall.core.catalog import RoutineKind
+from rowcall.core.endpoint import ResultPath, ResultShape
+from rowcall.core.shape import BYTES, JSON, TEXT, result_shape
+from tests.core.routines import (
+    ARRAY,
+    DOCUMENT,
+    FLAG_BOX,
+    GAUGE,
+    GAUGES,
+    HIDDEN,
+    QUANTITY,
+    TYPES,
+    column,
+    routine,
+)
+
+
+def shape_of(**changes: Any) -> ResultShape:
+    return result_shape(routine(**changes), TYPES, camel=True)
+
+
+def keys(shape: ResultShape) -> list[str]:
+    return [one.key.decode() for one in shape.columns]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"returns": 2278}, {"returns": 2278, "returns_set": True}, {"kind": RoutineKind.PROCEDURE, "returns": 2249}],
+)
+def test_void_functions_and_all_procedures_return_nothing(changes: dict[str, Any]) -> None:
+    assert shape_of(**changes).path is ResultPath.VOID
+
+
+@pytest.mark.parametrize(
+    ("oid", "content_type"),
+    [
+        (23, TEXT),
+        (16, TEXT),
+        (QUANTITY, TEXT),
+        (114, JSON),
+        (3802, JSON),
+        (DOCUMENT, JSON),
+        (25 + ARRAY, JSON),
+        (GAUGES, JSON),
+        (17 + ARRAY, JSON),
+        (17, BYTES),
+    ],
+)
+def test_one_value_is_a_scalar(oid: int, content_type: str) -> None:
+    shape = shape_of(returns=oid)
+    assert (shape.path, shape.content_type, shape.columns) == (ResultPath.SCALAR, content_type, ())
+
+
+def test_one_scalar_out_parameter_is_a_scalar() -> None:
+    assert shape_of(returns=23, columns=(column("r"),)).path is ResultPath.SCALAR
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_set", "named", "expected"),
+    [
+        ({"returns": 2249, "columns": (column("a_b"), column("MyCol", 25))}, False, True, ["aB", "MyCol"]),
+        ({"returns": GAUGE, "columns": (column("id"), column("unit_code", 25)), "returns_composite": True}, False, True,
+         ["id", "unitCode"]),
+        ({"returns": FLAG_BOX, "columns": (column("is_on", 16),), "returns_composite": True}, False, True, ["isOn"]),
+        ({"returns": 2249}, False, False, []),
+        ({"returns": 2249, "columns": (column("r", 2249),)}, False, False, []),
+        ({"returns": 23, "returns_set": True}, True, False, []),
+        ({"returns": 114, "returns_set": True}, True, False, []),
+        ({"returns": 25 + ARRAY, "returns_set": True}, True, False, []),
+        ({"returns": 2249, "returns_set": True}, True, False, []),
+        ({"returns": 2249, "returns_set": True, "columns": (column("col_a"), column("b"))}, True, True, ["colA", "b"]),
+        ({"returns": 25, "returns_set": True, "columns": (column("val", 25),)}, True, True, ["val"]),
+        ({"returns": FLAG_BOX, "returns_set": True, "columns": (column("is_on", 16),), "returns_composite": True}, True,
+         True, ["isOn"]),
+        ({"returns": GAUGE, "columns": (column("c", GAUGE),)}, False, True, ["id", "unitCode"]),
+        ({"returns": GAUGE, "returns_set": True, "columns": (column("c", GAUGE),)}, True, True, ["id", "unitCode"]),
+        ({"returns": 2249, "columns": (column("n"), column("c", GAUGE), column("id", 25))}, False, True,
+         ["n", "id", "unitCode", "id"]),
+    ],
+)  # fmt: skip
+def test_rows(changes: dict[str, Any], is_set: bool, named: bool, expected: list[str]) -> None:
+    shape = shape_of(**changes)
+    assert (shape.path, shape.is_set, shape.named) == (ResultPath.ROWS, is_set, named)
+    assert (keys(shape), shape.content_type) == (expected, JSON)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"returns": 17, "returns_set": True}, {"returns": 17, "returns_set": True, "columns": (column("b", 17),)}],
+)
+def test_rows_of_nothing_but_bytea_are_bytes(changes: dict[str, Any]) -> None:
+    assert shape_of(**changes).content_type == BYTES
+
+
+def test_fields_know_the_composite_they_came_from() -> None:
+    shape = shape_of(returns=2249, columns=(column("n"), column("c", GAUGE)))
+    assert [one.group and one.group.name for one in shape.columns] == [None, "c", "c"]
+
+
+def test_a_composite_out_of_reach_stays_one_column() -> None:
+    shape = shape_of(returns=2249, columns=(column("n"), column("c", HIDDEN)))
+    assert [one.expression for one in shape.columns] == ['"n"', '"c"']
