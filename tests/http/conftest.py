@@ -27,14 +27,15 @@ class _Services:
         folder: Path,
         database: Database,
         sql: str = "",
-        settings: Mapping[str, str] | None = None,
+        settings: Mapping[str, str | None] | None = None,
         workers: int = 1,
     ) -> Service:
-        """`settings` win over the defaults of the tests; keys as on the command line."""
+        """`settings` win over the defaults of the tests; keys as on the command line. None leaves a default out."""
         if sql:
             database.execute(sql)
         defaults = {"ConnectionStrings:Default": database.conninfo, "HttpServer:Workers": str(workers), **OPEN}
-        service = Service(folder, {**defaults, **(settings or {})})
+        chosen = {**defaults, **(settings or {})}
+        service = Service(folder, {key: value for key, value in chosen.items() if value is not None})
         self.running.append(service)
         service.wait_until_ready()
         return service
@@ -75,7 +76,7 @@ def _factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     started: list[Service] = []
 
     def start(
-        database: Database, sql: str = "", settings: Mapping[str, str] | None = None, workers: int = 1
+        database: Database, sql: str = "", settings: Mapping[str, str | None] | None = None, workers: int = 1
     ) -> Service:
         before = len(_services.running)
         try:

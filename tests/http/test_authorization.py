@@ -1,0 +1,94 @@
+"""Who may call: by default nobody who is not signed in, and before anything else is said (spec 5.4, design 1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create function plain(_a int) returns text language sql stable as $$select 'plain'$$;
+create function plain_strict(_a int default null) returns text language sql stable strict as $$select 'ran'$$;
+create function opened() returns text language sql stable as $$select 'open'$$;
+create function opened_alias() returns text language sql stable as $$select 'open'$$;
+create function opened_strict(_a int) returns text language sql stable strict as $$select 'ran'$$;
+create function closed() returns text language sql stable as $$select 'closed'$$;
+create function closed_to_roles() returns text language sql stable as $$select 'closed'$$;
+create function posted(_a int) returns text language sql as $$select 'posted'$$;
+comment on function plain(int) is 'HTTP';
+comment on function plain_strict(int) is 'HTTP';
+comment on function opened() is E'HTTP\\nallow_anonymous';
+comment on function opened_alias() is E'HTTP\\n@anonymous';
+comment on function opened_strict(int) is E'HTTP\\nallow_anonymous';
+comment on function closed() is E'HTTP\\nauthorize';
+comment on function closed_to_roles() is E'HTTP\\nauthorize admin, clerk';
+comment on function posted(int) is 'HTTP';
+"""
+
+
+@pytest.fixture(scope="module")
+def by_default(database: Database, serve: Serve) -> Service:
+    """No setting at all: `Service:RequiresAuthorization` is true."""
+    return serve(database, SQL, {"Service:RequiresAuthorization": None})
+
+
+@pytest.fixture(scope="module")
+def opened(database: Database, by_default: Service, serve: Serve) -> Service:
+    """`by_default` is asked for only because it loads the functions."""
+    return serve(database, settings={"Service:RequiresAuthorization": "false"})
+
+
+@pytest.mark.parametrize(
+    "path", ["plain?a=1", "plain", "plain?a=x", "plain?a=1&unknown=1", "plain-strict?a=", "closed", "closed-to-roles"]
+)
+def test_stranger_learns_nothing_about_parameters(by_default: Service, path: str) -> None:
+    members = problem(by_default.get(f"/api/{path}"), 401)
+    assert members["title"] == "Unauthorized"
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"{}", b'{"a":1}'])
+def test_stranger_learns_nothing_about_bodies(by_default: Service, body: bytes) -> None:
+    problem(by_default.post("/api/posted", content=body), 401)
+
+
+def test_refusal_says_what_opens_an_endpoint(by_default: Service) -> None:
+    detail = problem(by_default.get("/api/plain?a=1"), 401)["detail"]
+    assert "allow_anonymous" in detail
+    assert "RequiresAuthorization" in detail
+
+
+@pytest.mark.parametrize("path", ["opened", "opened-alias"])
+def test_annotation_opens_an_endpoint(by_default: Service, path: str) -> None:
+    assert answer(by_default.get(f"/api/{path}")) == (200, TEXT, "open")
+
+
+def test_strict_shortcut_is_for_those_who_are_let_in(by_default: Service) -> None:
+    assert answer(by_default.get("/api/opened-strict?a=")) == (204, None, "")
+
+
+def test_unknown_path_is_not_found_before_anything_else(by_default: Service) -> None:
+    problem(by_default.get("/api/nowhere"), 404)
+
+
+def test_wrong_method_is_refused_before_anything_else(by_default: Service) -> None:
+    problem(by_default.post("/api/plain"), 405)
+
+
+def test_configuration_opens_every_endpoint_but_the_closed_ones(opened: Service) -> None:
+    assert answer(opened.get("/api/plain?a=1")) == (200, TEXT, "plain")
+    problem(opened.get("/api/closed"), 401)
+    problem(opened.get("/api/closed-to-roles"), 401)
+
+
+def test_database_is_not_asked_for_a_stranger(database: Database, by_default: Service) -> None:
+    before = database.value(
+        "select count(*) from pg_stat_activity where query like '%plain%' and pid <> pg_backend_pid()"
+    )
+    by_default.get("/api/plain?a=1")
+    after = database.value(
+        "select count(*) from pg_stat_activity where query like '%plain%' and pid <> pg_backend_pid()"
+    )
+    assert after == before

@@ -1,0 +1,207 @@
+"""From a JSON body to parameters, and the bodies that are no parameters at all (reference 01, 6 and 7.4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+CONVERSIONS = [
+    ("smallint", "-7", "-7"),
+    ("int", "2147483647", "2147483647"),
+    ("int", '" 12 "', "12"),
+    ("int", "null", "NULL"),
+    ("bigint", "9007199254740993", "9007199254740993"),
+    ("numeric", "1.50", "1.50"),
+    ("numeric", "12345678901234567.123456789", "12345678901234567.123456789"),
+    ("float8", "1e3", "1000"),
+    ("boolean", "true", "true"),
+    ("boolean", '"False"', "false"),
+    ("uuid", '"A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"', "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+    ("timestamp", '"2026-03-01T10:00:00+02:00"', "2026-03-01 08:00:00"),
+    ("timestamptz", '"2026-03-01T10:00:00"', "2026-03-01 10:00:00+00"),
+    ("date", '"2026-03-01"', "2026-03-01"),
+    ("time", '"10:30"', "10:30:00"),
+    ("text", '"a \\"b\\" \\u0436 \\ud83d\\ude00 \\n"', 'a "b" ж 😀 \n'),
+    ("text", '""', ""),
+    ("text", "null", "NULL"),
+    ("text", "12.50", "12.50"),
+    ("text", "true", "true"),
+    ("jsonb", '{"k" : [1, {"x":null}]}', '{"k": [1, {"x": null}]}'),
+    ("jsonb", '"{\\"k\\":1}"', '{"k": 1}'),
+    ("jsonb", "[1, 2]", "[1, 2]"),
+    ("jsonb", "3", "3"),
+    ("jsonb", "false", "false"),
+    ("jsonb", "null", "NULL"),
+    ("json", '{"a":1}', '{"a":1}'),
+    ("int[]", "[1, null, 3]", "{1,NULL,3}"),
+    ("int[]", "[]", "{}"),
+    ("int[]", "null", "NULL"),
+    ("text[]", '["a", "", null, "b,c", "q\\"q"]', '{a,"",NULL,"b,c","q\\"q"}'),
+    ("boolean[]", "[true, false]", "{t,f}"),
+    ("jsonb[]", '[{"a":1}, null]', '{"{\\"a\\": 1}",NULL}'),
+    ("timestamp[]", '["2026-03-01T10:00:00"]', '{"2026-03-01 10:00:00"}'),
+    ("interval", '"2 hours"', "02:00:00"),
+    ("mood", '"calm"', "calm"),
+    ("percentage", "50", "50"),
+    ("bytea", '"\\\\x00ff"', "\\x00ff"),
+]
+"""Type, JSON of member `v`, and the text PostgreSQL then sees."""
+
+SQL = """
+create type mood as enum ('calm', 'amber');
+create domain percentage as int check (value between 0 and 100);
+""" + "\n".join(
+    f"create function take_{n}(_v {type}) returns text language sql as $$select coalesce(_v::text, 'NULL')$$;"
+    f" comment on function take_{n}({type}) is 'HTTP POST /take/{n}';"
+    for n, (type, _, _) in enumerate(CONVERSIONS)
+)
+
+OTHERS = """
+create function defaults(_a int, _b int default 10, _c text default 'x') returns text language sql
+  as $$select format('%s|%s|%s', coalesce(_a::text, 'NULL'), coalesce(_b::text, 'NULL'), coalesce(_c, 'NULL'))$$;
+create function without() returns text language sql as $$select 'called'$$;
+create function strict_one(_a int) returns text language sql strict as $$select 'ran'$$;
+create function put_note(_parcel int, _body text) returns text language sql
+  as $$select coalesce(_parcel::text, 'NULL') || ':' || coalesce(_body, 'NULL')$$;
+create procedure record_it(_a int) language sql as 'select _a';
+comment on function defaults(int, int, text) is 'HTTP';
+comment on function without() is 'HTTP';
+comment on function strict_one(int) is 'HTTP';
+comment on function put_note(int, text) is E'HTTP POST\\nbody_parameter_name _body';
+comment on procedure record_it(int) is 'HTTP';
+"""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL + OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("number", "value", "seen"),
+    [(n, value, seen) for n, (_, value, seen) in enumerate(CONVERSIONS)],
+    ids=[f"{type}={value}" for type, value, _ in CONVERSIONS],
+)
+def test_value_of_each_type(service: Service, number: int, value: str, seen: str) -> None:
+    response = service.post(f"/take/{number}", content=f'{{"v":{value}}}'.encode())
+    assert answer(response) == (200, TEXT, seen)
+
+
+def test_object_for_a_text_is_its_json(service: Service) -> None:
+    number = [type for type, _, _ in CONVERSIONS].index("text")
+    response = service.post(f"/take/{number}", content=b'{"v":{"a":1}}')
+    assert response.text.replace(" ", "") == '{"a":1}'
+
+
+@pytest.mark.parametrize(
+    ("type", "value"),
+    [
+        ("int", "1.5"),
+        ("int", "1.0"),
+        ("int", "2147483648"),
+        ("int", "true"),
+        ("int", '"x"'),
+        ("int", "{}"),
+        ("boolean", "1"),
+        ("boolean", '"yes"'),
+        ("timestamp", "true"),
+        ("uuid", "7"),
+        ("int[]", "[[1]]"),
+        ("int[]", '["x"]'),
+        ("int[]", '{"a":1}'),
+    ],
+)
+def test_value_of_the_wrong_type_is_a_server_error_that_names_it(service: Service, type: str, value: str) -> None:
+    """Status as in reference 01, 6: a JSON value is never 404."""
+    number = [known for known, _, _ in CONVERSIONS].index(type)
+    members = problem(service.post(f"/take/{number}", content=f'{{"v":{value}}}'.encode()), 500)
+    assert "v" in members["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "seen"),
+    [
+        (b'{"a":1}', "1|10|x"),
+        (b'{"c":null,"b":null,"a":null}', "NULL|NULL|NULL"),
+        (b' \n{ "a" : 1 , "b" : 2 }\t', "1|2|x"),
+        (b'{"\\u0061":1}', "1|10|x"),
+    ],
+)
+def test_defaults(service: Service, body: bytes, seen: str) -> None:
+    assert answer(service.post("/api/defaults", content=body)) == (200, TEXT, seen)
+
+
+@pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "nonsense"])
+def test_body_is_json_whatever_its_type_says(service: Service, content_type: str | None) -> None:
+    headers = {} if content_type is None else {"content-type": content_type}
+    assert answer(service.post("/api/defaults", content=b'{"a":1}', headers=headers)) == (200, TEXT, "1|10|x")
+
+
+@pytest.mark.parametrize("body", [b"", b"  \r\n", b"{}"])
+def test_empty_body_is_an_empty_object(service: Service, body: bytes) -> None:
+    assert answer(service.post("/api/without", content=body)) == (200, TEXT, "called")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[1]",
+        b"null",
+        b"1",
+        b'"text"',
+        b'{"a":1,}',
+        b'{"a":1} // comment',
+        b"{'a':1}",
+        b'{"a":NaN}',
+        b'{"a":01}',
+        b'{"a":1}{"b":2}',
+        b'{"a":"\xff"}',
+        b'{"a":"\xed\xa0\x80"}',
+        b'{"a":"\\ud83d"}',
+        b'\xef\xbb\xbf{"a":1',
+        b'{"a":1,"a":2}',
+    ],
+)
+def test_body_that_is_no_json_object_is_a_bad_request(service: Service, body: bytes) -> None:
+    problem(service.post("/api/defaults", content=body), 400)
+
+
+@pytest.mark.parametrize(
+    ("body", "named"), [(b"{}", "a"), (b'{"a":1,"x":2}', "x"), (b'{"A":1}', "a"), (b'{"_a":1}', "_a")]
+)
+def test_missing_and_unknown_members_are_not_found_and_named(service: Service, body: bytes, named: str) -> None:
+    assert named in problem(service.post("/api/defaults", content=body), 404)["detail"]
+
+
+def test_query_of_a_body_endpoint_is_ignored(service: Service) -> None:
+    assert answer(service.post("/api/defaults?a=9&zz=1", content=b'{"a":1}')) == (200, TEXT, "1|10|x")
+
+
+def test_strict_function_with_a_null_is_not_called(service: Service) -> None:
+    assert answer(service.post("/api/strict-one", content=b'{"a":null}')) == (204, None, "")
+
+
+def test_procedure_is_called(service: Service) -> None:
+    assert answer(service.post("/api/record-it", content=b'{"a":1}')) == (204, None, "")
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "seen"),
+    [("parcel=7", b"hello {x}", "7:hello {x}"), ("parcel=7", b"", "7:"), ("parcel=", b"b", "NULL:b")],
+)
+def test_raw_body_parameter_takes_the_whole_body(service: Service, query: str, body: bytes, seen: str) -> None:
+    assert answer(service.post(f"/api/put-note?{query}", content=body)) == (200, TEXT, seen)
+
+
+def test_raw_body_endpoint_knows_its_query_keys(service: Service) -> None:
+    problem(service.post("/api/put-note?parcel=7&note=1", content=b"b"), 404)
+
+
+def test_chunked_body_is_read_like_any_other(service: Service) -> None:
+    pieces = iter([b'{"a"', b":", b"1}"])
+    assert answer(service.post("/api/defaults", content=pieces)) == (200, TEXT, "1|10|x")
