@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +61,26 @@ class Database:
                 f" and pid <> pg_backend_pid() and backend_type = 'client backend' and ({condition})"
             )
         )
+
+    @contextmanager
+    def locked(self, number: int) -> Iterator[None]:
+        """Hold an advisory lock: whoever wants it waits until the block ends, and nobody has to guess how long."""
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            connection.execute("select pg_advisory_lock(%s)", [number])
+            yield
+
+    def waiting(self) -> list[int]:
+        """Process ids of the sessions that wait for an advisory lock right now."""
+        return self.backends("wait_event_type = 'Lock' and wait_event = 'advisory' and state = 'active'")
+
+    @contextmanager
+    def refusing_connections(self) -> Iterator[None]:
+        """Nobody gets a new session, not even a superuser; those that exist go on."""
+        _administer(self.server, f"alter database {self.name} allow_connections false")
+        try:
+            yield
+        finally:
+            _administer(self.server, f"alter database {self.name} allow_connections true")
 
 
 def create_database(server: PostgresServer) -> Database:

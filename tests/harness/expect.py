@@ -17,6 +17,7 @@ PROBLEM_TYPES = {
     403: "https://tools.ietf.org/html/rfc9110#section-15.5.4",
     404: "https://tools.ietf.org/html/rfc9110#section-15.5.5",
     405: "https://tools.ietf.org/html/rfc9110#section-15.5.6",
+    413: "https://tools.ietf.org/html/rfc9110#section-15.5.14",
     500: "https://tools.ietf.org/html/rfc9110#section-15.6.1",
     503: "https://tools.ietf.org/html/rfc9110#section-15.6.4",
     504: "https://tools.ietf.org/html/rfc9110#section-15.6.5",

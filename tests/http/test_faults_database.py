@@ -1,0 +1,208 @@
+"""PostgreSQL fails in every way it knows: each request still gets exactly one answer, and it is its own (issue 2).
+
+Each routine gives back the number it was called with, so that a mixed-up or repeated answer can't hide.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database, create_database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.load import Load, Outcome
+from tests.harness.postgres import PostgresServer
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create table written (id int);
+create function echo(_id int) returns int language sql stable as 'select _id';
+create function slow_echo(_id int) returns int language plpgsql stable as $$
+begin perform pg_sleep(0.01); return _id; end $$;
+create function write(_id int) returns int language sql volatile as 'insert into written values (_id) returning id';
+create function rows_of(_id int) returns table(id int, n int) language sql stable
+  as 'select _id, n from generate_series(1, 20) n';
+comment on function echo(int) is 'HTTP';
+comment on function slow_echo(int) is 'HTTP';
+comment on function write(int) is 'HTTP';
+comment on function rows_of(int) is 'HTTP';
+"""
+
+MOST_CONNECTIONS = 2 + 2 + 16 + 2
+"""Shared, generic-shared and exclusive ones of a worker, and the supervisor's."""
+
+
+def mixed(number: int) -> tuple[str, str, bytes]:
+    """Reads, slow reads, sets and writes in turn."""
+    match number % 4:
+        case 0:
+            return "GET", f"/api/echo?id={number}", b""
+        case 1:
+            return "GET", f"/api/slow-echo?id={number}", b""
+        case 2:
+            return "GET", f"/api/rows-of?id={number}", b""
+        case _:
+            return "POST", "/api/write", b'{"id":%d}' % number
+
+
+def own_answer(number: int) -> bytes:
+    if number % 4 != 2:
+        return b"%d" % number
+    return b"[" + b",".join(b'{"id":%d,"n":%d}' % (number, n) for n in range(1, 21)) + b"]"
+
+
+def foreign(outcomes: list[Outcome]) -> list[Outcome]:
+    """Successes that carry another request's answer."""
+    return [outcome for outcome in outcomes if outcome.status == 200 and outcome.body != own_answer(outcome.number)]
+
+
+def unexpected(outcomes: list[Outcome], *expected: int) -> list[Outcome]:
+    return [outcome for outcome in outcomes if outcome.status not in expected]
+
+
+def check_writes(database: Database, outcomes: list[Outcome]) -> None:
+    """Nothing ran twice, and every success really was one (reference 08, rules 11 and 19)."""
+    written = [row for (row,) in database.fetch("select id from written order by id")]
+    assert len(written) == len(set(written)), "a write was repeated"
+    reported = {outcome.number for outcome in outcomes if outcome.status == 200 and outcome.number % 4 == 3}
+    assert reported <= set(written), "a success was reported that never happened"
+
+
+@pytest.mark.parametrize("sharing", ["true", "false"])
+def test_killed_backends_cost_no_answer(own_database: Database, serve_once: Serve, sharing: str) -> None:
+    service = serve_once(own_database, SQL, {"ConnectionSettings:Pool:Sharing": sharing})
+    with Load(service.port, mixed) as load:
+        for _ in range(6):
+            load.wait_for(150)
+            own_database.terminate()
+        load.wait_for(300)
+    assert foreign(load.outcomes) == []
+    assert unexpected(load.outcomes, 200, 503) == []
+    check_writes(own_database, load.outcomes)
+    assert len(own_database.backends()) <= MOST_CONNECTIONS
+
+
+def test_read_only_requests_survive_a_killed_backend(own_database: Database, serve_once: Serve) -> None:
+    """What only reads is repeated, so its client notices nothing (reference 08, rule 19)."""
+    service = serve_once(own_database, SQL)
+    with Load(service.port, lambda number: ("GET", f"/api/echo?id={number}", b""), clients=8) as load:
+        load.wait_for(300)
+        own_database.terminate("query like '%echo%'")
+        load.wait_for(300)
+    assert unexpected(load.outcomes, 200) == []
+    assert [outcome for outcome in load.outcomes if outcome.body != b"%d" % outcome.number] == []
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_server_stopped_and_started_under_load(own_postgres: PostgresServer, serve_once: Serve, mode: str) -> None:
+    database = create_database(own_postgres)
+    service = serve_once(database, SQL)
+    workers = service.pids()
+    with Load(service.port, mixed) as load:
+        load.wait_for(200)
+        own_postgres.stop(mode)
+        load.wait_for(50, status=503)
+        own_postgres.start()
+        load.wait_for(300, seconds=60)
+    assert foreign(load.outcomes) == []
+    assert unexpected(load.outcomes, 200, 503) == []
+    check_writes(database, load.outcomes)
+    assert service.pids() == workers
+    assert len(database.backends()) <= MOST_CONNECTIONS
+    wait_until(lambda: not database.backends("state <> 'idle'"), "every session is idle again")
+
+
+def test_while_the_server_is_away_clients_are_told_to_come_again(
+    own_postgres: PostgresServer, serve_once: Serve
+) -> None:
+    database = create_database(own_postgres)
+    service = serve_once(database, SQL)
+    assert answer(service.get("/api/echo?id=1")) == (200, TEXT, "1")
+    own_postgres.stop()
+    response = service.get("/api/echo?id=2")
+    problem(response, 503)
+    assert int(response.headers["retry-after"]) > 0
+    own_postgres.start()
+    wait_until(lambda: service.get("/api/echo?id=3").status_code == 200, "the service is back", 30)
+
+
+def test_stopping_leaves_no_session_behind(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, workers=2)
+    with Load(service.port, mixed) as load:
+        load.wait_for(200)
+    assert own_database.backends()
+    assert service.stop() == 0
+    wait_until(lambda: not own_database.backends(), "every session is gone")
+
+
+STATEFUL = """
+create function leave_setting() returns text language sql volatile as $$select set_config('app.left', 'here', false)$$;
+create function leave_zone() returns text language plpgsql volatile
+  as $$begin set timezone = 'Asia/Tokyo'; return 'left'; end$$;
+create function leave_style() returns text language sql volatile as $$select set_config('datestyle', 'German', false)$$;
+create function see_setting() returns text language sql volatile
+  as $$select coalesce(nullif(current_setting('app.left', true), ''), 'nothing')$$;
+create function see_moment() returns timestamptz language sql volatile as $$select timestamptz '2024-01-15 10:30Z'$$;
+comment on function leave_setting() is 'HTTP GET';
+comment on function leave_zone() is 'HTTP GET';
+comment on function leave_style() is 'HTTP GET';
+comment on function see_setting() is 'HTTP GET';
+comment on function see_moment() is 'HTTP GET';
+"""
+
+
+@pytest.mark.parametrize("leaver", ["leave-setting", "leave-zone", "leave-style"])
+def test_session_state_is_not_handed_to_the_next_caller(own_database: Database, serve_once: Serve, leaver: str) -> None:
+    """One connection of each kind: the next caller surely comes by the same way (reference 08, rules 15, 16)."""
+    few = {"ConnectionSettings:Pool:SharedConnections": "1", "ConnectionSettings:Pool:ExclusiveConnections": "1"}
+    service = serve_once(own_database, STATEFUL, few)
+    for _ in range(30):
+        assert service.get(f"/api/{leaver}").status_code == 200
+        assert answer(service.get("/api/see-setting"))[2] == "nothing"
+        assert answer(service.get("/api/see-moment"))[2] == "2024-01-15 10:30:00+00"
+
+
+CHANGING = """
+create table shelf (id int);
+insert into shelf values (1);
+create function shelves() returns setof shelf language sql stable as 'select * from shelf';
+create function version() returns int language sql stable as 'select 1';
+comment on function shelves() is 'HTTP GET /shelves';
+comment on function public.version() is 'HTTP GET /version';
+"""
+
+
+def test_statements_are_prepared_again_after_ddl(own_database: Database, serve_once: Serve) -> None:
+    """0A000 (`cached plan must not change result type`) is nobody's business but the driver's."""
+    service = serve_once(own_database, CHANGING)
+    for _ in range(50):
+        assert answer(service.get("/shelves"))[2] == '[{"id":1}]'
+    own_database.execute("alter table shelf alter id type text using 'no. ' || id")
+    for _ in range(50):
+        assert answer(service.get("/shelves"))[2] == '[{"id":"no. 1"}]'
+
+
+def test_replaced_function_is_called_at_once(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, CHANGING)
+    for _ in range(50):
+        assert answer(service.get("/version"))[2] == "1"
+    own_database.execute("create or replace function public.version() returns int language sql stable as 'select 2'")
+    assert answer(service.get("/version"))[2] == "2"
+    own_database.execute("drop function public.version()")
+    own_database.execute("create function public.version() returns int language sql stable as 'select 3'")
+    assert answer(service.get("/version"))[2] == "3"
+
+
+def test_statements_thrown_away_by_the_session_are_prepared_again(own_database: Database, serve_once: Serve) -> None:
+    """26000: some routines and poolers deallocate what they did not prepare."""
+    sql = """
+    create function forget_all() returns void language plpgsql volatile as $$begin execute 'deallocate all'; end$$;
+    create function echo(_id int) returns int language sql stable as 'select _id';
+    comment on function forget_all() is 'HTTP GET';
+    comment on function echo(int) is 'HTTP';
+    """
+    few = {"ConnectionSettings:Pool:SharedConnections": "1", "ConnectionSettings:Pool:ExclusiveConnections": "1"}
+    service = serve_once(own_database, sql, few)
+    for number in range(20):
+        assert answer(service.get(f"/api/echo?id={number}"))[2] == str(number)
+        assert service.get("/api/forget-all").status_code == 204

@@ -1,0 +1,222 @@
+"""Clients that break the rules of HTTP, of UTF-8 and of good taste: a defined answer, and the next one is served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.raw_http import RawResponse, read_response
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create function echo(_v text) returns text language sql stable as 'select _v';
+create function named(_name text) returns text language sql stable as 'select _name';
+create function size(_v text) returns int language sql volatile as 'select length(_v)';
+create function kind(_v jsonb) returns text language sql volatile as 'select jsonb_typeof(_v)';
+comment on function echo(text) is 'HTTP GET /echo';
+comment on function named(text) is 'HTTP GET /named/{_name}';
+comment on function size(text) is 'HTTP POST /size';
+comment on function kind(jsonb) is 'HTTP POST /kind';
+"""
+
+BODY_LIMIT = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, {"HttpServer:Limits:MaxRequestBodySize": str(BODY_LIMIT)})
+
+
+@pytest.fixture(autouse=True)
+def _still_serves(service: Service) -> Iterator[None]:
+    """Whatever a test sent, the next client is served by the same worker."""
+    workers = service.pids()
+    yield
+    assert answer(service.get("/echo?v=alive")) == (200, TEXT, "alive")
+    assert service.pids() == workers
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"\r\n\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET /echo?v=a\r\n\r\n",
+        b"GET /echo?v=a HTTP/9.9\r\nHost: x\r\n\r\n",
+        b"GET /echo?v=a b HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /echo?v=\x00 HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"G\xffT /echo?v=a HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /echo?v=a HTTP/1.1\r\nHost x\r\n\r\n",
+        b"GET /echo?v=a HTTP/1.1\r\nHost: x\r\nBad Name: 1\r\n\r\n",
+        b"GET /echo?v=a HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n",
+        b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n",
+        b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}{",
+        b"POST /size HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n{}\r\n0\r\n\r\n",
+        b"POST /size HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: nonsense\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 40 + b"\r\n\r\n",
+    ],
+    ids=range(17),
+)
+def test_malformed_request_is_refused(service: Service, request_bytes: bytes) -> None:
+    response = _half_closed(service, request_bytes)
+    assert response is None or 400 <= response.status < 500 or response.status == 505
+
+
+def _half_closed(service: Service, data: bytes) -> RawResponse | None:
+    """Send and say that nothing more will come, so that a server that waits for more gives up."""
+    with service.connect() as connection:
+        connection.sendall(data)
+        try:
+            connection.shutdown(1)
+        except OSError:
+            return None
+        return read_response(connection)
+
+
+def test_conflicting_lengths_are_not_smuggled(service: Service) -> None:
+    """Content-Length beside chunked: refused or read as chunked, but never two requests (RFC 9112, 6.3)."""
+    smuggled = b"GET /echo?v=smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+    head = b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n"
+    end = b"Connection: close\r\n\r\n"
+    with service.connect() as connection:
+        connection.sendall(head + end + b'9\r\n{"v":"ab"\r\n1\r\n}\r\n0\r\n\r\n' + smuggled)
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+    assert b"smuggled" not in received
+
+
+def test_request_that_never_ends_is_no_request(service: Service) -> None:
+    with service.connect() as connection:
+        connection.sendall(b"GET /echo?v=a HTTP/1.1\r\nHost: x\r\n")
+
+
+def test_body_that_never_ends_is_no_body(service: Service) -> None:
+    with service.connect() as connection:
+        connection.sendall(b'POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"v":')
+
+
+def test_requests_sent_ahead_are_answered_in_order(service: Service) -> None:
+    requests = b"".join(b"GET /echo?v=%d HTTP/1.1\r\nHost: x\r\n\r\n" % n for n in range(20))
+    last = b"GET /echo?v=last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    with service.connect() as connection:
+        connection.sendall(requests + last)
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+    bodies = [part.partition(b"\r\n\r\n")[2] for part in received.split(b"HTTP/1.1 200")[1:]]
+    assert [body.strip() for body in bodies] == [b"%d" % n for n in range(20)] + [b"last"]
+
+
+def test_http_1_0_is_served(service: Service) -> None:
+    response = service.raw(b"GET /echo?v=old HTTP/1.0\r\n\r\n")
+    assert response is not None
+    assert (response.status, response.body) == (200, b"old")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [b"X-Long: " + b"a" * 200_000, b"\r\n".join(b"X-%d: 1" % n for n in range(2000))],
+    ids=["long", "many"],
+)
+def test_too_much_header_is_refused(service: Service, header: bytes) -> None:
+    response = _half_closed(service, b"GET /echo?v=a HTTP/1.1\r\nHost: x\r\n" + header + b"\r\n\r\n")
+    assert response is None or response.status in (400, 431)
+
+
+def test_overlong_target_is_refused(service: Service) -> None:
+    response = _half_closed(service, b"GET /echo?v=" + b"a" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert response is None or response.status in (400, 414, 431)
+
+
+@pytest.mark.parametrize(
+    "header", [b"X-Odd: \xff\xfe\x80", b"X-Utf: \xd0\xb6", b"X-Tab: a\tb", b"X-Empty:", b"Accept: */*;q=nonsense"]
+)
+def test_odd_header_values_disturb_nobody(service: Service, header: bytes) -> None:
+    response = service.raw(b"GET /echo?v=fine HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + header + b"\r\n\r\n")
+    assert response is not None
+    assert (response.status, response.body) == (200, b"fine")
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/xml;q=1", "image/png"])
+def test_accept_header_changes_nothing(service: Service, accept: str) -> None:
+    assert answer(service.get("/echo?v=x", headers={"accept": accept})) == (200, TEXT, "x")
+
+
+# UTF-8 and percent signs
+
+BAD_UTF8 = ["%FF", "%C0%AF", "%ED%A0%80", "%F4%90%80%80", "a%E2%82", "%80"]
+
+
+@pytest.mark.parametrize("text", BAD_UTF8)
+@pytest.mark.parametrize("target", ["/echo?v={}", "/named/{}", "/echo?v=a&{}=1"])
+def test_bytes_that_are_no_utf8_are_a_bad_request(service: Service, target: str, text: str) -> None:
+    response = service.raw(f"GET {target.format(text)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    assert response is not None
+    assert (response.status, response.headers["content-type"]) == (400, "application/problem+json")
+
+
+@pytest.mark.parametrize("text", ["%zz", "%", "%4", "100%"])
+def test_percent_sign_without_digits_is_itself_or_refused(service: Service, text: str) -> None:
+    response = service.raw(f"GET /echo?v={text} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    assert response is not None
+    assert (response.status, response.body) == (200, text.encode()) or response.status == 400
+
+
+@pytest.mark.parametrize("target", ["/echo?v=a%00b", "/named/a%00b", "/named/%00", "/echo?v=%00"])
+def test_nul_character_in_a_text_is_refused(service: Service, target: str) -> None:
+    """PostgreSQL cannot store it, so no routine can be asked about it: the client's fault, not the server's."""
+    response = service.get(target)
+    problem(response, response.status_code)
+    assert 400 <= response.status_code < 500
+
+
+def test_nul_character_in_json_is_refused(service: Service) -> None:
+    response = service.post("/size", content=b'{"v":"a\\u0000b"}')
+    problem(response, response.status_code)
+    assert 400 <= response.status_code < 500
+
+
+# Bodies
+
+
+def test_body_beyond_the_limit_is_refused_before_it_is_sent(service: Service) -> None:
+    with service.connect() as connection:
+        connection.sendall(b'POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n{"v":"')
+        response = read_response(connection)
+    assert response is not None
+    assert (response.status, response.headers["content-type"]) == (413, "application/problem+json")
+
+
+def test_chunked_body_beyond_the_limit_is_refused(service: Service) -> None:
+    chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+    with service.connect() as connection:
+        connection.sendall(b"POST /size HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        connection.sendall(chunk * (BODY_LIMIT // 65536 + 1))
+        response = read_response(connection)
+    assert response is not None
+    assert response.status == 413
+
+
+def test_body_within_the_limit_is_taken(service: Service) -> None:
+    text = "x" * (BODY_LIMIT - 100)
+    assert answer(service.post("/size", json={"v": text})) == (200, TEXT, str(len(text)))
+
+
+@pytest.mark.parametrize("depth", [10_000, 400_000])
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_json_of_absurd_depth_is_a_bad_request(service: Service, depth: int, opening: bytes, closing: bytes) -> None:
+    depth = min(depth, (BODY_LIMIT - 100) // (len(opening) + len(closing)))
+    body = b'{"v":' + opening * depth + b"1" + closing * depth + b"}"
+    problem(service.post("/kind", content=body), 400)
+
+
+def test_json_of_bearable_depth_is_taken(service: Service) -> None:
+    body = b'{"v":' + b"[" * 500 + b"]" * 500 + b"}"
+    assert answer(service.post("/kind", content=body)) == (200, TEXT, "array")

@@ -1,0 +1,239 @@
+"""Processes die, schemas change and operators stop the service, all while clients are being served (issue 2)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import httpx
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.load import Load
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create function echo(_id int) returns int language sql stable as 'select _id';
+create function release() returns int language sql stable as 'select 1';
+create function leaving() returns int language sql stable as 'select 1';
+create function wait_for(_lock int) returns int language plpgsql volatile as $$
+begin perform pg_advisory_xact_lock_shared(_lock); return _lock; end $$;
+comment on function echo(int) is 'HTTP GET /echo';
+comment on function release() is 'HTTP GET /release';
+comment on function leaving() is 'HTTP GET /leaving';
+comment on function wait_for(int) is 'HTTP GET /wait-for';
+"""
+
+CHANGE = """
+create function arriving() returns int language sql stable as 'select 1';
+comment on function arriving() is 'HTTP GET /arriving';
+drop function leaving();
+drop function release();
+create function release() returns text language sql stable as $$select 'second'$$;
+comment on function release() is 'HTTP GET /release';
+"""
+
+LOCK = 11
+
+
+def echo(number: int) -> tuple[str, str, bytes]:
+    return "GET", f"/echo?id={number}", b""
+
+
+def reload(service: Service, database: Database, way: str) -> None:
+    if way == "notify":
+        database.execute("notify rowcall, 'reload'")
+    else:
+        service.signal(signal.SIGHUP)
+
+
+def all_workers(service: Service, count: int) -> list[int]:
+    """Their process ids, as soon as there are as many as there should be."""
+    wait_until(lambda: len(service.pids()) == count, f"{count} workers run")
+    return service.pids()
+
+
+def served(service: Service, path: str) -> bool:
+    """Asked over a new connection each time, so that any worker may answer."""
+    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+        return client.get(path).status_code == 200
+
+
+def test_killed_worker_is_replaced(own_database: Database, serve_once: Serve) -> None:
+    """Its own clients lose their connections; nobody else notices, and nobody is lied to."""
+    service = serve_once(own_database, SQL, workers=2)
+    workers = all_workers(service, 2)
+    clients = 16
+    with Load(service.port, echo, clients) as load:
+        load.wait_for(200)
+        os.kill(workers[0], signal.SIGKILL)
+        wait_until(lambda: len(service.pids()) == 2 and workers[0] not in service.pids(), "the worker is replaced", 20)
+        load.wait_for(300)
+        broken = load.statuses()[0]
+        load.wait_for(300)
+        assert load.statuses()[0] == broken, "connections broke after the worker was replaced"
+    assert broken <= 2 * clients
+    assert [o for o in load.outcomes if o.status not in (200, 0)] == []
+    assert [o for o in load.outcomes if o.status == 200 and o.body != b"%d" % o.number] == []
+    assert workers[1] in service.pids()
+    wait_until(lambda: not own_database.backends("state <> 'idle'"), "no session of the dead worker is left running")
+
+
+def test_workers_do_not_outlive_a_killed_supervisor(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, workers=2)
+    workers = all_workers(service, 2)
+    service.process.kill()
+    service.process.wait()
+    wait_until(lambda: not any(map(_runs, workers)), "the workers stop", 20)
+    wait_until(lambda: not own_database.backends(), "their sessions are gone")
+
+
+def _runs(pid: int) -> bool:
+    return bool(psutil.pid_exists(pid)) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("way", ["notify", "SIGHUP"])
+def test_changed_schema_is_picked_up_without_dropping_a_request(
+    own_database: Database, serve_once: Serve, way: str
+) -> None:
+    service = serve_once(own_database, SQL, workers=2)
+    assert answer(service.get("/release")) == (200, TEXT, "1")
+
+    def request(number: int) -> tuple[str, str, bytes]:
+        return echo(number) if number % 2 else ("GET", "/release", b"")
+
+    with Load(service.port, request) as load:
+        load.wait_for(200)
+        own_database.execute(CHANGE)
+        reload(service, own_database, way)
+        wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
+        load.wait_for(200)
+    assert [o for o in load.outcomes if o.status != 200] == []
+    assert [o for o in load.outcomes if o.number % 2 and o.body != b"%d" % o.number] == []
+    assert {o.body for o in load.outcomes if o.number % 2 == 0} == {b"1", b"second"}
+    problem(service.get("/leaving"), 404)
+
+
+def test_all_workers_change_at_once(own_database: Database, serve_once: Serve) -> None:
+    """Once one of them serves the new table, none serves the old one."""
+    service = serve_once(own_database, SQL, workers=3)
+    all_workers(service, 3)
+    own_database.execute(CHANGE)
+    reload(service, own_database, "notify")
+    wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
+    assert [served(service, "/arriving") for _ in range(30)] == [True] * 30
+    assert [served(service, "/leaving") for _ in range(30)] == [False] * 30
+
+
+def test_log_tells_what_changed(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL)
+    own_database.execute(CHANGE)
+    reload(service, own_database, "notify")
+    wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
+    lines = service.log.splitlines()
+    for path in ("/arriving", "/leaving", "/release"):
+        assert any(path in line for line in lines), f"nothing about {path} in:\n{service.log}"
+    assert not any("/echo" in line and "changed" in line for line in lines)
+
+
+BAD = (
+    "create function bad() returns int language sql stable as 'select 1'; comment on function bad() is 'HTTP GET /{}';"
+)
+
+
+def test_bad_endpoint_is_left_out_and_named(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL + BAD.format("x" * 3000))
+    assert answer(service.get("/echo?id=1")) == (200, TEXT, "1")
+    assert "bad" in service.wait_for_log("bad()")
+
+
+def test_bad_endpoint_does_not_keep_the_others_from_changing(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL)
+    own_database.execute(CHANGE + BAD.format("x" * 3000))
+    reload(service, own_database, "notify")
+    wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
+    assert "bad" in service.wait_for_log("bad()")
+
+
+def test_last_good_table_stays_when_the_load_fails(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL)
+    assert answer(service.get("/leaving")) == (200, TEXT, "1")
+    own_database.execute("create function later() returns int language sql stable as 'select 1'")
+    own_database.execute("comment on function later() is 'HTTP GET /later'")
+    said = len(service.log)
+    with own_database.refusing_connections():
+        service.signal(signal.SIGHUP)
+        wait_until(lambda: len(service.log) > said, "the failure is logged")
+        assert answer(service.get("/leaving")) == (200, TEXT, "1")
+    service.signal(signal.SIGHUP)
+    wait_until(lambda: served(service, "/later"), "the next load succeeds", 20)
+
+
+def test_reloading_again_and_again_leaks_nothing(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL)
+    with Load(service.port, echo, clients=4) as load:
+        for number in range(10):
+            own_database.execute(
+                f"create function extra_{number}() returns int language sql stable as 'select 1';"
+                f"comment on function extra_{number}() is 'HTTP GET /extra/{number}'"
+            )
+            reload(service, own_database, "notify")
+            wait_until(partial(served, service, f"/extra/{number}"), "the new endpoint is served", 20)
+    assert [o for o in load.outcomes if o.status != 200] == []
+    wait_until(lambda: not own_database.backends("state <> 'idle'"), "every session is idle")
+    assert len(own_database.backends()) <= 2 + 2 + 16 + 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_stop_finishes_what_runs_and_refuses_what_is_new(
+    own_database: Database, serve_once: Serve, workers: int
+) -> None:
+    service = serve_once(own_database, SQL, workers=workers)
+    with ThreadPoolExecutor(4) as clients:
+        with own_database.locked(LOCK):
+            running = [clients.submit(httpx.get, f"{service.url}/wait-for?lock={LOCK}", timeout=60) for _ in range(4)]
+            wait_until(lambda: len(own_database.waiting()) == 4, "four requests run")
+            service.signal(signal.SIGTERM)
+            wait_until(lambda: _refused(service.port), "new requests are refused")
+            assert not any(future.done() for future in running)
+        assert [answer(future.result()) for future in running] == [(200, TEXT, str(LOCK))] * 4
+    assert service.process.wait(20) == 0
+    wait_until(lambda: not own_database.backends(), "every session is gone")
+
+
+def _refused(port: int) -> bool:
+    """By the kernel because nobody listens, or by the service with 503."""
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/echo?id=1", timeout=5, trust_env=False).status_code == 503
+    except httpx.TransportError:
+        return True
+
+
+def test_stop_under_load_answers_whatever_it_took(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, workers=2)
+    with Load(service.port, echo) as load:
+        load.wait_for(300)
+        service.signal(signal.SIGTERM)
+        wait_until(lambda: not service.running, "the service ends", 20)
+    assert [o for o in load.outcomes if o.status not in (200, 503, 0)] == []
+    assert [o for o in load.outcomes if o.status == 200 and o.body != b"%d" % o.number] == []
+    assert service.process.returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stop_is_bounded(own_database: Database, serve_once: Serve, number: signal.Signals) -> None:
+    """A request that never ends does not keep the service from ending; its query ends too."""
+    service = serve_once(own_database, SQL, {"ConnectionSettings:Pool:ShutdownTimeout": "1 second"})
+    with own_database.locked(LOCK), socket.create_connection(("127.0.0.1", service.port)) as connection:
+        connection.sendall(f"GET /wait-for?lock={LOCK} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        wait_until(own_database.waiting, "the request runs")
+        service.signal(number)
+        wait_until(lambda: not service.running, "the service ends", 20)
+        wait_until(lambda: not own_database.waiting(), "its query ends")
