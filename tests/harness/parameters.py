@@ -24,6 +24,7 @@ TYPES = {
     "time without time zone": ValueKind.TIME,
     "time with time zone": ValueKind.TIMETZ,
     "text": ValueKind.TEXT,
+    "character varying": ValueKind.TEXT,
     "jsonb": ValueKind.JSON,
     "json": ValueKind.JSON,
 }
