@@ -1,4 +1,4 @@
-"""Method + path → endpoint candidates (reference 01, 4.2), and the choice between overloads (reference 01, 8).
+"""Method + path → route with its endpoints (reference 01, 4.2). Which of several overloads is meant: `core.overloads`.
 
 A path without parameters is found by two dict lookups and answered with a `Match` made in advance; everything else
 walks a small tree of segments. Paths come percent-decoded, as the HTTP server hands them over; `decode_path` does the
@@ -8,7 +8,7 @@ same for callers that hold a raw one.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
@@ -16,6 +16,9 @@ from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import Endpoint
 
 LONGEST_PATH = 2048
+
+REPLACED = "\ufffd"
+"""What the HTTP server's decoder leaves in place of bytes that are not UTF-8."""
 
 _PARAMETER = re.compile(r"\{([^{}]*?)(\??)\}")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -37,34 +40,17 @@ class Route:
     method: str
     path: str
     candidates: tuple[Endpoint, ...]
-    path_values: int
-    """How many segments are parameters, counted even when an optional one is left out."""
+    parameters: tuple[tuple[int, str], ...]
+    """Index and name of the segments that are parameters."""
+
+    @property
+    def path_values(self) -> int:
+        """How many segments are parameters, counted even when an optional one is left out."""
+        return len(self.parameters)
 
     @property
     def primary(self) -> Endpoint:
         return self.candidates[-1]
-
-    def choose(self, keys: Collection[str]) -> Endpoint:
-        """The overload for these distinct query or body keys.
-
-        The number of values decides as long as the chosen endpoint knows every key. Where it does not, and would
-        answer 404, the latest candidate that knows them all is served instead.
-        """
-        if len(self.candidates) == 1:
-            return self.candidates[0]
-        preferred = self._by_count(len(keys) + self.path_values)
-        if _knows(preferred, keys):
-            return preferred
-        return next((candidate for candidate in reversed(self.candidates) if _knows(candidate, keys)), preferred)
-
-    def _by_count(self, count: int) -> Endpoint:
-        fitting = (candidate for candidate in reversed(self.candidates) if len(candidate.parameters) == count)
-        return next(fitting, self.primary)
-
-
-def _knows(endpoint: Endpoint, keys: Collection[str]) -> bool:
-    names = {parameter.api_name for parameter in endpoint.parameters}
-    return all(key in names for key in keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +101,13 @@ class Router:
         return tuple(sorted(method for method in self._trees if self.find(method, path) is not None))
 
     def _search(self, method: str, path: str) -> Match | None:
-        segments = _segments(path)
-        found = _walk(self._trees[method], [segment.lower() for segment in segments], 0)
+        found = _walk(self._trees[method], _segments(path.lower()))
         if found is None:
             return None
-        names = _parameter_names(found.path)
-        values = {name: segments[index] for index, name in names if index < len(segments)}
-        if any("\ufffd" in value for value in values.values()):
-            raise MalformedPathError("the path is not valid UTF-8")
+        segments = _segments(path)
+        values = {name: segments[index] for index, name in found.parameters if index < len(segments)}
+        if values and (REPLACED in path or "\0" in path):
+            raise MalformedPathError("the path is not valid UTF-8 text")
         return Match(found, values)
 
     def _add(self, route: Route) -> None:
@@ -178,7 +163,7 @@ def decode_path(raw: str) -> str:
 
 
 def _route(method: str, path: str, candidates: list[Endpoint]) -> Route:
-    return Route(method, path, tuple(candidates), len(list(_parameter_names(path))))
+    return Route(method, path, tuple(candidates), tuple(_parameters(path)))
 
 
 def _template(endpoint: Endpoint) -> str:
@@ -203,7 +188,7 @@ def _is_optional(segment: str) -> bool:
     return segment.startswith("{") and segment.endswith("?}")
 
 
-def _parameter_names(template: str) -> Iterator[tuple[int, str]]:
+def _parameters(template: str) -> Iterator[tuple[int, str]]:
     for index, segment in enumerate(_segments(template)):
         if match := _PARAMETER.fullmatch(segment):
             yield index, match[1]
@@ -217,15 +202,21 @@ def _descend(node: _Node, segment: str) -> _Node:
     return node.parameter
 
 
-def _walk(node: _Node, segments: list[str], depth: int) -> Route | None:
+def _walk(root: _Node, segments: list[str]) -> Route | None:
     """Literals beat parameters at each position from the left; a dead end is taken back."""
-    if depth == len(segments):
-        return node.route or node.optional
-    literal = node.literals.get(segments[depth])
-    found = _walk(literal, segments, depth + 1) if literal is not None else None
-    if found is None and node.parameter is not None and segments[depth]:
-        return _walk(node.parameter, segments, depth + 1)
-    return found
+    open_ends = [(root, 0)]
+    while open_ends:
+        node, depth = open_ends.pop()
+        if depth == len(segments):
+            if route := node.route or node.optional:
+                return route
+            continue
+        segment = segments[depth]
+        if node.parameter is not None and segment:
+            open_ends.append((node.parameter, depth + 1))
+        if literal := node.literals.get(segment):
+            open_ends.append((literal, depth + 1))
+    return None
 
 
 def _ambiguity(later: Endpoint, first: Endpoint) -> Diagnostic:

@@ -1,4 +1,4 @@
-"""Method and path → route; keys → overload."""
+"""Method and path → route."""
 
 from __future__ import annotations
 
@@ -116,9 +116,10 @@ def test_an_impossible_path_stops_the_start(path: str) -> None:
         build_router([replace(endpoint(), path=path)])
 
 
-def test_a_value_that_is_no_text_is_malformed() -> None:
+@pytest.mark.parametrize("value", ["\ufffd", "a\0"])
+def test_a_value_that_is_no_text_is_malformed(value: str) -> None:
     with pytest.raises(MalformedPathError):
-        router("GET /a/{x}").find("GET", "/a/\ufffd")
+        router("GET /a/{x}").find("GET", f"/a/{value}")
 
 
 @pytest.mark.parametrize(
@@ -134,35 +135,18 @@ def test_raw_paths_that_are_no_text_are_malformed(raw: str) -> None:
         decode_path(raw)
 
 
-SMALL = made("POST", "/f/{a}", parameter("a"), name="small")
-LARGE = made("POST", "/f/{a}", parameter("a"), parameter("b", 25), parameter("c", 16, default=True), name="large")
-
-
-def chosen(order: list[Endpoint], *keys: str) -> str:
-    built, diagnostics = build_router(order)
+def test_overloads_share_one_route_in_the_order_of_discovery() -> None:
+    small = made("POST", "/f/{a}", parameter("a"), name="small")
+    large = made("POST", "/f/{a}", parameter("a"), parameter("b"), name="large")
+    built, diagnostics = build_router([small, large])
+    (route,) = built.routes
     assert diagnostics == []
-    match = built.find("POST", "/f/1")
-    assert match is not None
-    return match.route.choose(keys).routine.name
+    assert (route.candidates, route.primary, route.path_values) == ((small, large), large, 1)
 
 
-@pytest.mark.parametrize("order", [[SMALL, LARGE], [LARGE, SMALL]])
-@pytest.mark.parametrize(("keys", "name"), [((), "small"), (("b",), "large"), (("b", "c"), "large")])
-def test_the_overload_that_fits_the_supplied_values_is_chosen(
-    order: list[Endpoint], keys: tuple[str, ...], name: str
-) -> None:
-    assert chosen(order, *keys) == name
-
-
-def test_without_a_fitting_overload_the_last_one_is_served() -> None:
-    assert chosen([SMALL, LARGE], "x") == "large"
-    assert chosen([LARGE, SMALL], "x") == "small"
-
-
-def test_overloads_with_equal_counts_are_told_apart_by_their_keys() -> None:
-    by_b = made("POST", "/f/{a}", parameter("a"), parameter("b"), name="by_b")
-    by_c = made("POST", "/f/{a}", parameter("a"), parameter("c"), name="by_c")
-    assert [chosen([by_b, by_c], key) for key in "bcx"] == ["by_b", "by_c", "by_c"]
+def test_a_template_may_be_deep() -> None:
+    path = "/a" * 1000
+    assert found(router(f"GET {path}"), "GET", path.upper()) == (path, {})
 
 
 SEGMENT = st.sampled_from(["a", "b", "{x}", "{y}"])
