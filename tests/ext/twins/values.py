@@ -1,0 +1,93 @@
+"""One value's text → JSON, by the rules of reference 02, 7 and 8, with Python strings."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from .arrays import Nested, parse_array
+from .composites import parse_tuple
+from .types import Array, Composite, Domain, MalformedText, Scalar, Type
+
+Place = Literal["column", "element", "field"]
+
+NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+ESCAPES = str.maketrans({chr(code): f"\\u{code:04X}" for code in range(0x20)} | SHORT_ESCAPES)
+
+
+def json_string(text: str) -> str:
+    return f'"{text.translate(ESCAPES)}"'
+
+
+def render_value(kind: Type, text: str | None, place: Place = "column", resolve_nested: bool = True) -> str:
+    if text is None:
+        return "null"
+    try:
+        match kind:
+            case Scalar(rule):
+                return _render_scalar(rule, text, place)
+            case Domain(Scalar() | Domain() as base):
+                return render_value(base, text) if place == "column" else json_string(text)
+            case Domain(base):
+                return render_value(base, text, place, resolve_nested)
+            case Array(element, delimiter):
+                return _render_items(parse_array(text, delimiter), element, 1, resolve_nested)
+            case Composite(fields):
+                return _render_fields(parse_tuple(text), fields, resolve_nested)
+    except MalformedText:
+        return json_string(text)
+
+
+def _render_scalar(rule: str, text: str, place: Place) -> str:
+    if rule == "number" and NUMBER.fullmatch(text):
+        return text
+    if rule == "boolean" and text in ("t", "true", "f", "false"):
+        return "true" if text.startswith("t") else "false"
+    if rule == "json" and text:
+        return text
+    if rule == "datetime" and place != "field":
+        return json_string(text.replace(" ", "T"))
+    if rule == "record" and place == "column":
+        return "[" + ",".join("null" if slot is None else json_string(slot) for slot in parse_tuple(text)) + "]"
+    return json_string(text)
+
+
+def _render_items(items: Nested, element: Type, dimension: int, resolve_nested: bool) -> str:
+    if dimension > 1 and is_composite(element):
+        element = Scalar("text")
+    rendered = [
+        _render_items(item, element, dimension + 1, resolve_nested)
+        if isinstance(item, list)
+        else render_value(element, item, "element", resolve_nested)
+        for item in items
+    ]
+    return "[" + ",".join(rendered) + "]"
+
+
+def _render_fields(slots: list[str | None], fields: tuple[tuple[str, Type], ...], resolve_nested: bool) -> str:
+    if not fields and slots == [None]:
+        return "{}"
+    if len(slots) != len(fields):
+        raise MalformedText
+    rendered = [
+        f"{json_string(key)}:" + render_value(kind if resolve_nested else flat(kind), slot, "field", resolve_nested)
+        for (key, kind), slot in zip(fields, slots, strict=True)
+    ]
+    return "{" + ",".join(rendered) + "}"
+
+
+def flat(kind: Type) -> Type:
+    """What a field's type becomes when only one level of composites is parsed."""
+    if is_composite(kind):
+        return Scalar("text")
+    match kind:
+        case Array(element, delimiter) | Domain(Array(element, delimiter)) if is_composite(element):
+            return Array(Scalar("text"), delimiter)
+    return kind
+
+
+def is_composite(kind: Type) -> bool:
+    while isinstance(kind, Domain):
+        kind = kind.base
+    return isinstance(kind, Composite)
