@@ -1,0 +1,73 @@
+"""The conformance vectors of reference 02, 15, each rendered from what a real server answers to its statement."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from rowcall.ext.codecs import Codecs
+from rowcall.ext.rows import Renderer
+from rowcall.ext.values import render_value
+from tests.ext import catalogue
+from tests.ext.conftest import Connection
+
+NAME = Path("shared/reference/vectors-serialization.json")
+FILE = next((parent / NAME for parent in Path(__file__).parents if (parent / NAME).is_file()), None)
+if FILE is None:
+    pytest.skip(f"no {NAME} beside the repository: the vectors are not part of it", allow_module_level=True)
+
+VECTORS: list[dict[str, Any]] = json.loads(FILE.read_text())
+# The `xmlparse` of a server built without libxml, an extension that is not installed.
+NOT_ON_THIS_SERVER = (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile)
+
+
+@pytest.fixture(scope="module")
+def missing(connection: Connection) -> set[str]:
+    """Makes the types of all vectors once; gives the statements that this server cannot run."""
+    failed = set()
+    for statement in dict.fromkeys(statement for vector in VECTORS for statement in vector.get("setup", [])):
+        try:
+            connection.execute(statement)
+        except NOT_ON_THIS_SERVER:
+            failed.add(statement)
+    return failed
+
+
+@pytest.fixture(scope="module")
+def codecs(connection: Connection, missing: set[str]) -> dict[bool, Codecs]:
+    return {nested: catalogue.load(connection, resolve_nested=nested) for nested in (True, False)}
+
+
+def meaning(text: str) -> Any:
+    """JSON with its numbers and keys to the letter, so that a lost digit or a doubled key shows."""
+    return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=lambda pairs: pairs)
+
+
+def name_of(vector: dict[str, Any]) -> str:
+    return f"{vector['context']}-{vector['pg_type']}-{vector['note'] or 'plain'}"
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=[name_of(vector) for vector in VECTORS])
+def test_vector(vector: dict[str, Any], connection: Connection, missing: set[str], codecs: dict[bool, Codecs]) -> None:
+    expected = vector.get("recommended", vector["json"])
+    registry = codecs[vector.get("resolve_nested", True)]
+    text = vector["pg_text"]
+    try:
+        if missing.intersection(vector.get("setup", [])):
+            raise psycopg.errors.FeatureNotSupported
+        result = connection.execute(vector["sql"]).pgresult
+    except NOT_ON_THIS_SERVER:
+        # What the server cannot make is a type without a rule of its own.
+        oid = {"xml[]": 143}.get(vector["pg_type"], 0)
+        rendered = render_value(registry, oid, text.encode())
+    else:
+        assert result is not None
+        value = result.get_value(0, 0)
+        assert (None if value is None else value.decode()) == text
+        renderer = Renderer(registry, "rows", is_set=False, named=False, keys=[])
+        rendered = renderer.render_result(result.pgresult_ptr or 0)
+    assert meaning(rendered.decode()) == meaning(expected)
