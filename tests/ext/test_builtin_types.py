@@ -1,0 +1,38 @@
+"""The fixed OIDs, against the `pg_type` of every server version at hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rowcall.ext.builtin_types import ARRAYS, BYTEA, DELIMITERS, SCALARS
+
+if TYPE_CHECKING:
+    from tests.harness.database import Database
+
+FIRST_USER_OID = 16384
+NAMES = {
+    "boolean": {"bool"},
+    "number": {"int2", "int4", "int8", "float4", "float8", "numeric"},
+    "json": {"json", "jsonb"},
+    "datetime": {"timestamp", "timestamptz"},
+    "record": {"record"},
+}
+
+
+def test_scalars_are_the_types_they_are_meant_to_be(every_database: Database) -> None:
+    names = dict(every_database.fetch("select oid::int8, typname from pg_type"))
+    for rule, expected in NAMES.items():
+        assert {names[oid] for oid, name in SCALARS.items() if name == rule} == expected
+    assert names[BYTEA] == "bytea"
+
+
+def test_arrays_are_those_of_the_server(every_database: Database) -> None:
+    # `oid < 10000`: the row types of the system catalogues have OIDs that differ between versions.
+    rows = every_database.fetch("""
+        select a.oid::int8, e.oid::int8, a.typdelim from pg_type a join pg_type e on e.typarray = a.oid
+        where a.oid < 10000 and e.typtype <> 'c' and e.typname <> 'cstring'
+    """)
+    found = {oid: element for oid, element, _ in rows}
+    assert found.items() <= ARRAYS.items()
+    assert {oid: delimiter for oid, _, delimiter in rows if delimiter != ","} == DELIMITERS
+    assert max(ARRAYS) < FIRST_USER_OID

@@ -1,0 +1,164 @@
+"""Whole results of a real server → bodies: envelopes, keys, the scalar path, plans."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rowcall.ext.codecs import Codecs
+from rowcall.ext.rows import Renderer
+from tests.ext import catalogue
+from tests.ext.conftest import Connection
+from tests.ext.twins.rows import Column, render_rows, render_scalar
+from tests.ext.twins.types import Array, Scalar
+
+
+@pytest.fixture(scope="module")
+def codecs(connection: Connection) -> Codecs:
+    connection.execute("create type gauge as (id int, label text)")
+    return catalogue.load(connection)
+
+
+def body(renderer: Renderer, connection: Connection, sql: str) -> bytes:
+    result = connection.execute(sql.encode()).pgresult
+    assert result is not None
+    return renderer.render_result(result.pgresult_ptr or 0)
+
+
+def rows(codecs: Codecs, *keys: str, is_set: bool = True, named: bool = True) -> Renderer:
+    return Renderer(codecs, "rows", is_set, named, [key.encode() for key in keys])
+
+
+def scalar(codecs: Codecs) -> Renderer:
+    return Renderer(codecs, "scalar", False, False, [])
+
+
+def test_a_set_of_rows_is_an_array_of_objects(connection: Connection, codecs: Codecs) -> None:
+    sql = "select n, n % 2 = 0, 'x\"' || n, null::int from generate_series(1, 2) n"
+    assert (
+        body(rows(codecs, "id", "isEven", 'the "label"', "none"), connection, sql)
+        == b'[{"id":1,"isEven":false,"the \\"label\\"":"x\\"1","none":null},'
+        b'{"id":2,"isEven":true,"the \\"label\\"":"x\\"2","none":null}]'
+    )
+
+
+def test_a_set_without_rows_is_an_empty_array(connection: Connection, codecs: Codecs) -> None:
+    assert body(rows(codecs, "n"), connection, "select 1 where false") == b"[]"
+
+
+def test_a_single_row_has_no_brackets(connection: Connection, codecs: Codecs) -> None:
+    assert body(rows(codecs, "n", "t", is_set=False), connection, "select 1, 'x'") == b'{"n":1,"t":"x"}'
+
+
+def test_a_single_result_without_rows_is_nothing(connection: Connection, codecs: Codecs) -> None:
+    assert body(rows(codecs, "n", is_set=False), connection, "select 1 where false") == b""
+
+
+def test_unnamed_values_stand_bare(connection: Connection, codecs: Codecs) -> None:
+    unnamed = rows(codecs, named=False)
+    assert body(unnamed, connection, "select n from generate_series(1, 3) n") == b"[1,2,3]"
+    assert body(unnamed, connection, "values ('a'), (null)") == b'["a",null]'
+    assert body(unnamed, connection, "values (array[1, 2]), (array[3])") == b"[[1,2],[3]]"
+    assert body(unnamed, connection, """values ('{"k" : 1}'::json)""") == b'[{"k" : 1}]'
+
+
+def test_an_anonymous_record_is_an_array_of_strings(connection: Connection, codecs: Codecs) -> None:
+    sql = "values (row(1, 'x')), (row(null, 'y'))"
+    assert body(rows(codecs, named=False), connection, sql) == b'[["1","x"],[null,"y"]]'
+
+
+def test_a_composite_column_is_an_object(connection: Connection, codecs: Codecs) -> None:
+    sql = "select row(1, 'a')::gauge, array[row(2, 'b')::gauge]"
+    expected = b'[{"c":{"id":1,"label":"a"},"all":[{"id":2,"label":"b"}]}]'
+    assert body(rows(codecs, "c", "all"), connection, sql) == expected
+
+
+def test_without_keys_the_column_names_serve(connection: Connection, codecs: Codecs) -> None:
+    assert body(rows(codecs), connection, 'select 1 as "a\\b", 2 as two') == b'[{"a\\\\b":1,"two":2}]'
+
+
+def test_equal_keys_are_all_written(connection: Connection, codecs: Codecs) -> None:
+    assert body(rows(codecs, "label", "label"), connection, "select 'a', 'b'") == b'[{"label":"a","label":"b"}]'
+
+
+def test_a_row_without_columns_is_an_empty_object(connection: Connection, codecs: Codecs) -> None:
+    assert body(rows(codecs), connection, "select from generate_series(1, 2)") == b"[{},{}]"
+
+
+def test_a_result_described_otherwise_gets_another_plan(connection: Connection, codecs: Codecs) -> None:
+    renderer = rows(codecs)
+    assert body(renderer, connection, "select 1 as a") == b'[{"a":1}]'
+    assert body(renderer, connection, "select '1' as a") == b'[{"a":"1"}]'
+    assert body(renderer, connection, "select '1' as b, true as a") == b'[{"b":"1","a":true}]'
+    assert body(renderer, connection, "select 1 as c") == b'[{"c":1}]'
+
+
+def test_columns_that_do_not_fit_the_keys_are_refused(connection: Connection, codecs: Codecs) -> None:
+    with pytest.raises(ValueError, match="2 columns where 1 were expected"):
+        body(rows(codecs, "a"), connection, "select 1, 2")
+    with pytest.raises(ValueError, match="2 columns where one value was expected"):
+        body(scalar(codecs), connection, "select 1, 2")
+
+
+def test_an_unknown_path_is_refused(codecs: Codecs) -> None:
+    with pytest.raises(ValueError, match="path must be"):
+        Renderer(codecs, "table", True, True, [])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select true", b"t"),
+        ("select timestamp '2021-01-31 12:34:56.789'", b"2021-01-31 12:34:56.789"),
+        ("select 'say \"hi\"'", b'say "hi"'),
+        ("select 'NaN'::float8", b"NaN"),
+        ("""select '{"k" : 1}'::json""", b'{"k" : 1}'),
+        ("select array['a b', null]", b'["a b",null]'),
+        ("select array[timestamp '2021-01-31 12:00']", b'["2021-01-31T12:00:00"]'),
+        ("select array[row(1, 'a')::gauge]", b'[{"id":1,"label":"a"}]'),
+        ("select '\\x00ff5c'::bytea", b"\x00\xff\x5c"),
+        ("select ''::bytea", b""),
+        ("select null::bytea", b""),
+    ],
+)
+def test_a_scalar_is_its_text_its_array_or_its_bytes(
+    connection: Connection, codecs: Codecs, sql: str, expected: bytes
+) -> None:
+    assert body(scalar(codecs), connection, sql) == expected
+
+
+def test_bytea_in_escape_format_goes_out_as_it_is(connection: Connection, codecs: Codecs) -> None:
+    with connection.transaction():
+        connection.execute("set local bytea_output = 'escape'")
+        assert body(scalar(codecs), connection, "select 'ab'::bytea") == b"ab"
+
+
+def test_rows_and_their_twin_write_the_same_bytes(connection: Connection, codecs: Codecs) -> None:
+    sql = """
+        select n, 'text "' || n, array[n, null], timestamp '2024-01-01' + n * interval '1 hour', n % 3 = 0
+        from generate_series(1, 50) n
+    """
+    columns = [
+        Column("n", Scalar("number")),
+        Column("t", Scalar("text")),
+        Column("a", Array(Scalar("number"))),
+        Column("at", Scalar("datetime")),
+        Column("b", Scalar("boolean")),
+    ]
+    result = connection.execute(sql).pgresult
+    assert result is not None
+    texts = [[_text(result.get_value(row, column)) for column in range(5)] for row in range(result.ntuples)]
+    rendered = body(rows(codecs, *(column.key for column in columns)), connection, sql)
+    assert rendered.decode() == render_rows(columns, texts)
+    assert len(json.loads(rendered)) == 50
+
+
+def test_scalars_and_their_twin_write_the_same_bytes(connection: Connection, codecs: Codecs) -> None:
+    for sql, kind in (("select array[1, 2]", Array(Scalar("number"))), ("select 'x'", Scalar("text"))):
+        text = connection.execute(f"select ({sql})::text".encode()).fetchall()[0][0]
+        assert body(scalar(codecs), connection, sql).decode() == render_scalar(kind, text)
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()
