@@ -1,0 +1,110 @@
+"""Fuzzes the reading of array, tuple and record text: no crash, and the output is always valid JSON.
+
+    python tests/fuzz/fuzz_values.py [seconds]
+
+With atheris installed its coverage-guided engine drives the target (and takes its own arguments); without it a
+mutator of our own does, for the given number of seconds (default 10). json columns are fuzzed for crashes only: their
+text is embedded as the server validated it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+
+from rowcall.ext.codecs import Codecs
+from rowcall.ext.values import render_value
+
+SEEDS = (
+    '(1,"a ""b"" \\\\c",t)',
+    '{"(1,\\"t \\"\\"q\\"\\" t\\",t)",NULL,"(,,)"}',
+    '(k,"(1,""in """"q"""""",f)","{""(2,\\\\""b,c\\\\"",)""}")',
+    "[0:1][-1:0]={{1,NULL},{-1.5e+10,NaN}}",
+    "{(1,1),(0,0);(3,3),(2,2)}",
+    "(1,,x)",
+    '{"2024-01-15 10:30:00",infinity}',
+    "{{{}}}",
+)
+SYNTAX = (*'"\\{}(),; \x01é😀1t', '""', "\\\\", "[0:1]=", "NULL", "x" * 17)
+TYPES = range(700_000, 700_008)
+JSON_TYPE = 700_008
+
+
+def make_codecs() -> Codecs:
+    codecs = Codecs()
+    codecs.define_composite(700_000, [(b"id", 1700), (b"label", 25), (b"ok", 16)])
+    codecs.define_array(700_001, 700_000)
+    codecs.define_composite(700_002, [(b"code", 25), (b"item", 700_000), (b"items", 700_001)])
+    codecs.define_array(700_003, 700_002)
+    codecs.define_array(700_004, 1700)
+    codecs.define_array(700_005, 603, ";")
+    codecs.define_array(700_006, 1114)
+    codecs.define_composite(700_007, [(b"self", 700_007), (b"others", 700_001)])
+    codecs.define_composite(JSON_TYPE, [(b"doc", 114), (b"docs", 199)])
+    return codecs
+
+
+CODECS = make_codecs()
+
+
+def no_json(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def check(text: bytes) -> None:
+    """The property: every type turns any UTF-8 text into one JSON value."""
+    for oid in (*TYPES, 2249, 1700, 16):
+        # Numbers stay text: 1e+1010 is JSON, though no double (orjson refuses it).
+        json.loads(render_value(CODECS, oid, text), parse_int=str, parse_float=str, parse_constant=no_json)
+    render_value(CODECS, JSON_TYPE, text)
+
+
+def target(data: bytes) -> None:
+    check(data.decode(errors="replace").encode())
+
+
+def mutate(text: str, dice: random.Random) -> str:
+    for _ in range(dice.randint(1, 4)):
+        start = dice.randint(0, len(text))
+        end = min(len(text), start + dice.choice((0, 0, 1, 1, 2, 8)))
+        inserted = dice.choice((dice.choice(SYNTAX), text[start : start + dice.randint(0, 12)], ""))
+        text = text[:start] + inserted + text[end:]
+    return text[:2000]
+
+
+def run(seconds: float, seed: int | None = None) -> int:
+    """Mutates the seeds and their descendants until the time is over; gives the number of texts tried."""
+    dice = random.Random(seed)
+    pool = list(SEEDS)
+    end = time.monotonic() + seconds
+    tried = 0
+    while time.monotonic() < end:
+        text = mutate(dice.choice(pool), dice)
+        try:
+            check(text.encode())
+        except Exception:
+            print(f"failing text: {text!r}", file=sys.stderr)
+            raise
+        tried += 1
+        if len(pool) < 500:
+            pool.append(text)
+        elif dice.random() < 0.05:
+            pool[dice.randrange(len(SEEDS), len(pool))] = text
+    return tried
+
+
+def main() -> None:
+    try:
+        import atheris
+    except ImportError:
+        seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
+        print(f"{run(seconds)} texts in {seconds:g} s")
+        return
+    atheris.Setup(sys.argv, target)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
