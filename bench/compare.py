@@ -45,7 +45,9 @@ def difference(expected: bytes, answer: bytes) -> str | None:
 
 
 def first_difference(expected: Any, answer: Any, place: str) -> str | None:
-    if isinstance(expected, dict) and isinstance(answer, dict) and expected.keys() == answer.keys():
+    if isinstance(expected, dict) and isinstance(answer, dict):
+        if expected.keys() != answer.keys():
+            return f"{place}: keys {', '.join(expected)} against {', '.join(answer)}"
         pairs = [(f"{place}.{key}", expected[key], answer[key]) for key in expected]
     elif isinstance(expected, list) and isinstance(answer, list) and len(expected) == len(answer):
         pairs = [(f"{place}[{index}]", *pair) for index, pair in enumerate(zip(expected, answer, strict=True))]

@@ -7,6 +7,7 @@ slows down for a while then slows all of them, not the one that happened to be m
 import json
 import os
 import statistics
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -57,10 +58,10 @@ class Cell:
         return Figures(**medians | {"errors": sum(run.errors for run in self.runs)})
 
 
-def first_answers(running: Sequence[Running], scenario: Scenario) -> dict[str, bytes | str]:
-    """Each service's answer as bytes; as text why there is none, or how it differs from the first one given."""
+def first_answers(server: Server, running: Sequence[Running], scenario: Scenario) -> dict[str, bytes | str]:
+    """Each service's answer as bytes; as text why there is none, or how it differs from PostgreSQL's own JSON."""
     answers: dict[str, bytes | str] = {}
-    reference: bytes | None = None
+    reference = server.judged(scenario.sql, scenario.variables)
     for service in running:
         try:
             status, body = ask(service.port, scenario)
@@ -70,7 +71,6 @@ def first_answers(running: Sequence[Running], scenario: Scenario) -> dict[str, b
         if status != 200:
             answers[service.name] = f"status {status}: {body[:200].decode(errors='replace')}"
             continue
-        reference = body if reference is None else reference
         differs = difference(reference, body)
         answers[service.name] = f"another answer: {differs}" if differs else body
     return answers
@@ -134,7 +134,7 @@ def measure(cells: Sequence[Cell], runs: int, seconds: float, say: Callable[[str
                 continue
             try:
                 load, figures = cell.attempt(seconds if number else min(1.0, seconds))
-            except (RuntimeError, OSError) as error:
+            except (RuntimeError, OSError, subprocess.SubprocessError) as error:
                 cell.failure = str(error)
                 continue
             if load.detail:

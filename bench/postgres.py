@@ -5,11 +5,12 @@ Everything measured is read-only, so durability is off; all other settings that 
 
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,10 +36,19 @@ class Server:
     def environment(self, database: str = "bench") -> dict[str, str]:
         return {"PGHOST": str(self.socket_folder), "PGPORT": str(PORT), "PGUSER": self.user, "PGDATABASE": database}
 
-    def psql(self, *arguments: str, database: str = "bench") -> str:
+    def psql(self, *arguments: str, database: str = "bench", stdin: str = "") -> str:
         command = [str(self.programs / "psql"), "-XqAt", "-v", "ON_ERROR_STOP=1", *arguments]
         environment = os.environ | library_path(self.programs) | self.environment(database)
-        return subprocess.run(command, env=environment, check=True, text=True, stdout=subprocess.PIPE).stdout
+        done = subprocess.run(command, env=environment, check=True, text=True, input=stdin, stdout=subprocess.PIPE)
+        return done.stdout
+
+    def judged(self, sql: str, variables: Mapping[str, str]) -> bytes:
+        """What PostgreSQL itself makes of the query's rows as JSON; `:name` in it stands for a variable's value."""
+        for name in variables:
+            sql = re.sub(rf":{name}\b", f":'{name}'", sql)
+        assignments = [part for pair in variables.items() for part in ("-v", "=".join(pair))]
+        query = f"select coalesce(json_agg(answer), '[]') from ({sql}) answer"
+        return self.psql(*assignments, stdin=query).encode()
 
     def load(self, script: Path, database: str) -> None:
         """Make the database anew and run the script in it."""

@@ -140,6 +140,7 @@ def row(scenario: Scenario, cell: Cell, ours: Figures | None, limit: Figures | N
         return table_row([scenario.name, cell.service, reason, *[""] * (len(HEADINGS) - 3)])
     rates = [run.rate for run in cell.runs]
     cpu = (figures.database_cpu, figures.service_cpu, figures.generator_cpu)
+    memory = (figures.worker_memory, figures.service_memory)
     return table_row(
         [
             scenario.name,
@@ -152,8 +153,7 @@ def row(scenario: Scenario, cell: Cell, ours: Figures | None, limit: Figures | N
             f"{figures.p99:.2f}",
             f"**{figures.errors}** ({cell.error_detail})" if figures.errors else "0",
             *(f"{microseconds:.1f}" for microseconds in cpu),
-            f"{figures.worker_memory:.0f}",
-            f"{figures.service_memory:.0f}",
+            *(f"{mebibytes:.0f}" if mebibytes else "–" for mebibytes in memory),
         ]
     )
 
@@ -173,7 +173,7 @@ def findings(found: Sequence[Finding]) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")[-200:]
+    return " ".join(text.split()).replace("|", "\\|")[:300]
 
 
 def as_json(result: Result) -> str:

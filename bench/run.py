@@ -101,11 +101,14 @@ class Bench:
         for name in chosen:
             if name != "constant":
                 self.start(name, stack)
-        answers = {scenario: first_answers(self.running, scenario) for scenario in {SCENARIOS[0], *self.scenarios()}}
+        answers = {
+            scenario: first_answers(self.server, self.running, scenario)
+            for scenario in {SCENARIOS[0], *self.scenarios()}
+        }
         if "constant" in chosen:
             self.answers.write_text(constant_answers(answers), "utf-8")
             self.start("constant", stack)
-            answers = {scenario: first_answers(self.running, scenario) for scenario in answers}
+            answers = {scenario: first_answers(self.server, self.running, scenario) for scenario in answers}
         return answers
 
     def measure(self, answers: dict[Scenario, dict[str, bytes | str]]) -> dict[Scenario, list[Cell]]:

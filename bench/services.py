@@ -151,7 +151,7 @@ class Running:
 
     def log_tail(self) -> str:
         self.log.seek(0)
-        return self.log.read().decode(errors="replace")[-2000:].strip()
+        return self.log.read().decode(errors="replace").strip()[-250:]
 
 
 def start(service: Service, setting: Setting) -> Running:
