@@ -10,6 +10,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rowcall.core.record import Record
+
 
 class TypeKind(enum.Enum):
     """`pg_type.typtype`, with arrays told apart."""
@@ -25,7 +27,7 @@ class TypeKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(Record):
     """A live attribute (not dropped) of a composite or table type, in attribute order."""
 
     name: str
@@ -35,7 +37,7 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeInfo:
+class TypeInfo(Record):
     """One row of `pg_type`."""
 
     oid: int
@@ -76,7 +78,7 @@ class ParameterMode(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Record):
     """An input parameter (IN, INOUT, VARIADIC), in declaration order."""
 
     name: str | None
@@ -92,7 +94,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(Record):
     """An output column (OUT, INOUT, TABLE) or an attribute of the returned composite."""
 
     name: str
@@ -101,7 +103,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Routine:
+class Routine(Record):
     """A function or procedure the connected role may call."""
 
     oid: int
@@ -132,7 +134,7 @@ class Routine:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalog:
+class Catalog(Record):
     """Everything discovery found, for one connection."""
 
     server_version: int

@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass, field
 
 from rowcall.core.catalog import Column, Routine
+from rowcall.core.record import Record
 
 
 class Transport(enum.Enum):
@@ -66,7 +67,7 @@ class ValueKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointParameter:
+class EndpointParameter(Record):
     """One request value. A composite-typed routine parameter gives one of these for each attribute."""
 
     db_name: str
@@ -97,7 +98,7 @@ class EndpointParameter:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultColumn:
+class ResultColumn(Record):
     """One column of the SELECT that the call is wrapped in."""
 
     expression: str
@@ -110,7 +111,7 @@ class ResultColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultShape:
+class ResultShape(Record):
     """Return shape matrix of reference 02, section 2."""
 
     path: ResultPath
@@ -124,7 +125,7 @@ class ResultShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class Options(Record):
     """Effects of annotations. A new capability adds its fields here, with the default that means "off"."""
 
     requires_authorization: bool = True
@@ -151,7 +152,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Record):
     routine: Routine
     method: str
     path: str
