@@ -10,7 +10,6 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
-
 _GETTERS: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {}
 
 
