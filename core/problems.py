@@ -47,7 +47,7 @@ TITLES: Mapping[int, str] = {
 }
 
 
-class Problem(Exception):  # noqa: N818 (the field's own word, RFC 9457)
+class Problem(Exception):
     """An answer that is not the routine's result.
 
     headers: further response headers, as (name, value).

@@ -114,6 +114,8 @@ cdef class Connection:
     cdef bint writer_registered
     cdef bint send_failed
     cdef long flushes
+    cdef int gathered
+    cdef bint busy
     cdef Py_ssize_t unsent_bytes
     cdef tuple session_parameters
     cdef object on_readable_method
@@ -146,6 +148,7 @@ cdef class Connection:
     cdef int _notice(self, const PGresult *result) except -1
     cdef int _last_words(self) except -1
     cdef tuple _session_parameters(self)
+    cdef bint _session_changed(self) except -1
     cdef str _libpq_message(self)
     cdef int _lose(self, str reason) except -1
     cdef int _enter(self, ConnectionState state) except -1

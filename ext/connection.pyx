@@ -13,6 +13,7 @@ from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdlib cimport free, malloc
+from libc.string cimport strcmp
 
 from rowcall.ext.buffer cimport Buffer
 from rowcall.ext.libpq cimport (
@@ -57,8 +58,8 @@ cdef enum:
 # Reported by the server whenever they change, so a difference from the start tells, at no cost, that a routine
 # changed the session for whoever comes next (reference 08, 6). search_path is reported from PostgreSQL 18 on.
 cdef tuple WATCHED = (
-    b"TimeZone", b"DateStyle", b"IntervalStyle", b"is_superuser", b"session_authorization", b"client_encoding",
-    b"default_transaction_read_only", b"search_path", b"standard_conforming_strings",
+    b"TimeZone", b"DateStyle", b"IntervalStyle", b"is_superuser", b"client_encoding", b"default_transaction_read_only",
+    b"search_path",
 )
 
 
@@ -145,6 +146,16 @@ cdef class Request:
         if self.on_done is not None:
             self.on_done(self)
         return 0
+
+    @property
+    def finished(self):
+        return self.state == RequestState.DONE
+
+    @property
+    def succeeded(self):
+        """Done, and everything that could fail did not."""
+        return (self.state == RequestState.DONE and self.error is None and self.loss == Loss.NOT_LOST
+                and not self.overflowed and self.failure is None)
 
     @property
     def age(self):
@@ -299,8 +310,10 @@ cdef class Connection:
         if self.send_failed or not synced:
             self._lose(self._libpq_message())
             return 0
-        # An idle connection starts at once; behind others the flushes of one loop turn are gathered.
-        if idle or self.unsent_bytes > FLUSH_BYTES:
+        # Behind others the flushes of one loop turn are gathered. An idle connection starts at once, unless the last
+        # flush carried several requests: then more are likely to come in this turn.
+        self.gathered += 1
+        if (idle and not self.busy) or self.unsent_bytes > FLUSH_BYTES:
             self._flush_now()
         elif not self.flush_scheduled:
             self.flush_scheduled = True
@@ -318,6 +331,9 @@ cdef class Connection:
         cdef Request request
         self.unsent_bytes = 0
         self.flushes += 1
+        if self.gathered > 0:
+            self.busy = self.gathered > 1
+            self.gathered = 0
         if left < 0:
             # What had been received before the peer went away is still worth reading.
             self.on_readable()
@@ -364,7 +380,8 @@ cdef class Connection:
                 continue
             request = self.head
             request.step += 1
-            if request.step > request.step_count or pq.status(self.conn) != CONNECTION_OK:
+            # One more than there are commands: an error of the commit itself comes behind the last of them.
+            if request.step > request.step_count + 1 or pq.status(self.conn) != CONNECTION_OK:
                 self._lose("the answers of the server do not fit the requests")
                 return 0
             if request.step < request.step_count and request.steps[request.step] == STEP_CALL:
@@ -478,7 +495,7 @@ cdef class Connection:
             if status != PQTRANS_IDLE and status != PQTRANS_ACTIVE:
                 self._lose("a routine left a transaction open")
                 return 0
-        if self.state == ConnectionState.READY and self._session_parameters() != self.session_parameters:
+        if self.state == ConnectionState.READY and self._session_changed():
             self.drain("a routine changed the session")
             return 0
         if self.state == ConnectionState.DRAINING and self.head is None:
@@ -488,12 +505,21 @@ cdef class Connection:
             self.on_capacity(self)
         return 0
 
+    cdef bint _session_changed(self) except -1:
+        cdef const char *value
+        cdef Py_ssize_t index
+        for index in range(len(WATCHED)):
+            value = pq.parameterStatus(self.conn, PyBytes_AS_STRING(<bytes>WATCHED[index]))
+            if value != NULL and strcmp(value, PyBytes_AS_STRING(<bytes>self.session_parameters[index])) != 0:
+                return True
+        return False
+
     cdef tuple _session_parameters(self):
         cdef const char *value
         cdef list values = []
         for name in WATCHED:
             value = pq.parameterStatus(self.conn, PyBytes_AS_STRING(<bytes>name))
-            values.append(None if value == NULL else <bytes>value)
+            values.append(b"" if value == NULL else <bytes>value)
         return tuple(values)
 
     cpdef accept_session(self):

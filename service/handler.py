@@ -109,8 +109,8 @@ def call(endpoint: Endpoint, services: Services) -> Step:
     plan = call_of(endpoint, services)
     run = services.database.run
 
-    async def run_call(exchange: Exchange) -> None:
-        exchange.request = await run(plan, exchange.mask, exchange.arguments, exchange.protocol.client_disconnect)
+    def run_call(exchange: Exchange) -> Awaitable[None]:
+        return run(plan, exchange)
 
     return run_call
 
@@ -234,21 +234,16 @@ def response_headers(endpoint: Endpoint, content_type: str | None) -> Headers:
 STEPS: Sequence[Factory] = (authorize, bind, skip_null_call, call, respond)
 
 
-class Handler:
-    """The steps of one endpoint."""
+def compile_endpoint(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
+    """The steps of one endpoint, in order."""
+    steps = (factory(endpoint, services) for factory in STEPS)
+    return tuple(step for step in steps if step is not None)
 
-    __slots__ = ("endpoint", "steps")
 
-    def __init__(self, endpoint: Endpoint, services: Services) -> None:
-        self.endpoint = endpoint
-        steps = (factory(endpoint, services) for factory in STEPS)
-        self.steps = tuple(step for step in steps if step is not None)
-
-    async def run(self, exchange: Exchange) -> None:
-        for step in self.steps:
-            waiting = step(exchange)
-            if waiting is not None:
-                await waiting
-            if exchange.answered:
-                return
-
+async def run_steps(steps: tuple[Step, ...], exchange: Exchange) -> None:
+    for step in steps:
+        waiting = step(exchange)
+        if waiting is not None:
+            await waiting
+        if exchange.answered:
+            return

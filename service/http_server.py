@@ -23,7 +23,7 @@ log = logging.getLogger("rowcall.http")
 BACKLOG = 4096
 
 
-class _InheritedServer(Server):  # type: ignore[misc]
+class _InheritedServer(Server):
     """granian's embedded server on a listener that is open already."""
 
     def __init__(self, listener_fd: int, **options: Any) -> None:
@@ -31,9 +31,10 @@ class _InheritedServer(Server):  # type: ignore[misc]
         self._listener_fd = listener_fd
 
     def _init_shared_socket(self) -> None:
-        self._ssp = None
-        self._shd = SocketHolder(self._listener_fd, False, BACKLOG)
-        self._sfd = self._listener_fd
+        holder: Any = SocketHolder
+        self._ssp: Any = None
+        self._shd: Any = holder(self._listener_fd, False, BACKLOG)
+        self._sfd: Any = self._listener_fd
 
 
 class HttpServer:
@@ -47,7 +48,7 @@ class HttpServer:
                 "ssl_key": Path(options.tls_key),
                 "ssl_key_password": options.tls_password,
             }
-        self._server = _InheritedServer(
+        self._server: Any = _InheritedServer(
             listener_fd,
             target=application,
             interface=Interfaces.RSGI,

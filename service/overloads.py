@@ -1,8 +1,6 @@
-"""One route → one callable: its handler, or the choice between several routines on the same method and path."""
+"""One route → its steps: those of its endpoint, or the choice between several routines on one method and path."""
 
 from __future__ import annotations
-
-from collections.abc import Awaitable, Callable
 
 from rowcall.core import json_text, query_text
 from rowcall.core.endpoint import Transport
@@ -10,18 +8,17 @@ from rowcall.core.overloads import Candidate, choose
 from rowcall.core.routing import Route
 from rowcall.service.body import read_body
 from rowcall.service.exchange import Exchange
-from rowcall.service.handler import Handler, Services
-
-RouteHandler = Callable[[Exchange], Awaitable[None]]
+from rowcall.service.handler import Services, Step, compile_endpoint, run_steps
 
 
-def route_handler(route: Route, services: Services) -> RouteHandler:
+def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     """The keys of the request choose; a request that cannot be read goes to the primary, which says what is wrong."""
     # The primary is the one discovered last.
-    handlers = [Handler(endpoint, services) for endpoint in reversed(route.candidates)]
-    if len(handlers) == 1:
-        return handlers[0].run
-    candidates = [Candidate.of(handler.endpoint.parameters) for handler in handlers]
+    endpoints = route.candidates[::-1]
+    compiled = [compile_endpoint(endpoint, services) for endpoint in endpoints]
+    if len(compiled) == 1:
+        return compiled[0]
+    candidates = [Candidate.of(endpoint.parameters) for endpoint in endpoints]
     in_body = route.primary.options.transport is Transport.BODY
     limit = services.options.http.body_limit
 
@@ -29,9 +26,9 @@ def route_handler(route: Route, services: Services) -> RouteHandler:
         if in_body:
             exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
         keys = _keys(exchange, in_body=in_body)
-        await handlers[choose(candidates, keys, route.path_values)].run(exchange)
+        await run_steps(compiled[choose(candidates, keys, route.path_values)], exchange)
 
-    return choose_and_run
+    return (choose_and_run,)
 
 
 def _keys(exchange: Exchange, *, in_body: bool) -> list[str]:

@@ -88,7 +88,8 @@ class PipeBody:
     async def _until_read(self) -> None:
         deadline = self._loop.time() + self._patience
         waiting = _unread(self._write_end)
-        while _unread(self._write_end) >= waiting > 0 and not self._gone.done() and self._loop.time() < deadline:
+        while _unread(self._write_end) >= waiting > 0 and not self._gone.done() and self._loop.time() < deadline:  # noqa: ASYNC110
+            # There is no event for it: nobody says when a file has been opened.
             await asyncio.sleep(0.002)
 
     def abort(self, client: str) -> None:
@@ -109,6 +110,8 @@ def shut_down_connection(client: str) -> None:
     """Shuts down this process's TCP connection with `client` (`host:port`), whoever in the process owns it."""
     for connection in _own_sockets():
         with connection, contextlib.suppress(OSError):
+            if connection.family not in (socket.AF_INET, socket.AF_INET6):
+                continue
             host, port = connection.getpeername()[:2]
             if client in (f"{host}:{port}", f"[{host}]:{port}"):
                 connection.shutdown(socket.SHUT_RDWR)

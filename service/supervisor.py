@@ -239,24 +239,30 @@ class Supervisor:
         delays = list(self._settings.numbers("ConnectionSettings:RetryOptions:RetrySequenceSeconds"))
         if not self._settings.flag("ConnectionSettings:RetryOptions:Enabled"):
             delays = []
-        for attempt, delay in enumerate([*delays, None], start=1):
+        attempt = 0
+        while True:
             try:
                 return await self._read_edition(1)
             except psycopg.Error as error:
                 message = str(error).strip()
-                if delay is None or not _worth_another_attempt(error, self._settings):
+                if attempt == len(delays) or not _worth_another_attempt(error, self._settings):
                     raise StartupError(f"cannot read the database: {message}") from None
-                log.warning("attempt %d: cannot read the database, trying again in %g s: %s", attempt, delay, message)
+                delay = delays[attempt]
+                attempt += 1
+                log.warning("attempt %d: cannot read the database, again in %g s: %s", attempt, delay, message)
                 await asyncio.sleep(delay)
-        raise AssertionError("unreachable")
 
     async def _read_edition(self, number: int) -> Edition:
-        async with await self._connector.open_plain() as connection:
-            catalog = await discover(
-                connection, self._filter, self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
-            )
+        catalog = await self._discover()
         endpoints = self._build(catalog)
         return Edition(number, endpoints, reachable_types(endpoints, catalog.types))
+
+    async def _discover(self) -> Catalog:
+        async with await self._connector.open_plain() as connection:
+            if not self._settings.flag("Service:RoutineOptions:Enabled"):
+                return Catalog(connection.info.server_version)
+            schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
+            return await discover(connection, self._filter, schema)
 
     def _build(self, catalog: Catalog) -> tuple[Endpoint, ...]:
         """Endpoints of a catalogue. One that cannot be built is left out and named."""
@@ -320,9 +326,9 @@ class Supervisor:
             log.exception("the catalogue cannot be read, the last good one stays")
             return
         difference = Difference.between(self._edition, edition)
-        error = await self._publish(edition)
-        if error is not None:
-            log.error("edition %d is not served, the last good one stays: %s", edition.number, error)
+        reason = await self._publish(edition)
+        if reason is not None:
+            log.error("edition %d is not served, the last good one stays: %s", edition.number, reason)
             return
         _log_difference(edition, difference)
 

@@ -22,6 +22,7 @@ from rowcall.service.database.connector import Connector, Target
 from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.lanes import ExclusiveLane, LaneOptions, SharedLane
 from rowcall.service.database.pace import Lane, Pace
+from rowcall.service.exchange import Exchange
 
 log = logging.getLogger("rowcall.database")
 
@@ -53,7 +54,7 @@ GRACE = 5.0
 class DatabaseOptions:
     """How one worker uses the database. Times in seconds."""
 
-    lanes: LaneOptions = LaneOptions()
+    lanes: LaneOptions = field(default_factory=LaneOptions)
     sharing: bool = True
     slow: float = 0.003
     """Server time from which a call counts as slow."""
@@ -104,6 +105,7 @@ class Call:
 
 
 Disconnected = Callable[[], Awaitable[None]]
+Settings = tuple[Statement | None, list[bytes] | None]
 
 
 class Database:
@@ -111,6 +113,7 @@ class Database:
 
     def __init__(self, target: Target, options: DatabaseOptions, policy: ErrorPolicy) -> None:
         lanes = options.lanes
+        self._loop = asyncio.get_running_loop()
         self._options = options
         self._policy = policy
         self._pooler = target.pooler
@@ -158,61 +161,73 @@ class Database:
 
     # --- running ---------------------------------------------------------------------------------------------------
 
-    async def run(self, call: Call, mask: int, values: list[bytes | None], disconnected: Disconnected) -> Request:
-        """Runs `call` and gives the request back when it succeeded or streams. Raises `Problem`."""
-        repeats = 0
-        while True:
-            request = await self._run_once(call, mask, values, disconnected)
-            if request.state == RequestState.STREAMING:
-                call.large = True
-                self._assign_lane(call)
-                return request
-            if request.overflowed:
-                # Too large for a shared connection. Repeatable, or it would not have been there.
-                call.large = True
-                self._assign_lane(call)
-                continue
-            if request.error is None and request.loss == Loss.NOT_LOST and request.failure is None:
-                self._learn(call, mask, request)
-                return request
-            repeats += 1
-            if not self._repeat(call, mask, request, repeats):
-                raise self._problem(call, request)
+    async def run(self, call: Call, exchange: Exchange) -> None:
+        """Runs `call` with the arguments of `exchange` and puts the request there: succeeded, or streaming.
 
-    async def _run_once(
-        self, call: Call, mask: int, values: list[bytes | None], disconnected: Disconnected
-    ) -> Request:
-        lane = call.lane
-        if lane is not Lane.EXCLUSIVE:
-            shared = self._generic if mask in call.generic and self._generic.ready else self._shared
-            if shared.ready:
-                return await self._run_shared(shared, call, mask, values)
-        return await self._run_exclusive(call, mask, values, disconnected)
+        Raises:
+            Problem: it failed, or there is no connection for it.
+        """
+        if call.lane is not Lane.EXCLUSIVE:
+            mask = exchange.mask
+            lane = self._generic if mask in call.generic and self._generic.ready else self._shared
+            if lane.ready:
+                request = self._shared_request(call, mask, exchange.arguments)
+                waiter = request.waiter = self._loop.create_future()
+                lane.submit(request)
+                await waiter
+                if request.succeeded:
+                    self._learn(call, mask, request)
+                    exchange.request = request
+                    return
+                if not self._may_follow(call, mask, request, 1):
+                    raise self._problem(call, request)
+        exchange.request = await self._run_alone(call, exchange)
 
-    async def _run_shared(self, lane: SharedLane, call: Call, mask: int, values: list[bytes | None]) -> Request:
-        settings = self._settings_for(call, values, watched=False)
-        request = Request(call.statements.get(mask) or call.statement(mask), values, *settings)
+    def _shared_request(self, call: Call, mask: int, values: list[bytes | None]) -> Request:
+        request = Request(
+            call.statements.get(mask) or call.statement(mask),
+            values,
+            *self._settings_for(call, watched=False),
+        )
         request.label = call.label
         request.limit = self._options.shared_limit
         request.first_row_only = call.single
         request.timeout = call.timeout or self._options.timeout
-        waiter = asyncio.get_running_loop().create_future()
-        request.waiter = waiter
-        lane.submit(request)
-        await waiter
         return request
 
-    async def _run_exclusive(
-        self, call: Call, mask: int, values: list[bytes | None], disconnected: Disconnected
-    ) -> Request:
+    async def _run_alone(self, call: Call, exchange: Exchange) -> Request:
+        repeats = 0
+        while True:
+            request = await self._run_exclusive(call, exchange)
+            if request.state == RequestState.STREAMING:
+                call.large = True
+                self._assign_lane(call)
+                return request
+            if request.succeeded:
+                self._learn(call, exchange.mask, request)
+                return request
+            repeats += 1
+            if not self._may_follow(call, exchange.mask, request, repeats):
+                raise self._problem(call, request)
+
+    def _may_follow(self, call: Call, mask: int, request: Request, repeats: int) -> bool:
+        """Another run may follow this one."""
+        if request.overflowed:
+            # Too large for a shared connection. Repeatable, or it would not have been there.
+            call.large = True
+            self._assign_lane(call)
+            return True
+        return self._repeat(call, mask, request, repeats)
+
+    async def _run_exclusive(self, call: Call, exchange: Exchange) -> Request:
         lane = self._exclusive
         connection = lane.try_acquire() or await lane.acquire()
         may_stream = call.rows and not call.single
         watched = may_stream and (call.large or not call.small)
         if call.procedure and call.timeout is not None:
             await self._prepare_procedure(connection, call)
-        settings = (None, None) if call.procedure else self._settings_for(call, values, watched=watched)
-        request = Request(call.statement(mask), values, *settings)
+        settings: Settings = (None, None) if call.procedure else self._settings_for(call, watched=watched)
+        request = Request(call.statement(exchange.mask), exchange.arguments, *settings)
         request.label = call.label
         request.connection = connection
         request.first_row_only = call.single
@@ -221,8 +236,8 @@ class Database:
         reset = (call.volatile or call.procedure) and not self._pooler
         if not reset:
             request.on_done = self._release
-        request.waiter = waiter = asyncio.get_running_loop().create_future()
-        self._disconnected[request] = disconnected
+        request.waiter = waiter = self._loop.create_future()
+        self._disconnected[request] = exchange.protocol.client_disconnect
         try:
             if connection.submit(request):
                 lane.finish(connection, reset=reset)
@@ -246,15 +261,13 @@ class Database:
         milliseconds = str(round((call.timeout or 0) * 1000)).encode()
         statement = Statement(next(_ids), b"select pg_catalog.set_config('statement_timeout', $1, false)", 1)
         request = Request(statement, [milliseconds])
-        request.waiter = waiter = asyncio.get_running_loop().create_future()
+        request.waiter = waiter = self._loop.create_future()
         if connection.submit(request):
             await waiter
         if request.error is not None:
             raise self._problem(call, request)
 
-    def _settings_for(
-        self, call: Call, values: list[bytes | None], *, watched: bool
-    ) -> tuple[Statement | None, list[bytes] | None]:
+    def _settings_for(self, call: Call, *, watched: bool) -> Settings:
         """Transaction-local settings of one request, all in one statement; none when the defaults will do."""
         timeout = call.timeout
         if watched:
@@ -309,7 +322,7 @@ class Database:
             self._generic.start()
 
     def _spawn(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -335,7 +348,7 @@ class Database:
         if not _is_stale(request):
             return False
         current = call.statements.get(mask)
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         if current is request.statement:
             if now - call.renewed < 1.0:
                 self._report_stale(request)
@@ -363,7 +376,7 @@ class Database:
     # --- watching --------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         self._timer = loop.call_later(WATCH_EVERY, self._watch)
         now = loop.time()
         self._exclusive.sweep(now)
@@ -379,11 +392,11 @@ class Database:
         if connection is None or request.age < WATCH_EVERY:
             return
         if request not in self._watched:
-            self._watched[request] = asyncio.get_running_loop().create_task(self._cancel_when_gone(request, disconnected))
+            self._watched[request] = self._loop.create_task(self._cancel_when_gone(request, disconnected))
         # Only a request that runs without a server-side timeout is cancelled from here.
-        if request.settings == _WATCHED_SETTINGS and connection.state == ConnectionState.READY:
-            if request.age > request.timeout:
-                self._spawn(self._exclusive.cancel(connection))
+        unlimited = request.settings == _WATCHED_SETTINGS and connection.state == ConnectionState.READY
+        if unlimited and request.age > request.timeout:
+            self._spawn(self._exclusive.cancel(connection))
         self._watch_stuck(connection)
 
     def _watch_stuck(self, connection: Connection) -> None:
@@ -411,10 +424,10 @@ class Database:
     def _abandon(self, request: Request) -> None:
         """Nobody waits for the answer any more: stop the work."""
         connection = request.connection
-        if connection is None or request.state == RequestState.DONE:
+        if connection is None or request.finished:
             return
         connection.abandon()
-        if request.state != RequestState.DONE:
+        if not request.finished:
             self._spawn(self._exclusive.cancel(connection))
 
     def end_stream(self, request: Request, *, gone: bool) -> None:

@@ -49,12 +49,12 @@ async def generic_plan(connection: psycopg.AsyncConnection[Any], statement: str,
     """The generic plan of `statement` as EXPLAIN's JSON. Nothing is executed."""
     if connection.info.server_version >= 160000:
         # As a simple query: in the extended protocol the $1 would have to be bound.
-        result = await connection.execute(sql.SQL("explain (generic_plan, verbose, format json) ") + sql.SQL(statement))  # type: ignore[arg-type]
+        result = await connection.execute(sql.SQL("explain (generic_plan, verbose, format json) ") + sql.SQL(statement))
         row = await result.fetchone()
     else:
         nulls = ", ".join(["null"] * parameters)
         async with connection.transaction(force_rollback=True):
-            await connection.execute(sql.SQL("prepare rowcall_plan as ") + sql.SQL(statement))  # type: ignore[arg-type]
+            await connection.execute(sql.SQL("prepare rowcall_plan as ") + sql.SQL(statement))
             await connection.execute("set local plan_cache_mode = force_generic_plan")
             call = f"execute rowcall_plan({nulls})" if parameters else "execute rowcall_plan"
             result = await connection.execute(f"explain (verbose, format json) {call}".encode())

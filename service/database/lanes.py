@@ -91,15 +91,18 @@ class SharedLane:
                 await asyncio.sleep(pause(attempt))
                 attempt += 1
                 continue
-            if self._closed:
-                connection.close("stopping")
-                return
-            connection.on_closed = self._lost
-            connection.on_capacity = self._capacity
-            connection.on_notice = self.on_notice
-            self._connections.append(connection)
-            self._place_waiting()
+            self._adopt(connection)
             return
+
+    def _adopt(self, connection: Connection) -> None:
+        if self._closed:
+            connection.close("stopping")
+            return
+        connection.on_closed = self._lost
+        connection.on_capacity = self._capacity
+        connection.on_notice = self.on_notice
+        self._connections.append(connection)
+        self._place_waiting()
 
     def submit(self, request: Request) -> None:
         """Places `request` or lets it wait. Raises `Problem` 503 when there is no room."""
