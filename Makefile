@@ -7,7 +7,8 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 SOURCES := $(wildcard ext/*.pyx ext/*.pxd ext/*.h) setup.py
 CHECKED := core ext service tests bench ci setup.py
-TEST_PROCESSES ?= 2
+# One for each processor, but not so many that the servers of the tests starve each other.
+TEST_PROCESSES ?= auto --maxprocesses 4
 
 .DEFAULT_GOAL := build
 .PHONY: build demo test check format bench fuzz docs dist clean
@@ -42,14 +43,15 @@ bench: build
 	$(BIN)/python -m bench $(ARGS)
 
 fuzz: build
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/core tests/ext -n $(TEST_PROCESSES) $(ARGS)
+	$(BIN)/python -m pytest -p tests.fuzzing --hypothesis-profile=fuzz -n $(TEST_PROCESSES) $(or $(ARGS),tests/core tests/ext)
 
 docs: build
 	$(BIN)/python ci/write_docs.py
 
 dist: $(STAMPS)/tools
-	rm -rf dist
-	$(BIN)/python -m build --no-isolation --outdir dist .
+	rm -rf dist && mkdir -p build
+	$(BIN)/python -m build --no-isolation --outdir dist . > build/dist.log 2>&1 || { cat build/dist.log; exit 1; }
+	@ls dist
 
 clean:
 	rm -rf $(VENV) build dist .demo *.egg-info ext/*.so ext/*.c .mypy_cache .ruff_cache .pytest_cache .hypothesis

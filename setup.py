@@ -52,6 +52,7 @@ os.chdir(ROOT)
 link_namespace()
 setup(
     packages=packages(),
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
     ext_modules=cythonize(
         extensions(),
         include_path=[str(NAMESPACE)],

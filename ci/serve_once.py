@@ -7,13 +7,15 @@ checkout may be needed.
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
 
 
 def main(command: str) -> int:
-    service = subprocess.Popen([command, "--demo", "--Urls=http://127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
+    urls = f"--Urls=http://127.0.0.1:{free_port()}"
+    service = subprocess.Popen([command, "--demo", urls], stdout=subprocess.PIPE, text=True)
     try:
         url = first_example(service)
         with urllib.request.urlopen(url, timeout=20) as answer:
@@ -24,6 +26,12 @@ def main(command: str) -> int:
         code = service.wait(60)
     print(f"stopped with exit code {code}")
     return 0 if rows and code == 0 else 1
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def first_example(service: "subprocess.Popen[str]") -> str:

@@ -1,0 +1,90 @@
+"""`rowcall --demo` as a newcomer runs it: every request it suggests is sent, Ctrl-C stops everything."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from rowcall.service.demo import EXAMPLES
+from tests.harness.postgres import free_port
+
+
+class Demo:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "rowcall.service.cli", "--demo", f"--Urls=http://127.0.0.1:{free_port()}"],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.commands = [shlex.split(line) for line in self._lines_until("Ctrl-C") if line.lstrip().startswith("curl ")]
+
+    def _lines_until(self, last: str) -> Iterator[str]:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            yield line
+            if last in line:
+                return
+        raise AssertionError("the demo ended before it listened")
+
+    def send(self, number: int) -> httpx.Response:
+        words = [word for word in self.commands[number] if word not in ("curl", "-i")]
+        if "--json" in words:
+            return httpx.post(words[0], content=words[2], headers={"Content-Type": "application/json"}, trust_env=False)
+        return httpx.get(words[0], trust_env=False)
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.stdout is not None
+        self.process.stdout.read()
+        return self.process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def demo() -> Iterator[Demo]:
+    folder = Path(tempfile.mkdtemp(prefix="rowcall-demo-"))
+    running = Demo(folder)
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.stop()
+        assert running.process.stdout is not None
+        running.process.stdout.close()
+        shutil.rmtree(folder)
+
+
+STATUS = {"RAISE EXCEPTION becomes a 400": 400, "not open to everybody: 401": 401}
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)), ids=[what for _, what in EXAMPLES])
+def test_a_suggested_request_gives_what_is_promised(demo: Demo, number: int) -> None:
+    answer = demo.send(number)
+    assert answer.status_code == STATUS.get(EXAMPLES[number][1], 200)
+    assert len(answer.content) > 0
+
+
+def test_a_record_an_array_and_json_arrive_whole(demo: Demo) -> None:
+    assert demo.send(0).json()[2] == {
+        "id": 3,
+        "name": "Chidi",
+        "bicycle": "electric",
+        "districts": ["ORC", "STA", "UNI"],
+        "since": "2019-12-17",
+        "skills": {"fragile": True, "languages": ["en", "pl"]},
+    }
+
+
+def test_interrupting_stops_the_service_and_its_database(demo: Demo) -> None:
+    assert demo.stop() == 0
+    assert not (demo.folder / ".demo" / "data" / "postmaster.pid").exists()
