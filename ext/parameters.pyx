@@ -11,9 +11,10 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memchr, memcmp, memset
 
+from rowcall.ext.buffer cimport Buffer
 from rowcall.ext.json_object cimport number_end, skip_space, string_end, unescape_string, value_end, word_end
 from rowcall.ext.plain_values cimport (
-    BOOLEAN, JSON, NUMERIC, PLAIN_ROOM, TEXT, Kind, Text, kind_of, plain_value,
+    BOOLEAN, JSON, NUMERIC, PLAIN_ROOM, TEXT, UUID, Kind, Text, kind_of, plain_value,
 )
 from rowcall.ext.query_string cimport is_utf8, percent_decode
 
@@ -40,6 +41,7 @@ cdef class FastBinder:
         self.utc = timestamps_utc
         self.empty_is_null = query_null == "EmptyString"
         self.word_is_null = query_null == "NullLiteral"
+        self.literal = Buffer()
         self.names = tuple([row[0].encode() for row in parameters])
         self.fillings = tuple([None if row[6] is None else row[6].encode() for row in parameters])
         # Two parameters of one name would both get the value: rare enough to be left to the other binder.
@@ -54,6 +56,8 @@ cdef class FastBinder:
             slot.name_length = len(name)
             slot.kind = <Kind>kind_of(parameters[index][1])
             slot.array = parameters[index][2]
+            slot.delimiter = c";" if parameters[index][3] == "box[]" else c","
+            slot.bare_elements = slot.kind <= UUID
             slot.empty_is_text = slot.kind == TEXT or slot.kind == JSON
             slot.optional = parameters[index][4]
             slot.filled = parameters[index][5]
@@ -132,6 +136,7 @@ cdef class FastBinder:
         cdef uint64_t seen = 0
         cdef Py_ssize_t length
         cdef int index = -1
+        cdef int open_array = -1
         cdef bint escaped
         while position < end:
             start = position
@@ -141,8 +146,15 @@ cdef class FastBinder:
                 position += 1
                 continue
             # A key with escapes is not found, and so is left to the other binder.
-            index = self.find(start, position - start, index + 1)
-            if index < 0 or seen >> index & 1:
+            index = self.find(start, position - start, index + (open_array < 0))
+            if index < 0:
+                return False
+            if open_array >= 0 and index != open_array:
+                if not self.close_array(open_array, values):
+                    return False
+                open_array = -1
+            # The elements of an array stand together; anything else that repeats is for the other binder.
+            if seen >> index & 1 and index != open_array:
                 return False
             seen |= <uint64_t>1 << index
             if position < end and position[0] == c"=":
@@ -164,10 +176,16 @@ cdef class FastBinder:
                 text = scratch
                 if memchr(text, 0, length) != NULL or not is_utf8(text, length):
                     return False
-            if not from_path >> index & 1 and not self.place_text(index, text, length, values):
+            if self.slots[index].array:
+                if open_array < 0:
+                    self.literal.clear()
+                open_array = index
+                if from_path >> index & 1 or not self.add_element(index, text, length):
+                    return False
+            elif not from_path >> index & 1 and not self.place_text(index, text, length, values):
                 return False
         present[0] |= seen
-        return True
+        return open_array < 0 or self.close_array(open_array, values)
 
     cdef bint place_body(self, const char *start, const char *end, list values, uint64_t *present):
         cdef const char *position = skip_space(start, end)
@@ -223,25 +241,102 @@ cdef class FastBinder:
 
     cdef bint place_json(self, int index, const char *text, const char *end, bint escaped, list values):
         """A valid JSON value, by what it begins with (reference 01, 6)."""
-        cdef Kind kind = self.slots[index].kind
         if text[0] == c"n":
             return True
         if self.slots[index].array:
-            return False
+            return self.place_json_array(index, text, end, values)
         if text[0] == c'"':
             if escaped:
                 return _place_escaped(self, index, text + 1, end - text - 2, values)
             # A NUL cannot stand in JSON unescaped.
             return self.place_value(index, text + 1, end - text - 2, values)
-        if kind < TEXT:
-            if text[0] == c"{" or text[0] == c"[":
+        return _fits(self.slots[index].kind, text[0]) and self.place_value(index, text, end - text, values)
+
+    cdef bint place_json_array(self, int index, const char *text, const char *end, list values):
+        """A valid JSON array of one dimension; the others know more."""
+        cdef Slot *slot = &self.slots[index]
+        cdef char room[PLAIN_ROOM]
+        cdef char scratch[SCRATCH]
+        cdef Text element
+        cdef const char *stop
+        cdef bint escaped = False
+        if text[0] != c"[":
+            return False
+        self.literal.clear()
+        text = skip_space(text + 1, end)
+        while text[0] != c"]":
+            stop = _json_end(text, end, &escaped)
+            element.data = text
+            element.length = stop - text
+            if text[0] == c"n":
+                element.data = NULL
+            elif text[0] == c'"':
+                element.data = text + 1
+                element.length -= 2
+                if escaped:
+                    if element.length > SCRATCH:
+                        return False
+                    element.length = unescape_string(element.data, element.length, scratch)
+                    element.data = scratch
+                    if memchr(scratch, 0, element.length) != NULL:
+                        return False
+            elif text[0] == c"[" and slot.kind != JSON or not _fits(slot.kind, text[0]):
                 return False
-            if text[0] == c"t" or text[0] == c"f":
-                if kind != BOOLEAN:
+            if element.data != NULL:
+                if element.length == 0 and slot.kind < TEXT:
                     return False
-            elif kind > NUMERIC:
-                return False
-        return self.place_value(index, text, end - text, values)
+                if not plain_value(slot.kind, self.utc, element.data, element.length, room, &element):
+                    return False
+            if self.add(index, &element) < 0:
+                raise MemoryError
+            text = skip_space(stop, end)
+            if text[0] == c",":
+                text = skip_space(text + 1, end)
+        return self.close_array(index, values)
+
+    cdef bint add_element(self, int index, const char *text, Py_ssize_t length):
+        """One more value of an array in the query; the rules for NULL hold for each (reference 01, 7.3)."""
+        cdef Slot *slot = &self.slots[index]
+        cdef char room[PLAIN_ROOM]
+        cdef Text element
+        element.data = NULL
+        element.length = 0
+        if length == 0 and (self.empty_is_null or not slot.empty_is_text):
+            pass
+        elif self.word_is_null and length == 4 and _is_null_word(text):
+            pass
+        elif not plain_value(slot.kind, self.utc, text, length, room, &element):
+            return False
+        if self.add(index, &element) < 0:
+            raise MemoryError
+        return True
+
+    cdef int add(self, int index, const Text *element) noexcept:
+        """Writes an element into the literal; no data is NULL. -1 when there is no memory."""
+        cdef Buffer literal = self.literal
+        cdef Slot *slot = &self.slots[index]
+        cdef Py_ssize_t position
+        literal.append_char(slot.delimiter if literal.length > 0 else c"{")
+        if element.data == NULL:
+            return literal.append(b"NULL", 4)
+        if slot.bare_elements:
+            return literal.append(element.data, element.length)
+        # Two quotes, and a backslash before every character at worst.
+        if literal.reserve(2 * element.length + 2) < 0:
+            return -1
+        literal.append_char(c'"')
+        for position in range(element.length):
+            if element.data[position] == c'"' or element.data[position] == c"\\":
+                literal.append_char(c"\\")
+            literal.append_char(element.data[position])
+        return literal.append_char(c'"')
+
+    cdef bint close_array(self, int index, list values):
+        if self.literal.length == 0:
+            self.literal.append_char(c"{")
+        self.literal.append_char(c"}")
+        values[index] = self.literal.take()
+        return True
 
     cdef bint place_value(self, int index, const char *text, Py_ssize_t length, list values):
         cdef char room[PLAIN_ROOM]
@@ -275,6 +370,17 @@ cdef class FastBinder:
                 has_null = True
                 break
         return present, values, has_null
+
+
+cdef inline bint _fits(Kind kind, char first) noexcept nogil:
+    """May a JSON value (no string, not null) that begins with `first` be sent to this kind at all?"""
+    if kind >= TEXT:
+        return True
+    if first == c"{" or first == c"[":
+        return False
+    if first == c"t" or first == c"f":
+        return kind == BOOLEAN
+    return kind <= NUMERIC
 
 
 cdef bint _place_escaped(FastBinder binder, int index, const char *content, Py_ssize_t length, list values):

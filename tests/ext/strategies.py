@@ -15,7 +15,7 @@ from tests.ext.twins.values import Place, is_composite
 Value = tuple[str | None, Any]
 """PostgreSQL's text (None for NULL) and the value that its JSON must mean."""
 
-SYNTAX = '{}()[],;:="\\\' \n\t\x01NULLtf01-'
+SYNTAX = "{}()[],;:=\"\\' \n\t\x01NULLtf01-"
 TEXTS = st.text(
     st.one_of(st.sampled_from(SYNTAX), st.characters(exclude_categories=["Cs"], exclude_characters="\0")), max_size=40
 )
@@ -43,9 +43,7 @@ def _containers(inner: st.SearchStrategy[Type]) -> st.SearchStrategy[Type]:
     return st.one_of(st.builds(Array, inner, st.sampled_from(",;")), composites, st.builds(Domain, inner))
 
 
-TYPES: st.SearchStrategy[Type] = st.one_of(
-    st.just(Scalar("record")), st.recursive(SCALARS, _containers, max_leaves=8)
-)
+TYPES: st.SearchStrategy[Type] = st.one_of(st.just(Scalar("record")), st.recursive(SCALARS, _containers, max_leaves=8))
 
 
 def values_of(kind: Type, place: Place = "column") -> st.SearchStrategy[Value]:

@@ -15,7 +15,7 @@ from rowcall.core.endpoint import EndpointParameter, QueryNull, Transport
 from rowcall.ext.parameters import FastBinder
 from tests.harness.parameters import TYPES, binder, parameter
 
-TYPE_NAMES = [*TYPES, "inet", "integer[]", "text[]", "jsonb[]", "date[]", "box[]"]
+TYPE_NAMES = [*TYPES, "inet", "integer[]", "text[]", "jsonb[]", "date[]", "box[]", "boolean[]"]
 
 PLAIN = st.sampled_from(
     [
@@ -109,11 +109,12 @@ def agree(slow: Binder, method: str, text: str | bytes, path_values: dict[str, s
 
 
 @settings(max_examples=300, deadline=None)
-@given(binders(), st.lists(st.tuples(KEYS, TEXTS), max_size=6), PATHS, st.booleans())
+@given(binders(), st.lists(st.tuples(KEYS, TEXTS), max_size=6), PATHS, st.booleans(), st.booleans())
 def test_queries_are_bound_alike(
-    slow: Binder, pairs: list[tuple[str, str]], path_values: dict[str, str] | None, raw: bool
+    slow: Binder, pairs: list[tuple[str, str]], path_values: dict[str, str] | None, raw: bool, together: bool
 ) -> None:
-    query = "&".join(f"{key}={text if raw else quote_plus(text)}" for key, text in pairs)
+    ordered = sorted(pairs) if together else pairs
+    query = "&".join(f"{key}={text if raw else quote_plus(text)}" for key, text in ordered)
     agree(slow, "bind_query", query, path_values)
 
 
@@ -172,6 +173,28 @@ def test_an_ordinary_body_takes_the_fast_way() -> None:
     fast = FastBinder(*slow.plain).bind_body(body)
     assert fast is not None
     assert fast == slow.bind_body(body)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "query", "body"),
+    [
+        ("integer[]", "x=1&x=&x=3", b'{"x":[ 1 , null,3 ]}'),
+        ("text[]", "x=a%22%5C&x=b", rb'{"x":["a\"\\","b"]}'),
+        ("uuid[]", "x=A0EEBC999C0B4EF8BB6D6BB9BD380A11", b'{"x":["A0EEBC999C0B4EF8BB6D6BB9BD380A11"]}'),
+        ("jsonb[]", "x={}&x=[1]", b'{"x":[{"a":"\\u00e9"},[1,"2"],true]}'),
+        ("box[]", "x=(1,1),(0,0)&x=(2,2),(1,1)", b'{"x":["(1,1),(0,0)","(2,2),(1,1)"]}'),
+        ("date[]", "x=2026-03-01", b'{"x":[]}'),
+    ],
+)
+def test_ordinary_arrays_take_the_fast_way(type_name: str, query: str, body: bytes) -> None:
+    slow = binder(parameter("x", type_name), parameter("y", default=True))
+    fast = FastBinder(*slow.plain)
+    for bound, expected in (
+        (fast.bind_query(f"{query}&y=1"), slow.bind_query(f"{query}&y=1")),
+        (fast.bind_body(body), slow.bind_body(body)),
+    ):
+        assert bound is not None
+        assert bound == expected
 
 
 def test_path_values_take_the_fast_way() -> None:

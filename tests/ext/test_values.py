@@ -59,7 +59,12 @@ CASES: list[tuple[str, Type, str, str]] = [
         '{"shelfTitle":"top","items":[{"id":1,"label":"a"},{"id":2,"label":"b,c"}]}',
     ),
     ("an unquoted array in a tuple", GRID, "(1,{5})", '{"id":1,"grid":[5]}'),
-    ("an array of tuples", Array(GAUGE), '{"(1,a)",NULL,"(,c)"}', '[{"id":1,"label":"a"},null,{"id":null,"label":"c"}]'),
+    (
+        "an array of tuples",
+        Array(GAUGE),
+        '{"(1,a)",NULL,"(,c)"}',
+        '[{"id":1,"label":"a"},null,{"id":null,"label":"c"}]',
+    ),
     ("single-field tuples are bare", Array(FLAG), "{(t),(f),()}", '[{"isOn":true},{"isOn":false},{"isOn":null}]'),
     ("two dimensions of tuples are strings", Array(GAUGE), '{{"(1,a)",NULL}}', '[["(1,a)",null]]'),
     ("bounds of an array of tuples", Array(GAUGE), '[0:0]={"(1,a)"}', '[{"id":1,"label":"a"}]'),
@@ -119,7 +124,9 @@ def test_a_type_may_contain_arrays_of_itself() -> None:
     codecs = Registry().codecs
     codecs.define_composite(500_001, [(b"name", 25), (b"children", 500_002)])
     codecs.define_array(500_002, 500_001)
-    assert render_value(codecs, 500_001, b'(a,"{""(b,{})""}")') == b'{"name":"a","children":[{"name":"b","children":[]}]}'
+    assert (
+        render_value(codecs, 500_001, b'(a,"{""(b,{})""}")') == b'{"name":"a","children":[{"name":"b","children":[]}]}'
+    )
 
 
 def test_definitions_may_come_in_any_order_and_change() -> None:

@@ -14,9 +14,7 @@ class Column:
     kind: Type
 
 
-def render_rows(
-    columns: list[Column], rows: list[list[str | None]], *, is_set: bool = True, named: bool = True
-) -> str:
+def render_rows(columns: list[Column], rows: list[list[str | None]], *, is_set: bool = True, named: bool = True) -> str:
     """The rows path: `[…]` around a set, `{…}` around a row with names."""
     bodies = [_render_row(columns, row) if named else render_value(columns[0].kind, row[0]) for row in rows]
     return "[" + ",".join(bodies) + "]" if is_set else bodies[0]
@@ -24,7 +22,8 @@ def render_rows(
 
 def _render_row(columns: list[Column], row: list[str | None]) -> str:
     members = [
-        f"{json_string(column.key)}:{render_value(column.kind, text)}" for column, text in zip(columns, row, strict=True)
+        f"{json_string(column.key)}:{render_value(column.kind, text)}"
+        for column, text in zip(columns, row, strict=True)
     ]
     return "{" + ",".join(members) + "}"
 
