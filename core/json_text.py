@@ -16,6 +16,9 @@ _SPACE = re.compile(rb"[ \t\n\r]*")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SCALAR = re.compile(rb"[^ \t\n\r,\]}]+")
 _QUOTE_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]|[^ \t\n\r,:"\[\]{}]+', re.DOTALL)
+_OPENING = frozenset({b"[", b"{"})
+_CLOSING = frozenset({b"]", b"}"})
 # An unclosed string matches too: trying again at each of its quotes would be quadratic.
 _STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"?|-?[0-9][-+.0-9eE]*', re.DOTALL)
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
@@ -54,11 +57,19 @@ def members(body: bytes) -> list[tuple[str, bytes]]:
 def elements(array: bytes) -> list[bytes]:
     """Items of an array that `members` has cut out, as they are written."""
     found = []
-    position = _skip_space(array, 1)
-    while array[position] != ord("]"):
-        end = _value_end(array, position)
-        found.append(array[position:end])
-        position = _next_item(array, end)
+    depth = 0
+    start = 0
+    # One pass over the tokens: a request may bring a million elements.
+    for token in _TOKEN.finditer(array):
+        if token[0] in _OPENING:
+            depth += 1
+            start = token.start() if depth == 2 else start
+        elif token[0] in _CLOSING:
+            depth -= 1
+            if depth == 1:
+                found.append(array[start : token.end()])
+        elif depth == 1:
+            found.append(token[0])
     return found
 
 
@@ -97,10 +108,7 @@ def _value_end(text: bytes, position: int) -> int:
         return _match_end(_SCALAR, text, position)
     depth = 0
     for token in _QUOTE_OR_BRACKET.finditer(text, position):
-        if token[0] in b"[{":
-            depth += 1
-        elif token[0] in b"]}":
-            depth -= 1
+        depth += (token[0] in _OPENING) - (token[0] in _CLOSING)
         if depth == 0:
             return token.end()
     raise AssertionError("validated JSON closes its brackets")

@@ -1,4 +1,4 @@
-"""What binding costs: `pytest bench/micro/test_binding.py --benchmark-only`. The slow twin stands beside the fast one."""
+"""What binding costs, the slow twin beside the fast one: `pytest bench/micro/test_binding.py --benchmark-only`."""
 
 from __future__ import annotations
 
