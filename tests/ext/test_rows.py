@@ -10,6 +10,7 @@ from rowcall.ext.codecs import Codecs
 from rowcall.ext.rows import Renderer
 from tests.ext import catalogue
 from tests.ext.conftest import Connection
+from tests.ext.results import address_of
 from tests.ext.twins.rows import Column, render_rows, render_scalar
 from tests.ext.twins.types import Array, Scalar
 
@@ -21,9 +22,8 @@ def codecs(connection: Connection) -> Codecs:
 
 
 def body(renderer: Renderer, connection: Connection, sql: str) -> bytes:
-    result = connection.execute(sql.encode()).pgresult
-    assert result is not None
-    return renderer.render_result(result.pgresult_ptr or 0)
+    cursor = connection.execute(sql.encode())
+    return renderer.render_result(address_of(cursor))
 
 
 def rows(codecs: Codecs, *keys: str, is_set: bool = True, named: bool = True) -> Renderer:

@@ -14,6 +14,7 @@ from rowcall.ext.rows import Renderer
 from rowcall.ext.values import render_value
 from tests.ext import catalogue
 from tests.ext.conftest import Connection
+from tests.ext.results import address_of
 
 NAME = Path("shared/reference/vectors-serialization.json")
 FILE = next((parent / NAME for parent in Path(__file__).parents if (parent / NAME).is_file()), None)
@@ -59,15 +60,15 @@ def test_vector(vector: dict[str, Any], connection: Connection, missing: set[str
     try:
         if missing.intersection(vector.get("setup", [])):
             raise psycopg.errors.FeatureNotSupported
-        result = connection.execute(vector["sql"]).pgresult
+        cursor = connection.execute(vector["sql"])
     except NOT_ON_THIS_SERVER:
         # What the server cannot make is a type without a rule of its own.
         oid = {"xml[]": 143}.get(vector["pg_type"], 0)
         rendered = render_value(registry, oid, text.encode())
     else:
-        assert result is not None
-        value = result.get_value(0, 0)
+        assert cursor.pgresult is not None
+        value = cursor.pgresult.get_value(0, 0)
         assert (None if value is None else value.decode()) == text
         renderer = Renderer(registry, "rows", is_set=False, named=False, keys=[])
-        rendered = renderer.render_result(result.pgresult_ptr or 0)
+        rendered = renderer.render_result(address_of(cursor))
     assert meaning(rendered.decode()) == meaning(expected)

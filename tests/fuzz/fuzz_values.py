@@ -9,6 +9,7 @@ text is embedded as the server validated it.
 
 from __future__ import annotations
 
+import importlib
 import json
 import random
 import sys
@@ -97,7 +98,7 @@ def run(seconds: float, seed: int | None = None) -> int:
 
 def main() -> None:
     try:
-        import atheris
+        atheris = importlib.import_module("atheris")
     except ImportError:
         seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
         print(f"{run(seconds)} texts in {seconds:g} s")
