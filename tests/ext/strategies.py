@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.ext.twins.arrays import Nested, print_array
 from tests.ext.twins.composites import print_tuple
 from tests.ext.twins.types import Array, Composite, Domain, Scalar, Type
-from tests.ext.twins.values import Place, is_composite
+from tests.ext.twins.values import Place, base_of, is_composite
 
 Value = tuple[str | None, Any]
 """PostgreSQL's text (None for NULL) and the value that its JSON must mean."""
@@ -54,7 +54,7 @@ def present_values_of(kind: Type, place: Place) -> st.SearchStrategy[Value]:
     match kind:
         case Scalar(rule):
             return _scalar_values(rule, place)
-        case Domain(Scalar() | Domain() as base) if place != "column" and not _is_container(base):
+        case Domain(base) if place != "column" and isinstance(base_of(kind), Scalar):
             return present_values_of(base, place).map(lambda value: (value[0], value[0]))
         case Domain(base):
             return present_values_of(base, place)
@@ -68,12 +68,6 @@ def present_values_of(kind: Type, place: Place) -> st.SearchStrategy[Value]:
                     {key: meaning for (key, _), (_, meaning) in zip(fields, values, strict=True)},
                 )
             )
-
-
-def _is_container(kind: Type) -> bool:
-    while isinstance(kind, Domain):
-        kind = kind.base
-    return not isinstance(kind, Scalar)
 
 
 def _scalar_values(rule: str, place: Place) -> st.SearchStrategy[Value]:

@@ -36,6 +36,7 @@ CASES: list[tuple[str, Type, str, str]] = [
     ("a domain is its base type as a column", Domain(NUMBER), "7", "7"),
     ("a domain is text inside a tuple", Composite((("qty", Domain(NUMBER)),)), "(7)", '{"qty":"7"}'),
     ("a domain is text inside an array", Array(Domain(NUMBER)), "{7}", '["7"]'),
+    ("a domain over an array stays an array", Composite((("l", Domain(Domain(Array(NUMBER)))),)), "({7})", '{"l":[7]}'),
     ("an empty array", Array(NUMBER), "{}", "[]"),
     ("bare NULL is null, quoted NULL is text", Array(TEXT), '{NULL,"NULL",""}', '[null,"NULL",""]'),
     ("dimensions nest", Array(NUMBER), "{{1,2},{3,NULL}}", "[[1,2],[3,null]]"),

@@ -27,8 +27,8 @@ def render_value(kind: Type, text: str | None, place: Place = "column", resolve_
         match kind:
             case Scalar(rule):
                 return _render_scalar(rule, text, place)
-            case Domain(Scalar() | Domain() as base):
-                return render_value(base, text) if place == "column" else json_string(text)
+            case Domain() if isinstance(base_of(kind), Scalar) and place != "column":
+                return json_string(text)
             case Domain(base):
                 return render_value(base, text, place, resolve_nested)
             case Array(element, delimiter):
@@ -79,15 +79,19 @@ def _render_fields(slots: list[str | None], fields: tuple[tuple[str, Type], ...]
 
 def flat(kind: Type) -> Type:
     """What a field's type becomes when only one level of composites is parsed."""
-    if is_composite(kind):
-        return Scalar("text")
-    match kind:
-        case Array(element, delimiter) | Domain(Array(element, delimiter)) if is_composite(element):
+    match base_of(kind):
+        case Composite():
+            return Scalar("text")
+        case Array(element, delimiter) if is_composite(element):
             return Array(Scalar("text"), delimiter)
     return kind
 
 
-def is_composite(kind: Type) -> bool:
+def base_of(kind: Type) -> Type:
     while isinstance(kind, Domain):
         kind = kind.base
-    return isinstance(kind, Composite)
+    return kind
+
+
+def is_composite(kind: Type) -> bool:
+    return isinstance(base_of(kind), Composite)
