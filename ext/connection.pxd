@@ -73,6 +73,7 @@ cdef class Request:
     cdef public object on_done
     cdef public object label
     cdef public object connection
+    cdef public object owner
     cdef public double timeout
     cdef public Py_ssize_t stream_after
     cdef public Py_ssize_t limit
@@ -87,6 +88,7 @@ cdef class Request:
     cdef double head_since
     cdef long flush_mark
 
+    cpdef refuse(self, failure)
     cdef int wake(self) except -1
     cdef int finish(self) except -1
 

@@ -71,6 +71,7 @@ class Request:
     on_done: Callable[[Request], None] | None
     label: str | None
     connection: Connection | None
+    owner: object
     timeout: float
     stream_after: int
     limit: int
@@ -112,6 +113,7 @@ class Request:
     def seen_result(self) -> bool: ...
     @property
     def seconds(self) -> float: ...
+    def refuse(self, failure: Exception) -> None: ...
     @property
     def finished(self) -> bool: ...
     @property

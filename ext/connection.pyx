@@ -147,6 +147,11 @@ cdef class Request:
             self.on_done(self)
         return 0
 
+    cpdef refuse(self, failure):
+        """Ends a request that no connection has taken."""
+        self.failure = failure
+        self.finish()
+
     @property
     def finished(self):
         return self.state == RequestState.DONE

@@ -1,11 +1,15 @@
-"""The RSGI application of one worker: route, run the handler, and the one place where errors become responses."""
+"""The application of one worker: routes a request and runs its steps.
+
+Steps run by callbacks and not as a coroutine: a request that the shared lane answers costs no task, no future and no
+turn of the event loop besides the two that bring it in and the result back.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import orjson
@@ -14,12 +18,13 @@ from rowcall.core.binding import BindingError
 from rowcall.core.catalog import TypeInfo, TypeKind
 from rowcall.core.naming import api_name
 from rowcall.core.problems import CONTENT_TYPE, Problem
-from rowcall.core.routing import MalformedPathError, Router, build_router
+from rowcall.core.routing import MalformedPathError, Match, Router, build_router
 from rowcall.ext.codecs import Codecs
+from rowcall.ext.connection import Request
 from rowcall.service.database.database import Database
 from rowcall.service.edition import Edition, WorkerOptions
-from rowcall.service.exchange import Exchange
-from rowcall.service.handler import Services, Step, run_steps
+from rowcall.service.exchange import Exchange, Step
+from rowcall.service.handler import Services
 from rowcall.service.overloads import compile_route
 
 log = logging.getLogger("rowcall")
@@ -40,7 +45,7 @@ class Table:
 
 
 class Application:
-    """`await application.start()`, then `prepare` and `swap` editions; granian calls `__rsgi__`."""
+    """`await application.start()`, then `prepare` and `swap` editions; the HTTP server calls `handle`."""
 
     def __init__(self, options: WorkerOptions) -> None:
         """To be made in the running event loop."""
@@ -49,6 +54,9 @@ class Application:
         self._table = _empty_table()
         self._prepared: Table | None = None
         self.running = 0
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._resume = self._resume_request
 
     @property
     def on_stale(self) -> Callable[[], None] | None:
@@ -81,42 +89,84 @@ class Application:
     async def close(self) -> None:
         await self._database.close()
 
-    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """granian's hook; everything has been started by then."""
-
-    def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """granian's hook; the worker closes in its own order."""
-
-    async def __rsgi__(self, scope: Any, protocol: Any) -> None:
+    def handle(self, scope: Any, protocol: Any, finish: Callable[[], None]) -> None:
+        """One request from the HTTP server (RSGI scope and protocol). `finish` is called once it has been answered."""
         self.running += 1
+        exchange = Exchange(scope, protocol, finish)
         try:
-            table = self._table
-            match = table.router.find(scope.method, scope.path)
+            match = self._table.router.find(scope.method, scope.path)
             if match is None:
-                await self._unmatched(table.router, scope, protocol)
-            else:
-                exchange = Exchange(scope, protocol, match)
-                # `run_steps`, without the price of one more coroutine.
-                for step in table.steps[id(match.route)]:
-                    waiting = step(exchange)
-                    if waiting is not None:
-                        await waiting
-                    if exchange.answered:
-                        return
-        except Problem as problem:
-            self._respond(protocol, scope, problem)
-        except BindingError as error:
-            self._respond(protocol, scope, Problem(error.status, error.detail))
-        except MalformedPathError as error:
-            self._respond(protocol, scope, Problem(400, str(error)))
-        except Exception:
-            log.exception("%s %s failed", scope.method, scope.path)
-            self._respond(protocol, scope, Problem(500, "an unexpected error; the log of the service has it"))
-        finally:
-            self.running -= 1
+                match = self._find_otherwise(exchange)
+            if match is not None:
+                exchange.values = match.values
+                exchange.steps = self._table.steps[id(match.route)]
+        except Exception as error:
+            self._fail(exchange, error)
+            return
+        self._advance(exchange)
 
-    async def _unmatched(self, router: Router, scope: Any, protocol: Any) -> None:
+    def _advance(self, exchange: Exchange) -> None:
+        """Runs steps until one has to wait, or until the last."""
+        try:
+            while exchange.position < len(exchange.steps) and not exchange.answered:
+                step = exchange.steps[exchange.position]
+                exchange.position += 1
+                waiting = step(exchange)
+                if waiting is None:
+                    continue
+                if type(waiting) is not Request:
+                    self._await(exchange, waiting)
+                    return
+                if not waiting.finished:
+                    waiting.owner = exchange
+                    waiting.on_done = self._resume
+                    return
+        except Exception as error:
+            self._fail(exchange, error)
+            return
+        self._finish(exchange)
+
+    def _resume_request(self, request: Request) -> None:
+        exchange: Any = request.owner
+        request.owner = None
+        self._advance(exchange)
+
+    def _await(self, exchange: Exchange, waiting: Any) -> None:
+        task = self._loop.create_task(self._advance_after(exchange, waiting))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _advance_after(self, exchange: Exchange, waiting: Awaitable[None]) -> None:
+        try:
+            await waiting
+        except Exception as error:
+            self._fail(exchange, error)
+            return
+        self._advance(exchange)
+
+    def _finish(self, exchange: Exchange) -> None:
+        self.running -= 1
+        exchange.finish()
+
+    def _fail(self, exchange: Exchange, error: Exception) -> None:
+        """The one place where an error becomes a response."""
+        scope = exchange.scope
+        if isinstance(error, Problem):
+            problem = error
+        elif isinstance(error, BindingError):
+            problem = Problem(error.status, error.detail)
+        elif isinstance(error, MalformedPathError):
+            problem = Problem(400, str(error))
+        else:
+            log.error("%s %s failed", scope.method, scope.path, exc_info=error)
+            problem = Problem(500, "an unexpected error; the log of the service has it")
+        self._respond(exchange.protocol, scope, problem)
+        self._finish(exchange)
+
+    def _find_otherwise(self, exchange: Exchange) -> Match | None:
         """HEAD and OPTIONS of what exists, 405 for other methods, 404 for what does not exist."""
+        scope = exchange.scope
+        router = self._table.router
         path = scope.path
         if "\0" in path or "\ufffd" in path:
             raise Problem(400, "the path is not valid UTF-8 text")
@@ -124,12 +174,13 @@ class Application:
         if not allowed:
             raise Problem(404, f"there is no endpoint at {path[:200]}")
         if scope.method == "OPTIONS":
-            protocol.response_empty(204, [("allow", ", ".join(allowed))])
-            return
+            exchange.protocol.response_empty(204, [("allow", ", ".join(allowed))])
+            return None
         match = router.find("GET", path) if scope.method == "HEAD" else None
         if match is None:
             raise Problem(405, f"{path[:200]} answers {', '.join(allowed)}", headers=(("allow", ", ".join(allowed)),))
-        await run_steps(self._table.steps[id(match.route)], Exchange(scope, HeadProtocol(protocol), match))
+        exchange.protocol = HeadProtocol(exchange.protocol)
+        return match
 
     def _respond(self, protocol: Any, scope: Any, problem: Problem) -> None:
         headers = [("content-type", CONTENT_TYPE), *problem.headers]

@@ -22,10 +22,9 @@ from rowcall.service.body import read_body
 from rowcall.service.database.database import Call, Database
 from rowcall.service.database.pace import Pace
 from rowcall.service.edition import WorkerOptions
-from rowcall.service.exchange import Exchange
+from rowcall.service.exchange import Exchange, Step
 from rowcall.service.streaming import stream_result
 
-Step = Callable[[Exchange], Awaitable[None] | None]
 Headers = list[tuple[str, str]]
 
 
@@ -38,7 +37,7 @@ class Services:
     codecs: Codecs
 
 
-Factory = Callable[[Endpoint, Services], Step | None]
+Factory = Callable[[Endpoint, Services], Step | tuple[Step, ...] | None]
 
 
 def authorize(endpoint: Endpoint, _services: Services) -> Step | None:
@@ -104,15 +103,12 @@ def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
     return skip
 
 
-def call(endpoint: Endpoint, services: Services) -> Step:
-    """Runs the routine."""
-    plan = call_of(endpoint, services)
-    run = services.database.run
-
-    def run_call(exchange: Exchange) -> Awaitable[None]:
-        return run(plan, exchange)
-
-    return run_call
+def run(endpoint: Endpoint, services: Services) -> tuple[Step, Step]:
+    """Runs the routine: begins, and judges how it ended."""
+    call = call_of(endpoint, services)
+    begin = services.database.begin
+    settle = services.database.settle
+    return lambda exchange: begin(call, exchange), lambda exchange: settle(call, exchange)
 
 
 def call_of(endpoint: Endpoint, services: Services) -> Call:
@@ -231,19 +227,14 @@ def response_headers(endpoint: Endpoint, content_type: str | None) -> Headers:
     return headers + [(name.lower(), value) for name, value in endpoint.options.headers]
 
 
-STEPS: Sequence[Factory] = (authorize, bind, skip_null_call, call, respond)
+STEPS: Sequence[Factory] = (authorize, bind, skip_null_call, run, respond)
 
 
 def compile_endpoint(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """The steps of one endpoint, in order."""
-    steps = (factory(endpoint, services) for factory in STEPS)
-    return tuple(step for step in steps if step is not None)
-
-
-async def run_steps(steps: tuple[Step, ...], exchange: Exchange) -> None:
-    for step in steps:
-        waiting = step(exchange)
-        if waiting is not None:
-            await waiting
-        if exchange.answered:
-            return
+    steps: list[Step] = []
+    for factory in STEPS:
+        made = factory(endpoint, services)
+        if made is not None:
+            steps += made if isinstance(made, tuple) else (made,)
+    return tuple(steps)

@@ -2,72 +2,107 @@
 
 The supervisor keeps the sockets, so connections that arrive while a worker is being replaced wait in the queue of its
 socket instead of being refused.
+
+granian's public way runs an RSGI application as one asyncio task for each request. Its native worker only needs
+something with a `_schedule_fn`, so requests are handed to the application as plain callbacks: measured with a constant
+answer, 69,000 instead of 52,000 requests a second. That seam is private to granian, hence the narrow version range in
+pyproject.toml and a test that speaks HTTP through it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import ssl
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from granian._granian import SocketHolder
-from granian.constants import Interfaces
-from granian.http import HTTP1Settings
-from granian.server.embed import Server
+from granian._granian import CallbackScheduler, RSGIWorker, SocketHolder, WorkerSignal
+from granian.http import HTTP1Settings, HTTP2Settings
 
 from rowcall.service.edition import HttpOptions
 
-log = logging.getLogger("rowcall.http")
-
 BACKLOG = 4096
 
+Handle = Callable[[Any, Any, Callable[[], None]], None]
 
-class _InheritedServer(Server):
-    """granian's embedded server on a listener that is open already."""
 
-    def __init__(self, listener_fd: int, **options: Any) -> None:
-        super().__init__(**options)
-        self._listener_fd = listener_fd
+class _Scheduler(CallbackScheduler):
+    """Takes requests from granian's threads to the event loop."""
 
-    def _init_shared_socket(self) -> None:
-        holder: Any = SocketHolder
-        self._ssp: Any = None
-        self._shd: Any = holder(self._listener_fd, False, BACKLOG)
-        self._sfd: Any = self._listener_fd
+    def __new__(cls, loop: asyncio.AbstractEventLoop, _handle: Handle) -> Self:
+        # The other arguments serve granian's own tasks, of which there are none.
+        new: Any = super().__new__
+        scheduler: Self = new(cls, loop, None, None, None, None)
+        return scheduler
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, handle: Handle) -> None:
+        super().__init__()
+        call_soon = loop.call_soon_threadsafe
+
+        def start(watcher: Any) -> None:
+            handle(watcher.scope, watcher.proto, watcher.done)
+
+        def schedule(watcher: Any) -> None:
+            call_soon(start, watcher)
+
+        self._schedule_fn = schedule
 
 
 class HttpServer:
-    """Serves an RSGI application until stopped."""
+    """Serves requests from one listener until stopped."""
 
-    def __init__(self, application: Any, listener_fd: int, options: HttpOptions) -> None:
-        tls: dict[str, Any] = {}
-        if options.tls_certificate is not None and options.tls_key is not None:
-            tls = {
-                "ssl_cert": Path(options.tls_certificate),
-                "ssl_key": Path(options.tls_key),
-                "ssl_key_password": options.tls_password,
-            }
-        self._server: Any = _InheritedServer(
-            listener_fd,
-            target=application,
-            interface=Interfaces.RSGI,
-            websockets=False,
-            log_enabled=False,
-            http1_settings=HTTP1Settings(header_read_timeout=round(options.header_timeout * 1000)),
-            **tls,
+    def __init__(self, handle: Handle, listener_fd: int, options: HttpOptions) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._signal = WorkerSignal()
+        self._stopped = asyncio.Event()
+        self._started = False
+        holder: Any = SocketHolder
+        worker: Any = RSGIWorker
+        self._worker = worker(
+            1,
+            (None, holder(listener_fd, False, BACKLOG)),
+            None,
+            1,  # threads of granian's runtime
+            512,  # threads for reading files, that is, for streamed results
+            1,
+            30,
+            BACKLOG,
+            "auto",
+            HTTP1Settings(header_read_timeout=round(options.header_timeout * 1000)),
+            HTTP2Settings(),
+            False,  # websockets
+            None,
+            *_tls(options),
+            (None, None),
         )
-        self._serving: asyncio.Task[None] | None = None
+        self._scheduler = _Scheduler(self._loop, handle)
 
     def start(self) -> None:
         """Begins to accept; does nothing when it does already."""
-        if self._serving is None:
-            self._serving = asyncio.get_running_loop().create_task(self._server.serve())
+        if self._started:
+            return
+        self._started = True
+        signal: Any = self._signal
+        signal.add_cb(lambda: self._loop.call_soon_threadsafe(self._stopped.set))
+        self._worker.serve_async(self._scheduler, self._loop, self._signal)
 
     async def stop(self, seconds: float) -> bool:
         """Refuses what is new at once and waits for what runs. False when the time was too short."""
-        if self._serving is None:
+        if not self._started:
             return True
-        self._server.stop()
-        done, _ = await asyncio.wait({self._serving}, timeout=seconds)
-        return bool(done)
+        self._signal.set()
+        try:
+            await asyncio.wait_for(self._stopped.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+
+def _tls(options: HttpOptions) -> tuple[Any, ...]:
+    """granian's eight TLS arguments. Loading the chain here first gives Python's clearer errors."""
+    if options.tls_certificate is None or options.tls_key is None:
+        return (False, None, None, None, "tls1.2", None, [], False)
+    certificate, key = Path(options.tls_certificate).resolve(), Path(options.tls_key).resolve()
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(str(certificate), str(key), options.tls_password)
+    return (True, str(certificate), str(key), options.tls_password, "tls1.2", None, [], False)

@@ -7,8 +7,8 @@ from rowcall.core.endpoint import Transport
 from rowcall.core.overloads import Candidate, choose
 from rowcall.core.routing import Route
 from rowcall.service.body import read_body
-from rowcall.service.exchange import Exchange
-from rowcall.service.handler import Services, Step, compile_endpoint, run_steps
+from rowcall.service.exchange import Exchange, Step
+from rowcall.service.handler import Services, compile_endpoint
 
 
 def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
@@ -22,13 +22,14 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     in_body = route.primary.options.transport is Transport.BODY
     limit = services.options.http.body_limit
 
-    async def choose_and_run(exchange: Exchange) -> None:
-        if in_body:
-            exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
-        keys = _keys(exchange, in_body=in_body)
-        await run_steps(compiled[choose(candidates, keys, route.path_values)], exchange)
+    def choose_by_query(exchange: Exchange) -> None:
+        exchange.follow(compiled[choose(candidates, _keys(exchange, in_body=False), route.path_values)])
 
-    return (choose_and_run,)
+    async def choose_by_body(exchange: Exchange) -> None:
+        exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
+        exchange.follow(compiled[choose(candidates, _keys(exchange, in_body=True), route.path_values)])
+
+    return (choose_by_body if in_body else choose_by_query,)
 
 
 def _keys(exchange: Exchange, *, in_body: bool) -> list[str]:

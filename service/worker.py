@@ -27,7 +27,7 @@ class Worker:
     def __init__(self, channel: Channel, options: WorkerOptions, listeners: list[int]) -> None:
         self._channel = channel
         self._application = Application(options)
-        self._servers = [HttpServer(self._application, fd, options.http) for fd in listeners]
+        self._servers = [HttpServer(self._application.handle, fd, options.http) for fd in listeners]
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
         self._application.on_stale = lambda: channel.send(Stale())

@@ -1,5 +1,5 @@
 """Talking to PostgreSQL: opening connections, the three lanes, what to do when something goes wrong.
 
-`Database.run` is the way in; `lanes` places requests on connections, `pace` decides which lane a routine is fast
+`Database.begin` is the way in; `lanes` places requests on connections, `pace` decides which lane a routine is fast
 enough for, `connector` opens connections. The rules are those at the end of reference 08.
 """

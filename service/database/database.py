@@ -1,7 +1,7 @@
 """Runs calls: picks the lane, repeats what may be repeated, and turns what is left into a `Problem`.
 
-A `Call` is what one endpoint runs. `Database.run` gives back a `Request` that succeeded, or one that is STREAMING and
-whose connection the caller goes on with (`service.streaming`).
+A `Call` is what one endpoint runs. `Database.begin` and `settle` put a `Request` into the exchange that succeeded, or
+one that is STREAMING and whose connection the caller goes on with (`service.streaming`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rowcall.service.database.connector import Connector, Target
 from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.lanes import ExclusiveLane, LaneOptions, SharedLane
 from rowcall.service.database.pace import Lane, Pace
-from rowcall.service.exchange import Exchange
+from rowcall.service.exchange import Exchange, Waiting
 
 log = logging.getLogger("rowcall.database")
 
@@ -161,27 +161,36 @@ class Database:
 
     # --- running ---------------------------------------------------------------------------------------------------
 
-    async def run(self, call: Call, exchange: Exchange) -> None:
-        """Runs `call` with the arguments of `exchange` and puts the request there: succeeded, or streaming.
+    def begin(self, call: Call, exchange: Exchange) -> Waiting:
+        """Starts `call` with the arguments of `exchange`. `settle` follows when what this gives back is done.
 
         Raises:
-            Problem: it failed, or there is no connection for it.
+            Problem: there is no room for it.
         """
         if call.lane is not Lane.EXCLUSIVE:
-            mask = exchange.mask
-            lane = self._generic if mask in call.generic and self._generic.ready else self._shared
+            lane = self._generic if exchange.mask in call.generic and self._generic.ready else self._shared
             if lane.ready:
-                request = self._shared_request(call, mask, exchange.arguments)
-                waiter = request.waiter = self._loop.create_future()
+                request = self._shared_request(call, exchange.mask, exchange.arguments)
+                exchange.request = request
                 lane.submit(request)
-                await waiter
-                if request.succeeded:
-                    self._learn(call, mask, request)
-                    exchange.request = request
-                    return
-                if not self._may_follow(call, mask, request, 1):
-                    raise self._problem(call, request)
-        exchange.request = await self._run_alone(call, exchange)
+                return request
+        return self._run_alone(call, exchange)
+
+    def settle(self, call: Call, exchange: Exchange) -> Waiting:
+        """Judges what has been begun: succeeded or streaming, or once more on a connection of its own.
+
+        Raises:
+            Problem: it failed.
+        """
+        request = exchange.request
+        if request is None or request.connection is not None:
+            return None  # `_run_alone` has judged it
+        if request.succeeded:
+            self._learn(call, exchange.mask, request)
+            return None
+        if not self._may_follow(call, exchange.mask, request, 1):
+            raise self._problem(call, request)
+        return self._run_alone(call, exchange)
 
     def _shared_request(self, call: Call, mask: int, values: list[bytes | None]) -> Request:
         request = Request(
@@ -195,17 +204,19 @@ class Database:
         request.timeout = call.timeout or self._options.timeout
         return request
 
-    async def _run_alone(self, call: Call, exchange: Exchange) -> Request:
+    async def _run_alone(self, call: Call, exchange: Exchange) -> None:
         repeats = 0
         while True:
             request = await self._run_exclusive(call, exchange)
             if request.state == RequestState.STREAMING:
                 call.large = True
                 self._assign_lane(call)
-                return request
+                exchange.request = request
+                return
             if request.succeeded:
                 self._learn(call, exchange.mask, request)
-                return request
+                exchange.request = request
+                return
             repeats += 1
             if not self._may_follow(call, exchange.mask, request, repeats):
                 raise self._problem(call, request)
@@ -363,6 +374,8 @@ class Database:
 
     def _problem(self, call: Call, request: Request) -> Problem:
         error = request.error
+        if isinstance(request.failure, Problem):
+            return request.failure
         if request.loss != Loss.NOT_LOST:
             return _lost(request)
         if error is not None:

@@ -140,8 +140,7 @@ class SharedLane:
             if best is None:
                 return
             _, request = self._waiting.popleft()
-            if request.waiter is None or not request.waiter.done():
-                best.submit(request)
+            best.submit(request)
 
     def _lost(self, connection: Connection) -> None:
         self._connections.remove(connection)
@@ -153,9 +152,7 @@ class SharedLane:
         """Called by the watchdog: ends waits that took too long, replaces old connections."""
         while self._waiting and now - self._waiting[0][0] > self._options.queue_timeout:
             _, request = self._waiting.popleft()
-            waiter = request.waiter
-            if waiter is not None and not waiter.done():
-                waiter.set_exception(Overload.late(self._options.queue_timeout))
+            request.refuse(Overload.late(self._options.queue_timeout))
         for connection in list(self._connections):
             if now - connection.created > self._options.lifetime or connection.served > self._options.requests:
                 connection.drain("replaced after its time")
@@ -165,6 +162,8 @@ class SharedLane:
         self._closed = True
         for task in self._opening:
             task.cancel()
+        while self._waiting:
+            self._waiting.popleft()[1].refuse(unavailable("the service is stopping"))
         for connection in list(self._connections):
             connection.drain("stopping")
 
