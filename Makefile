@@ -20,7 +20,7 @@ $(STAMPS)/tools: pyproject.toml ci/create_environment.sh
 	@touch $@
 
 $(STAMPS)/installed: $(STAMPS)/tools $(SOURCES)
-	PROFILE=$(PROFILE) $(BIN)/pip install --quiet --no-build-isolation --no-deps --editable .
+	PROFILE=$(PROFILE) PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-build-isolation --no-deps --editable .
 	@touch $@
 
 demo: build
