@@ -28,7 +28,6 @@ SUPERUSER = "postgres"
 
 SETTINGS: dict[str, object] = {
     "fsync": "off",
-    "synchronous_commit": "off",
     "full_page_writes": "off",
     "autovacuum": "off",
     "shared_buffers": "32MB",

@@ -28,6 +28,9 @@ comment on function write(int) is 'HTTP';
 comment on function rows_of(int) is 'HTTP';
 """
 
+IMPATIENT = {"ConnectionSettings:Pool:QueueTimeout": "500ms"}
+"""While no connection can be made, a request waits this long before it is told to come again."""
+
 MOST_CONNECTIONS = 2 + 2 + 16 + 2
 """Shared, generic-shared and exclusive ones of a worker, and the supervisor's."""
 
@@ -96,7 +99,7 @@ def test_read_only_requests_survive_a_killed_backend(own_database: Database, ser
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_server_stopped_and_started_under_load(own_postgres: PostgresServer, serve_once: Serve, mode: str) -> None:
     database = create_database(own_postgres)
-    service = serve_once(database, SQL)
+    service = serve_once(database, SQL, IMPATIENT)
     workers = service.pids()
     with Load(service.port, mixed) as load:
         load.wait_for(200)
@@ -116,7 +119,7 @@ def test_while_the_server_is_away_clients_are_told_to_come_again(
     own_postgres: PostgresServer, serve_once: Serve
 ) -> None:
     database = create_database(own_postgres)
-    service = serve_once(database, SQL)
+    service = serve_once(database, SQL, IMPATIENT)
     assert answer(service.get("/api/echo?id=1")) == (200, TEXT, "1")
     own_postgres.stop()
     response = service.get("/api/echo?id=2")
