@@ -7,9 +7,11 @@ share them through a lock in the run's directory.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -103,11 +105,17 @@ def unprivileged_user() -> str | None:
     return "pgserver"
 
 
+PORTS = range(20_000, 30_000)
+"""Below the ports that the kernel gives to outgoing connections, one of which could take a free port away again."""
+
+
 def free_port() -> int:
-    """A TCP port that nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A TCP port that nobody listens on right now, by chance another one for each process that asks."""
+    while True:
+        port = random.SystemRandom().choice(PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class PostgresServer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -71,11 +73,9 @@ def test_malformed_request_is_refused(service: Service, request_bytes: bytes) ->
 def _half_closed(service: Service, data: bytes) -> RawResponse | None:
     """Send and say that nothing more will come, so that a server that waits for more gives up."""
     with service.connect() as connection:
-        connection.sendall(data)
-        try:
-            connection.shutdown(1)
-        except OSError:
-            return None
+        with contextlib.suppress(OSError):  # it may have been refused before all of it was sent
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
         return read_response(connection)
 
 
@@ -122,7 +122,7 @@ def test_http_1_0_is_served(service: Service) -> None:
 
 @pytest.mark.parametrize(
     "header",
-    [b"X-Long: " + b"a" * 200_000, b"\r\n".join(b"X-%d: 1" % n for n in range(2000))],
+    [b"X-Long: " + b"a" * 2_000_000, b"\r\n".join(b"X-%d: 1" % n for n in range(5000))],
     ids=["long", "many"],
 )
 def test_too_much_header_is_refused(service: Service, header: bytes) -> None:
