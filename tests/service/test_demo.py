@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,27 +18,38 @@ import httpx
 import pytest
 
 from rowcall.service.demo import EXAMPLES
-from tests.harness.postgres import free_port
+
+
+def quiet_port() -> int:
+    """A free port below those that the system gives to clients: none of the load tests takes it before we do."""
+    for port in random.sample(range(15_000, 31_000), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port")
 
 
 class Demo:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "rowcall.service.cli", "--demo", f"--Urls=http://127.0.0.1:{free_port()}"],
+            [sys.executable, "-m", "rowcall.service.cli", "--demo", f"--Urls=http://127.0.0.1:{quiet_port()}"],
             cwd=folder,
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
         self.commands = [shlex.split(line) for line in self._lines_until("Ctrl-C") if line.lstrip().startswith("curl ")]
 
     def _lines_until(self, last: str) -> Iterator[str]:
         assert self.process.stdout is not None
+        said = []
         for line in self.process.stdout:
+            said.append(line)
             yield line
             if last in line:
                 return
-        raise AssertionError("the demo ended before it listened")
+        raise AssertionError(f"the demo ended before it listened:\n{''.join(said)}")
 
     def send(self, number: int) -> httpx.Response:
         words = [word for word in self.commands[number] if word not in ("curl", "-i")]

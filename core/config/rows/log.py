@@ -11,7 +11,8 @@ ROWS: tuple[Key, ...] = (
         {"rowcall": "Information", "rowcall.client": "Information", "rowcall.http": "Information"},
         "Lowest level of a channel. `rowcall` is the service itself (endpoints, notices, commands, errors), "
         "`rowcall.client` start and configuration, `rowcall.http` one line for each request, `rowcall.database` "
-        "connections and what the database reports; other names are prefixes of logger names. null or an unknown word leaves the channel as it is.",
+        "connections and what the database reports; other names are prefixes of logger names. null or an unknown word "
+        "leaves the channel as it is.",
         choices=f"{LEVELS} Off None Silent",
     ),
     flag("Log:ToConsole", True, "Log to standard output."),
