@@ -9,6 +9,8 @@ SOURCES := $(wildcard ext/*.pyx ext/*.pxd ext/*.h) setup.py
 CHECKED := core ext service tests bench ci setup.py
 # One for each processor, but not so many that the servers of the tests starve each other.
 TEST_PROCESSES ?= auto --maxprocesses 4
+# How long `make fuzz` stays with each target.
+SECONDS ?= 60
 
 .DEFAULT_GOAL := build
 .PHONY: build demo test check format bench fuzz docs dist clean
@@ -33,6 +35,7 @@ check: build
 	$(BIN)/ruff format --check $(wildcard $(CHECKED))
 	$(BIN)/ruff check $(wildcard $(CHECKED))
 	$(BIN)/mypy -p rowcall.core -p rowcall.ext -p rowcall.service
+	MYPYPATH=.:build/namespace $(BIN)/mypy -p bench
 
 format: build
 	$(BIN)/ruff format $(wildcard $(CHECKED))
@@ -43,6 +46,8 @@ bench: build
 	$(BIN)/python -m bench $(ARGS)
 
 fuzz: build
+	$(BIN)/python -m tests.fuzz.fuzz_values $(SECONDS)
+	$(BIN)/python -m tests.fuzz.fuzz_request $(SECONDS)
 	$(BIN)/python -m pytest -p tests.fuzzing --hypothesis-profile=fuzz -n $(TEST_PROCESSES) $(or $(ARGS),tests/core tests/ext)
 
 docs: build

@@ -22,5 +22,11 @@ pip=("$venv/bin/python" -m pip --disable-pip-version-check)
 "${pip[@]}" install --quiet --upgrade 'pip>=25.1'
 "${pip[@]}" install --quiet --group dev
 ci/install_psycopg.sh "$venv"
-"${pip[@]}" install --quiet 'granian>=2.5,<3' 'orjson>=3.10' 'uvloop>=0.21'
+# The other run-time dependencies, as pyproject.toml has them.
+"$venv/bin/python" - <<'PY' | "${pip[@]}" install --quiet --requirement /dev/stdin
+import tomllib
+with open("pyproject.toml", "rb") as file:
+    dependencies = tomllib.load(file)["project"]["dependencies"]
+print(*(line for line in dependencies if not line.startswith("psycopg")), sep="\n")
+PY
 mkdir -p "$venv/stamps"

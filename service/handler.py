@@ -6,26 +6,27 @@ factory to `STEPS`, which is the one place where the order of checks is written 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rowcall.core.binding import Binder, Binding
 from rowcall.core.call import UncallableError, call_sql
 from rowcall.core.catalog import RoutineKind, Volatility
-from rowcall.core.endpoint import Endpoint, NullText, ResultPath, Transport
+from rowcall.core.endpoint import Endpoint, ResultPath, Transport
 from rowcall.core.problems import Problem, unauthorized
 from rowcall.ext.codecs import Codecs
-from rowcall.ext.connection import RequestState
 from rowcall.ext.parameters import FastBinder
 from rowcall.ext.rows import Renderer
+from rowcall.service import responses
 from rowcall.service.body import read_body
 from rowcall.service.database.database import Call, Database
 from rowcall.service.database.pace import Pace
 from rowcall.service.edition import WorkerOptions
 from rowcall.service.exchange import Exchange, Step
-from rowcall.service.streaming import stream_result
 
-Headers = list[tuple[str, str]]
+LARGE_BODY = 65_536
+"""Bytes of a body from which the slow binder leaves the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,12 @@ def bind(endpoint: Endpoint, services: Services) -> Step:
         if body is None:
             body = await read_body(exchange.scope, exchange.protocol, limit)
         values = path_values(exchange)
-        set_arguments(exchange, fast.bind_body(body, values) or binder.bind_body(body, values))
+        binding = fast.bind_body(body, values)
+        if binding is None and len(body) > LARGE_BODY:
+            # Exact but in Python: a large body would hold up every other request of this worker.
+            loop = asyncio.get_running_loop()
+            binding = await loop.run_in_executor(None, binder.bind_body, body, values)
+        set_arguments(exchange, binding or binder.bind_body(body, values))
 
     return from_body if options.transport is Transport.BODY else from_query
 
@@ -93,7 +99,7 @@ def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
     """PostgreSQL would not run a STRICT routine for a NULL argument either (reference 02, 1 rule 6)."""
     if not endpoint.routine.strict or not endpoint.parameters:
         return None
-    headers = response_headers(endpoint, content_type=None)
+    headers = responses.response_headers(endpoint, content_type=None)
 
     def skip(exchange: Exchange) -> None:
         if exchange.has_null:
@@ -141,90 +147,8 @@ def call_of(endpoint: Endpoint, services: Services) -> Call:
 
 
 def respond(endpoint: Endpoint, services: Services) -> Step:
-    """The result becomes the response (reference 02, 1 to 6)."""
-    if endpoint.shape.path is ResultPath.VOID:
-        return _respond_void(endpoint)
-    if endpoint.shape.path is ResultPath.SCALAR:
-        return _respond_scalar(endpoint)
-    return _respond_rows(endpoint, services)
-
-
-def _respond_void(endpoint: Endpoint) -> Step:
-    headers = response_headers(endpoint, content_type=None)
-
-    def respond_void(exchange: Exchange) -> None:
-        exchange.protocol.response_empty(204, headers)
-
-    return respond_void
-
-
-def _respond_scalar(endpoint: Endpoint) -> Step:
-    headers = response_headers(endpoint, endpoint.shape.content_type)
-    respond_null = null_response(endpoint)
-
-    def respond_scalar(exchange: Exchange) -> None:
-        request = exchange.request
-        if request is None or request.rows == 0:
-            raise Problem(500, "the routine returned no row")
-        if request.is_null:
-            respond_null(exchange)
-        else:
-            exchange.protocol.response_bytes(200, headers, request.body)
-
-    return respond_scalar
-
-
-def _respond_rows(endpoint: Endpoint, services: Services) -> Step:
-    headers = response_headers(endpoint, endpoint.shape.content_type)
-    respond_null = null_response(endpoint)
-    needs_row = not endpoint.shape.is_set or endpoint.options.single
-    database = services.database
-    patience = services.options.http.slow_client
-
-    def respond_rows(exchange: Exchange) -> Awaitable[None] | None:
-        request = exchange.request
-        if request is None:
-            raise Problem(500, "the routine returned nothing")
-        if request.state == RequestState.STREAMING:
-            return respond_stream(exchange)
-        if needs_row and request.rows == 0:
-            respond_null(exchange)
-        else:
-            exchange.protocol.response_bytes(200, headers, request.body)
-        return None
-
-    async def respond_stream(exchange: Exchange) -> None:
-        request = exchange.request
-        if request is None:
-            return
-        complete = False
-        try:
-            complete = await stream_result(exchange.protocol, exchange.scope.client, request, headers, patience)
-        finally:
-            database.end_stream(request, gone=not complete)
-
-    return respond_rows
-
-
-def null_response(endpoint: Endpoint) -> Callable[[Exchange], None]:
-    """What a NULL text result, or `single` without a row, becomes (reference 02, 6)."""
-    mode = endpoint.options.null_text
-    headers = response_headers(endpoint, endpoint.shape.content_type)
-    if mode is NullText.NO_CONTENT:
-        bare = response_headers(endpoint, content_type=None)
-        return lambda exchange: exchange.protocol.response_empty(204, bare)
-    # A JSON response can only say null; text says NULL (spec 2.12).
-    is_json = endpoint.shape.path is ResultPath.ROWS
-    literal = b"null" if is_json else b"NULL"
-    body = literal if mode is NullText.NULL_LITERAL else b""
-    return lambda exchange: exchange.protocol.response_bytes(200, headers, body)
-
-
-def response_headers(endpoint: Endpoint, content_type: str | None) -> Headers:
-    """Header fields of a success, made once. A comment's content type wins (reference 02, 1.1)."""
-    chosen = endpoint.options.content_type or content_type
-    headers: Headers = [("content-type", chosen)] if chosen is not None else []
-    return headers + [(name.lower(), value) for name, value in endpoint.options.headers]
+    """The result becomes the response."""
+    return responses.respond(endpoint, services.database, services.options.http.slow_client)
 
 
 STEPS: Sequence[Factory] = (authorize, bind, skip_null_call, run, respond)

@@ -1,0 +1,102 @@
+"""A finished call → the response: status, header fields, body (reference 02, 1 to 6).
+
+`respond` chooses once for each endpoint; what it chooses has nothing left to decide but what the values decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from rowcall.core.endpoint import Endpoint, NullText, ResultPath
+from rowcall.core.problems import Problem
+from rowcall.ext.connection import RequestState
+from rowcall.service.database.database import Database
+from rowcall.service.exchange import Exchange, Step
+from rowcall.service.streaming import stream_result
+
+Headers = list[tuple[str, str]]
+
+
+def respond(endpoint: Endpoint, database: Database, patience: float) -> Step:
+    """The last step. patience: seconds that a streaming client may leave unread what it was sent."""
+    if endpoint.shape.path is ResultPath.VOID:
+        return _respond_void(endpoint)
+    if endpoint.shape.path is ResultPath.SCALAR:
+        return _respond_scalar(endpoint)
+    return _respond_rows(endpoint, database, patience)
+
+
+def _respond_void(endpoint: Endpoint) -> Step:
+    headers = response_headers(endpoint, content_type=None)
+
+    def respond_void(exchange: Exchange) -> None:
+        exchange.protocol.response_empty(204, headers)
+
+    return respond_void
+
+
+def _respond_scalar(endpoint: Endpoint) -> Step:
+    headers = response_headers(endpoint, endpoint.shape.content_type)
+    respond_null = null_response(endpoint)
+
+    def respond_scalar(exchange: Exchange) -> None:
+        request = exchange.request
+        if request is None or request.rows == 0:
+            raise Problem(500, "the routine returned no row")
+        if request.is_null:
+            respond_null(exchange)
+        else:
+            exchange.protocol.response_bytes(200, headers, request.body)
+
+    return respond_scalar
+
+
+def _respond_rows(endpoint: Endpoint, database: Database, patience: float) -> Step:
+    headers = response_headers(endpoint, endpoint.shape.content_type)
+    respond_null = null_response(endpoint)
+    needs_row = not endpoint.shape.is_set or endpoint.options.single
+
+    def respond_rows(exchange: Exchange) -> Awaitable[None] | None:
+        request = exchange.request
+        if request is None:
+            raise Problem(500, "the routine returned nothing")
+        if request.state == RequestState.STREAMING:
+            return respond_stream(exchange)
+        if needs_row and request.rows == 0:
+            respond_null(exchange)
+        else:
+            exchange.protocol.response_bytes(200, headers, request.body)
+        return None
+
+    async def respond_stream(exchange: Exchange) -> None:
+        request = exchange.request
+        if request is None:
+            return
+        complete = False
+        try:
+            complete = await stream_result(exchange.protocol, exchange.scope.client, request, headers, patience)
+        finally:
+            database.end_stream(request, gone=not complete)
+
+    return respond_rows
+
+
+def null_response(endpoint: Endpoint) -> Callable[[Exchange], None]:
+    """What a NULL text result, or `single` without a row, becomes (reference 02, 6)."""
+    mode = endpoint.options.null_text
+    headers = response_headers(endpoint, endpoint.shape.content_type)
+    if mode is NullText.NO_CONTENT:
+        bare = response_headers(endpoint, content_type=None)
+        return lambda exchange: exchange.protocol.response_empty(204, bare)
+    # A JSON response can only say null; text says NULL (spec 2.12).
+    is_json = endpoint.shape.path is ResultPath.ROWS
+    literal = b"null" if is_json else b"NULL"
+    body = literal if mode is NullText.NULL_LITERAL else b""
+    return lambda exchange: exchange.protocol.response_bytes(200, headers, body)
+
+
+def response_headers(endpoint: Endpoint, content_type: str | None) -> Headers:
+    """Header fields of a success, made once. A comment's content type wins (reference 02, 1.1)."""
+    chosen = endpoint.options.content_type or content_type
+    headers: Headers = [("content-type", chosen)] if chosen is not None else []
+    return headers + [(name.lower(), value) for name, value in endpoint.options.headers]
