@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from rowcall.core import json_text, query_text
 from rowcall.core.array_literal import MAX_DIMENSIONS, ArrayShapeError, Nested, literal
-from rowcall.core.conversion import Converter, NotConvertible, converter
+from rowcall.core.conversion import MAX_NUMBER_LENGTH, Converter, NotConvertible, converter
 from rowcall.core.endpoint import EndpointParameter, QueryNull, Transport, ValueKind
 
 _VERBATIM = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER})
@@ -255,6 +255,8 @@ def _from_json_scalar(slot: _Slot, raw: bytes) -> str | None:
     if raw[:1] == b'"':
         return _convert(slot, _json_string(slot.parameter, raw))
     if kind in _VERBATIM or (kind is ValueKind.BOOLEAN and raw in {b"true", b"false"}):
+        return raw.decode()
+    if kind is ValueKind.NUMERIC and raw[:1] in b"-0123456789" and len(raw) <= MAX_NUMBER_LENGTH:
         return raw.decode()
     if kind in _NUMBERS and raw[:1] in b"-0123456789":
         return _convert(slot, raw.decode())

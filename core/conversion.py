@@ -69,7 +69,15 @@ def _integer(kind: ValueKind, type_name: str) -> Converter:
     return convert
 
 
-def _numeric(text: str) -> str:
+def _decimal(text: str) -> str:
+    """numeric takes no exponent as text (reference 01, 6); as a JSON number it does, see `core.binding`."""
+    number = _number(text)
+    if "e" in number.lower() and not _NOT_FINITE.fullmatch(number):
+        raise NotConvertible("is not a decimal number")
+    return number
+
+
+def _number(text: str) -> str:
     text = text.strip(" \t\n\r\v\f")
     if len(text) > MAX_NUMBER_LENGTH:
         raise NotConvertible("is too long for a number")
@@ -81,13 +89,13 @@ def _numeric(text: str) -> str:
 
 
 def _double(text: str) -> str:
-    number = _numeric(text)
+    number = _number(text)
     _check_float(number, float(number), float("inf"), 0.0)
     return number
 
 
 def _real(text: str) -> str:
-    number = _numeric(text)
+    number = _number(text)
     _check_float(number, float(number), _MAX_REAL, _MIN_REAL)
     return number
 
@@ -135,7 +143,7 @@ def _moment(kind: ValueKind, moments: Moments) -> Converter:
 
 
 _SIMPLE: dict[ValueKind, Converter] = {
-    ValueKind.NUMERIC: _numeric,
+    ValueKind.NUMERIC: _decimal,
     ValueKind.BOOLEAN: _boolean,
     ValueKind.UUID: _uuid,
 }

@@ -134,6 +134,8 @@ class Options(Record):
     transport: Transport = Transport.QUERY
     timeout: float | None = None
     """Seconds; None: the global default."""
+    body_parameter: str | None = None
+    """Parameter (database, API or field name, in any case) that receives the whole body as text."""
     query_null: QueryNull = QueryNull.IGNORE
     null_text: NullText = NullText.EMPTY_STRING
     single: bool = False
@@ -164,6 +166,23 @@ class Endpoint(Record):
     """Comment lines that took effect, as written."""
     prose: tuple[str, ...] = ()
     """The other comment lines in order: the description for people."""
+
+    @property
+    def raw_body(self) -> EndpointParameter | None:
+        """The parameter that `body_parameter_name` names, if there is one."""
+        wanted = self.options.body_parameter
+        if wanted is None:
+            return None
+        wanted = wanted.lower()
+        for parameter in self.parameters:
+            if wanted in (parameter.db_name.lower(), parameter.api_name.lower(), parameter.field.lower()):
+                return parameter
+        return None
+
+    @property
+    def transport(self) -> Transport:
+        """With a raw body, the other values can only travel in the query string (reference 01, 4.5)."""
+        return self.options.transport if self.raw_body is None else Transport.QUERY
 
     @property
     def name(self) -> str:

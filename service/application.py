@@ -21,6 +21,7 @@ from rowcall.core.problems import CONTENT_TYPE, Problem
 from rowcall.core.routing import MalformedPathError, Match, Router, build_router
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.connection import Request
+from rowcall.service.body import ClientGoneError
 from rowcall.service.database.database import Database
 from rowcall.service.edition import Edition, WorkerOptions
 from rowcall.service.exchange import Exchange, Step
@@ -151,6 +152,9 @@ class Application:
     def _fail(self, exchange: Exchange, error: Exception) -> None:
         """The one place where an error becomes a response."""
         scope = exchange.scope
+        if isinstance(error, ClientGoneError):
+            self._finish(exchange)
+            return
         if isinstance(error, Problem):
             problem = error
         elif isinstance(error, BindingError):

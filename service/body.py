@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from granian._granian import RSGIProtocolClosed
+
 from rowcall.core.problems import Problem
+
+
+class ClientGoneError(Exception):
+    """The client has left before its request was complete. Nobody is there to be answered."""
 
 
 def too_large(limit: int) -> Problem:
@@ -13,7 +19,7 @@ def too_large(limit: int) -> Problem:
 
 
 async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
-    """The whole body. Raises `Problem`: 413 beyond `limit` bytes, 400 for a broken length or a broken transfer."""
+    """The whole body. Raises `Problem` (413 beyond `limit` bytes, 400 for a broken length) or `ClientGoneError`."""
     announced = scope.headers.get("content-length")
     if announced is None:
         return await _read_chunks(protocol, limit)
@@ -21,16 +27,22 @@ async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
         raise Problem(400, "the header Content-Length is not a number")
     if int(announced) > limit:
         raise too_large(limit)
-    body: bytes = await protocol()
+    try:
+        body: bytes = await protocol()
+    except RSGIProtocolClosed:
+        raise ClientGoneError from None
     return body
 
 
 async def _read_chunks(protocol: Any, limit: int) -> bytes:
     pieces: list[bytes] = []
     size = 0
-    async for piece in protocol:
-        size += len(piece)
-        if size > limit:
-            raise too_large(limit)
-        pieces.append(piece)
+    try:
+        async for piece in protocol:
+            size += len(piece)
+            if size > limit:
+                raise too_large(limit)
+            pieces.append(piece)
+    except RSGIProtocolClosed:
+        raise ClientGoneError from None
     return b"".join(pieces)

@@ -27,6 +27,8 @@ class HttpOptions:
 
     body_limit: int = 30_000_000
     header_timeout: float = 30.0
+    header_limit: int = 40_960
+    """Bytes of the request line and all headers together."""
     slow_client: float = 60.0
     """How long a client may leave a streamed response unread."""
     server_header: bool = True
@@ -49,6 +51,8 @@ class WorkerOptions:
     """Problem bodies carry `type`."""
     log_notices: bool = True
     camel_case: bool = True
+    headers_parameter: str | None = "_headers"
+    """Name of the routine parameter that receives the request's headers; None: no parameter does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,10 @@ factory to `STEPS`, which is the one place where the order of checks is written 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+
+import orjson
 
 from rowcall.core.binding import Binder, Binding
 from rowcall.core.call import UncallableError, call_sql
@@ -59,7 +61,7 @@ def authorize(endpoint: Endpoint, _services: Services) -> Step | None:
 def bind(endpoint: Endpoint, services: Services) -> Step:
     """Request values → the arguments of the call (reference 01, 7)."""
     options = endpoint.options
-    binder = Binder(endpoint.parameters, options.transport, options.query_null, services.options.timestamps_utc)
+    binder = Binder(endpoint.parameters, endpoint.transport, options.query_null, services.options.timestamps_utc)
     fast = FastBinder(*binder.plain)
     segments = {
         parameter.segment: parameter.api_name
@@ -92,7 +94,59 @@ def bind(endpoint: Endpoint, services: Services) -> Step:
             binding = await loop.run_in_executor(None, binder.bind_body, body, values)
         set_arguments(exchange, binding or binder.bind_body(body, values))
 
-    return from_body if options.transport is Transport.BODY else from_query
+    raw_body = endpoint.raw_body
+    if raw_body is not None:
+        name = raw_body.api_name
+
+        async def from_raw_body(exchange: Exchange) -> None:
+            body = await read_body(exchange.scope, exchange.protocol, limit)
+            values = {**path_values(exchange), name: body_text(body)}
+            set_arguments(exchange, binder.bind_query(exchange.scope.query_string, values))
+
+        return from_raw_body
+    return from_body if endpoint.transport is Transport.BODY else from_query
+
+
+def body_text(body: bytes) -> str:
+    """A body as text. Raises `Problem` 400 for what PostgreSQL could not store."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        raise Problem(400, "the body is not valid UTF-8") from None
+    if "\0" in text:
+        raise Problem(400, "the body holds a NUL character")
+    return text
+
+
+def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
+    """The request's headers as JSON into the parameter made for them, unless the request supplies it itself.
+
+    Parameter mode (reference 01, 7.6): the name must fit exactly and the parameter must have a default.
+    """
+    wanted = services.options.headers_parameter
+    for index, parameter in enumerate(endpoint.parameters):
+        if wanted is not None and parameter.has_default and wanted in (parameter.db_name, parameter.api_name):
+            bit = 1 << index
+            break
+    else:
+        return None
+
+    def fill(exchange: Exchange) -> None:
+        if not exchange.mask & bit:
+            present_before = (exchange.mask & (bit - 1)).bit_count()
+            exchange.arguments.insert(present_before, headers_json(exchange.scope.headers.items()))
+            exchange.mask |= bit
+
+    return fill
+
+
+def headers_json(items: Iterable[tuple[str, str]]) -> bytes:
+    """`{"Host":"x","Accept":"a,b"}`: canonical names, several values joined by a comma."""
+    headers: dict[str, str] = {}
+    for name, value in items:
+        canonical = "-".join(part.capitalize() for part in name.split("-"))
+        headers[canonical] = f"{headers[canonical]},{value}" if canonical in headers else value
+    return orjson.dumps(headers)
 
 
 def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
@@ -151,7 +205,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step:
     return responses.respond(endpoint, services.database, services.options.http.slow_client)
 
 
-STEPS: Sequence[Factory] = (authorize, bind, skip_null_call, run, respond)
+STEPS: Sequence[Factory] = (authorize, bind, fill_headers, skip_null_call, run, respond)
 
 
 def compile_endpoint(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:

@@ -69,8 +69,11 @@ class HttpServer:
             30,
             BACKLOG,
             "auto",
-            HTTP1Settings(header_read_timeout=round(options.header_timeout * 1000)),
-            HTTP2Settings(),
+            HTTP1Settings(
+                header_read_timeout=round(options.header_timeout * 1000),
+                max_buffer_size=max(8192, options.header_limit),
+            ),
+            HTTP2Settings(max_headers_size=options.header_limit),
             False,  # websockets
             None,
             *_tls(options),

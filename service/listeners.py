@@ -78,6 +78,7 @@ def _listen(address: Address, port: int) -> socket.socket:
             _refuse_foreign_owner(family, host, port)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         one.bind((host, port))
+        _ours.add((host, one.getsockname()[1]))
         one.listen(BACKLOG)
         one.setblocking(False)
     except OSError as error:

@@ -78,18 +78,28 @@ def worker_options(settings: Settings, connection: ConnectionInfo) -> WorkerOpti
         timestamps_utc=settings.flag("Service:JsonTimestampsAreUtc"),
         camel_case=settings.flag("Service:CamelCaseNames"),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
+        headers_parameter=_headers_parameter(settings),
         log_notices=settings.flag("Service:LogConnectionNoticeEvents"),
     )
+
+
+def _headers_parameter(settings: Settings) -> str | None:
+    if settings.choice("Service:RequestHeadersMode") != "Parameter":
+        return None
+    return settings.text_or_none("Service:RequestHeadersParameterName")
 
 
 def _http_options(settings: Settings) -> HttpOptions:
     limits = "HttpServer:Limits:"
     body_limit = settings.integer_or_none(limits + "MaxRequestBodySize")
     header_timeout = settings.seconds_or_none(limits + "RequestHeadersTimeout")
+    line_limit = settings.integer_or_none(limits + "MaxRequestLineSize") or 8192
+    headers_limit = settings.integer_or_none(limits + "MaxRequestHeadersTotalSize") or 32_768
     certificate = _default_certificate(settings)
     return HttpOptions(
         body_limit=30_000_000 if body_limit is None else body_limit,
         header_timeout=header_timeout or 30.0,
+        header_limit=line_limit + headers_limit,
         slow_client=settings.seconds("ConnectionSettings:Pool:SlowClientTimeout"),
         tls_certificate=certificate.get("path"),
         tls_key=certificate.get("keypath"),

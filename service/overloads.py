@@ -19,7 +19,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     if len(compiled) == 1:
         return compiled[0]
     candidates = [Candidate.of(endpoint.parameters) for endpoint in endpoints]
-    in_body = route.primary.options.transport is Transport.BODY
+    in_body = route.primary.transport is Transport.BODY
     limit = services.options.http.body_limit
 
     def choose_by_query(exchange: Exchange) -> None:

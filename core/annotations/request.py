@@ -1,4 +1,4 @@
-"""Annotations about how a request is read: request_param_type, query_string_null_handling."""
+"""Annotations about how a request is read: request_param_type, body_parameter_name, query_string_null_handling."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ def _query_null(draft: Draft, line: Line) -> None:
     draft.set(query_null=choose(line.arguments[0], _NULLS))
 
 
+def _body_parameter(draft: Draft, line: Line) -> None:
+    if len(line.arguments) == 1:
+        draft.set(body_parameter=line.arguments[0])
+
+
 ANNOTATIONS = (
     Annotation(
         name="param_type",
@@ -46,5 +51,13 @@ ANNOTATIONS = (
         syntax="query_string_null_handling empty_string|null_literal|ignore",
         description="Which query and path texts mean NULL: an empty one, the word null, or none.",
         apply=_query_null,
+    ),
+    Annotation(
+        name="body_parameter_name",
+        aliases=("body_parameter_name", "body_param_name"),
+        syntax="body_parameter_name <parameter>",
+        description="This parameter receives the whole body as text; the others travel in the query string.",
+        apply=_body_parameter,
+        minimum_words=2,
     ),
 )

@@ -46,6 +46,8 @@ STALE = frozenset({"0A000", "26000", "42883", "42703", "42P01", "42704", "42804"
 
 WATCH_EVERY = 0.25
 """Seconds between two looks of the watchdog."""
+CANCEL_WITHIN = 2.0
+"""Seconds for the cancel requests of a service that stops."""
 GRACE = 5.0
 """Seconds past its timeout after which a silent backend is taken for stuck (reference 08, rule 22)."""
 
@@ -146,8 +148,13 @@ class Database:
             lane.on_notice = handler
 
     async def close(self) -> None:
+        """Cancels what still runs, for closing alone would let it run on in the server, and closes everything."""
         if self._timer is not None:
             self._timer.cancel()
+        running = [connection for connection in self._exclusive.connections if connection.head is not None]
+        if running:
+            cancels = [self._loop.create_task(self._exclusive.cancel(connection)) for connection in running]
+            await asyncio.wait(cancels, timeout=CANCEL_WITHIN)
         for task in [*self._tasks, *self._watched.values()]:
             task.cancel()
         for lane in (self._exclusive, self._shared, self._generic):
@@ -392,9 +399,13 @@ class Database:
         loop = self._loop
         self._timer = loop.call_later(WATCH_EVERY, self._watch)
         now = loop.time()
-        self._exclusive.sweep(now)
-        for lane in (self._shared, self._generic):
+        for lane in (self._exclusive, self._shared, self._generic):
             lane.sweep(now)
+            for connection in list(lane.connections):
+                # After a reset by the peer libuv reports one event and no more; the end of the connection, which
+                # comes behind the last bytes, would go unnoticed.
+                connection.on_readable()
+        for lane in (self._shared, self._generic):
             for connection in list(lane.connections):
                 self._watch_stuck(connection)
         for request, disconnected in list(self._disconnected.items()):

@@ -63,8 +63,6 @@ def service(database: Database, serve: Serve) -> Service:
         ("/parcels/7/details", "suffix 7"),
         ("/names/Ann%20B+c", "Ann B+c"),
         ("/names/%D0%B6%F0%9F%98%80", "ж😀"),
-        ("/names/a%2Fb", "a%2Fb"),
-        ("/names/a%2fb", "a%2fb"),
         ("/names/a%252Fb", "a%2Fb"),
         ("/names/null", "null"),
         ("/names/MiXed", "MiXed"),
@@ -145,3 +143,9 @@ def test_ambiguous_templates_are_noticed_at_start(own_database: Database, serve_
     service = serve_once(own_database, AMBIGUOUS)
     assert answer(service.get("/good")) == (200, TEXT, "1")
     assert "/a/{_y}" in service.log
+
+
+@pytest.mark.parametrize("path", ["/names/a%2Fb", "/names/a%2fb"])
+def test_encoded_slash_is_a_slash(service: Service, path: str) -> None:
+    """granian hands over the path decoded, so `%2F` cannot be told from `/`: another path, and here none."""
+    problem(service.get(path), 404)

@@ -79,6 +79,17 @@ ROWS: tuple[Key, ...] = (
         "EmptyString",
         "How a NULL leaves as text: an empty body, the word NULL, or status 204.",
     ),
+    choice(
+        "Service:RequestHeadersMode",
+        "Ignore Parameter",
+        "Parameter",
+        "Whether the request's headers reach routines: as JSON in the parameter named below, or not at all.",
+    ),
+    text(
+        "Service:RequestHeadersParameterName",
+        "_headers",
+        "Parameter with a default that receives the request's headers as a JSON object, unless the request sets it.",
+    ),
     flag("Service:JsonTimestampsAreUtc", True, "Take date-times of a JSON body that carry no offset as UTC."),
     section("Service:RoutineOptions", "Functions and procedures."),
     flag("Service:RoutineOptions:Enabled", True, "Serve functions and procedures."),
