@@ -3,9 +3,9 @@
 Data:  Statement (what to run) → Request (one run of it) → Connection (a queue of requests on one PGconn)
 """
 
+from rowcall.ext.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.buffer cimport Buffer
 from rowcall.ext.libpq cimport PGconn, PGresult
-from rowcall.ext.rows cimport Renderer, RowPlan
 
 
 cpdef enum ConnectionState:
@@ -48,7 +48,7 @@ cdef class Statement:
     cdef readonly int id
     cdef readonly bytes sql
     cdef readonly int generation
-    cdef readonly Renderer renderer
+    cdef readonly BodyWriter renderer
     cdef readonly bint repeatable
     cdef readonly int nparams
     cdef bytes name

@@ -2,7 +2,7 @@ import asyncio
 import enum
 from collections.abc import Callable
 
-from rowcall.ext.rows import Renderer
+from rowcall.ext.body_writer import BodyWriter
 
 class ConnectionState(enum.IntEnum):
     READY = ...
@@ -48,7 +48,7 @@ class Statement:
         id: int,
         sql: bytes,
         nparams: int,
-        renderer: Renderer | None = None,
+        renderer: BodyWriter | None = None,
         repeatable: bool = False,
         generation: int = 0,
     ) -> None: ...
@@ -61,7 +61,7 @@ class Statement:
     @property
     def generation(self) -> int: ...
     @property
-    def renderer(self) -> Renderer | None: ...
+    def renderer(self) -> BodyWriter | None: ...
     @property
     def repeatable(self) -> bool: ...
     def next_generation(self) -> Statement: ...

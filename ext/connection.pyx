@@ -15,6 +15,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdlib cimport free, malloc
 from libc.string cimport strcmp
 
+from rowcall.ext.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.buffer cimport Buffer
 from rowcall.ext.libpq cimport (
     CONNECTION_OK,
@@ -32,7 +33,6 @@ from rowcall.ext.libpq cimport (
     PGresult,
     pq,
 )
-from rowcall.ext.rows cimport Renderer, RowPlan
 
 
 cdef extern from "time.h" nogil:
@@ -97,7 +97,7 @@ cdef class Statement:
     old one (reference 08, 9). `repeatable`: declared STABLE or IMMUTABLE, so that running it twice does no harm.
     """
 
-    def __init__(self, int id, bytes sql not None, int nparams, Renderer renderer=None, bint repeatable=False,
+    def __init__(self, int id, bytes sql not None, int nparams, BodyWriter renderer=None, bint repeatable=False,
                  int generation=0):
         self.id = id
         self.sql = sql
@@ -420,7 +420,7 @@ cdef class Connection:
         return 0
 
     cdef int _row(self, Request request, PGresult *result) except -1:
-        cdef Renderer renderer = request.statement.renderer
+        cdef BodyWriter renderer = request.statement.renderer
         request.seen_result = True
         if (renderer is None or request.steps[request.step] != STEP_CALL or request.state == RequestState.DISCARDING
                 or (request.first_row_only and request.rows > 0)):
@@ -428,7 +428,7 @@ cdef class Connection:
         try:
             if request.rows == 0:
                 request.plan = renderer.plan_for(result)
-                renderer.begin(self.buffer)
+                renderer.begin(request.plan, self.buffer)
             request.is_null = renderer.row(request.plan, self.buffer, result, 0, request.rows) == 1
         except Exception as error:
             request.failure = error
@@ -466,13 +466,13 @@ cdef class Connection:
 
     cdef int _finish_head(self) except -1:
         cdef Request request = self.head
-        cdef Renderer renderer = request.statement.renderer
+        cdef BodyWriter renderer = request.statement.renderer
         cdef double now = _now()
         request.seconds = now - request.head_since
         if request.error is None and request.failure is None and renderer is not None \
                 and request.state != RequestState.DISCARDING:
             if request.rows == 0:
-                renderer.begin(self.buffer)
+                renderer.begin(request.plan, self.buffer)
             renderer.end(self.buffer, request.rows)
             request.body = self.buffer.take()
         elif self.buffer.length:

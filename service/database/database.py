@@ -17,7 +17,7 @@ import psycopg
 
 from rowcall.core.problems import ErrorPolicy, Problem, unavailable
 from rowcall.ext.connection import Connection, ConnectionState, Loss, Request, RequestState, Statement
-from rowcall.ext.rows import Renderer
+from rowcall.ext.body_writer import BodyWriter
 from rowcall.service.database.connector import Connector, Target
 from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.lanes import ExclusiveLane, LaneOptions, SharedLane
@@ -76,7 +76,7 @@ class Call:
 
     label: str
     build: Callable[[int], tuple[str, int]]
-    renderer: Renderer | None
+    renderer: BodyWriter | None
     pace: Pace
     volatile: bool
     procedure: bool = False
