@@ -1,0 +1,112 @@
+"""The manual's pages as something to run: their configuration, their SQL, and requests with the answers they promise.
+
+On a page, ```sql blocks are loaded in order into one database. A block ```json rowcall.json is the configuration that
+the page is served with. An ```http block holds one exchange or several: request line, header lines, an empty line and
+the body; then the same for the response. `…` in a promised answer stands for any text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[2] / "docs"
+
+_BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_REQUEST = re.compile(r"^(?=(?:GET|HEAD|OPTIONS|POST|PUT|DELETE|PATCH|QUERY) /)", re.MULTILINE)
+_RESPONSE = re.compile(r"^HTTP/1\.1 (?P<status>\d{3}) (?P<reason>.+)\n", re.MULTILINE)
+_WILDCARD = "…"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One request and what the page says it gives."""
+
+    line: int
+    """Where it stands on its page."""
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: str
+    status: int
+    promised_headers: tuple[tuple[str, str], ...]
+    promised_body: str
+
+
+@dataclass(frozen=True)
+class Page:
+    name: str
+    settings: dict[str, str]
+    """Configuration keys as on the command line."""
+    sql: str
+    exchanges: tuple[Exchange, ...]
+
+
+def pages() -> list[Page]:
+    """Every page of the manual, those without examples too."""
+    return [read_page(path) for path in sorted(FOLDER.glob("*.md"))]
+
+
+def read_page(path: Path) -> Page:
+    settings: dict[str, str] = {}
+    sql: list[str] = []
+    exchanges: list[Exchange] = []
+    text = path.read_text(encoding="utf-8")
+    for block in _BLOCK.finditer(text):
+        if block["kind"] == "json rowcall.json":
+            settings |= dict(_flat(json.loads(block["text"]), ""))
+        elif block["kind"] == "sql":
+            sql.append(block["text"])
+        elif block["kind"] == "http":
+            exchanges += _exchanges(block["text"], text[: block.start("text")].count("\n") + 1)
+    return Page(path.name, settings, "\n".join(sql), tuple(exchanges))
+
+
+def fits(promised: str, got: str) -> bool:
+    """Equal, but for what the page leaves open."""
+    pattern = ".*".join(re.escape(part) for part in promised.split(_WILDCARD))
+    return re.fullmatch(pattern, got, re.DOTALL) is not None
+
+
+def _flat(value: object, key: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _flat(inner, f"{key}:{name}" if key else name)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _flat(inner, f"{key}:{index}")
+    else:
+        yield key, value if isinstance(value, str) else json.dumps(value)
+
+
+def _exchanges(block: str, first_line: int) -> Iterator[Exchange]:
+    line = first_line
+    for text in _REQUEST.split(block):
+        if text.strip():
+            yield _exchange(text, line)
+        line += text.count("\n")
+
+
+def _exchange(text: str, line: int) -> Exchange:
+    status = _RESPONSE.search(text)
+    if status is None:
+        raise ValueError(f"line {line}: a request without a response")
+    code = int(status["status"])
+    if status["reason"] != HTTPStatus(code).phrase:
+        raise ValueError(f"line {line}: {code} is {HTTPStatus(code).phrase}, not {status['reason']}")
+    request_line, _, rest = text[: status.start()].partition("\n")
+    method, _, target = request_line.partition(" ")
+    headers, body = _message(rest)
+    promised_headers, promised_body = _message(text[status.end() :])
+    return Exchange(line, method, target, headers, body, code, promised_headers, promised_body)
+
+
+def _message(text: str) -> tuple[tuple[tuple[str, str], ...], str]:
+    """Header lines and body. Blank lines at the end separate exchanges and belong to neither."""
+    head, _, body = (f"\n{text}").partition("\n\n")
+    fields = (line.partition(":") for line in head.splitlines() if line)
+    return tuple((name.strip().lower(), value.strip()) for name, _, value in fields), body.rstrip("\n")

@@ -1,0 +1,81 @@
+"""What the manual promises is what the service does: every page's examples run against a server of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from rowcall.core.config.table import KEYS, knows
+from tests.docs.pages import FOLDER, Exchange, Page, fits, pages
+from tests.harness.database import Database
+from tests.http.conftest import Serve
+
+PAGES = pages()
+WITH_EXAMPLES = [page for page in PAGES if page.exchanges]
+
+_LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#([^)]+))?\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_SECTIONS = "|".join(sorted({key.path.partition(":")[0] for key in KEYS if ":" in key.path}))
+_KEY = re.compile(rf"(?<![\w:])(?:{_SECTIONS}):[\w:]+")
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
+def test_examples_do_what_the_page_says(page: Page, own_database: Database, serve_once: Serve) -> None:
+    # Without its usual switch for tests: a page says itself how it is served.
+    service = serve_once(own_database, page.sql, {"Service:RequiresAuthorization": None, **page.settings})
+    wrong = [
+        f"{page.name}:{exchange.line}: {exchange.method} {exchange.target}: {difference}"
+        for exchange in page.exchanges
+        for difference in _differences(exchange, _send(service.client, exchange))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _send(client: httpx.Client, exchange: Exchange) -> httpx.Response:
+    return client.request(
+        exchange.method, exchange.target, headers=list(exchange.headers), content=exchange.body.encode() or None
+    )
+
+
+def _differences(exchange: Exchange, response: httpx.Response) -> Iterator[str]:
+    if response.status_code != exchange.status:
+        yield f"status {response.status_code}, the page says {exchange.status}"
+    promised = dict.fromkeys(["content-type", *(name for name, _ in exchange.promised_headers)])
+    for name in promised:
+        wanted = [value for key, value in exchange.promised_headers if key == name]
+        if response.headers.get_list(name) != wanted:
+            yield f"{name} {response.headers.get_list(name)}, the page says {wanted}"
+    if not fits(exchange.promised_body, response.content.decode(errors="replace")):
+        yield f"the body is\n{response.text[:500]}\nand the page says\n{exchange.promised_body[:500]}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_configuration_keys_that_a_page_names_exist(page: Page) -> None:
+    named = set(_KEY.findall((FOLDER / page.name).read_text(encoding="utf-8")))
+    declared = {key.path.casefold() for key in KEYS}
+    assert [key for key in sorted(named) if not knows(key) and key.casefold() not in declared] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_of_a_page_lead_somewhere(page: Page) -> None:
+    broken = [
+        f"{target}#{anchor}" if anchor else target
+        for target, anchor in _LINK.findall((FOLDER / page.name).read_text(encoding="utf-8"))
+        if not _leads_somewhere(target, anchor)
+    ]
+    assert broken == []
+
+
+def _leads_somewhere(target: str, anchor: str) -> bool:
+    path = FOLDER / target
+    if not path.exists():
+        return False
+    return not anchor or anchor in {_slug(heading) for heading in _HEADING.findall(path.read_text(encoding="utf-8"))}
+
+
+def _slug(heading: str) -> str:
+    """The anchor that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
