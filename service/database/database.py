@@ -20,7 +20,7 @@ from rowcall.ext.connection import Connection, ConnectionState, Loss, Request, R
 from rowcall.ext.body_writer import BodyWriter
 from rowcall.service.database.connector import Connector, Target
 from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
-from rowcall.service.database.lanes import ExclusiveLane, LaneOptions, SharedLane
+from rowcall.service.database.lanes import STOPPING, ExclusiveLane, LaneOptions, SharedLane
 from rowcall.service.database.pace import Lane, Pace
 from rowcall.service.exchange import Exchange, Waiting
 
@@ -160,7 +160,7 @@ class Database:
         for lane in (self._exclusive, self._shared, self._generic):
             lane.close()
             for connection in list(lane.connections):
-                connection.close("stopping")
+                connection.close(STOPPING)
 
     def forget_names(self) -> None:
         """After a change of the schema: what is user-defined is read anew."""
@@ -329,20 +329,26 @@ class Database:
         statement = call.statement(mask)
         try:
             async with await self._connector.open_plain() as connection:
-                if self._names is None:
-                    self._names = await read_user_names(connection)
+                # Not read back from self: a reload may forget it in the meantime.
+                names = self._names or await read_user_names(connection)
+                self._names = names
                 plan = await generic_plan(connection, statement.sql.decode(), statement.nparams)
         except psycopg.Error as error:
             log.debug("%s: no generic plan: %s", call.label, str(error).strip())
             return
-        if is_eligible(plan, self._names):
+        if is_eligible(plan, names):
             call.generic.add(mask)
             self._generic.start()
 
     def _spawn(self, work: Any) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a background task failed", exc_info=error)
 
     # --- failing ---------------------------------------------------------------------------------------------------
 

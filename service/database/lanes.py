@@ -20,6 +20,9 @@ from rowcall.service.database.connector import Connector, pause
 
 log = logging.getLogger("rowcall.database")
 
+STOPPING = "stopping"
+REPLACED = "replaced after its time"
+
 NoticeHandler = Callable[[str | None, str, str, str], None]
 
 
@@ -48,6 +51,15 @@ class Overload:
     @staticmethod
     def late(seconds: float) -> Problem:
         return unavailable(f"no database connection became free within {seconds:g} s")
+
+
+def log_closed(lane: str, connection: Connection) -> None:
+    """One line, whatever libpq wrote; a planned end interests nobody."""
+    reason = (connection.close_reason or "").partition("\n")[0]
+    planned = reason in (STOPPING, REPLACED)
+    log.log(
+        logging.DEBUG if planned else logging.INFO, "%s: connection %d closed: %s", lane, connection.backend_pid, reason
+    )
 
 
 class SharedLane:
@@ -96,7 +108,7 @@ class SharedLane:
 
     def _adopt(self, connection: Connection) -> None:
         if self._closed:
-            connection.close("stopping")
+            connection.close(STOPPING)
             return
         connection.on_closed = self._lost
         connection.on_capacity = self._capacity
@@ -144,7 +156,7 @@ class SharedLane:
 
     def _lost(self, connection: Connection) -> None:
         self._connections.remove(connection)
-        log.info("%s lane: connection %d closed: %s", self.name, connection.backend_pid, connection.close_reason)
+        log_closed(self.name, connection)
         if not self._closed:
             self.start()
 
@@ -155,7 +167,7 @@ class SharedLane:
             request.refuse(Overload.late(self._options.queue_timeout))
         for connection in list(self._connections):
             if now - connection.created > self._options.lifetime or connection.served > self._options.requests:
-                connection.drain("replaced after its time")
+                connection.drain(REPLACED)
         self._place_waiting()
 
     def close(self) -> None:
@@ -165,7 +177,7 @@ class SharedLane:
         while self._waiting:
             self._waiting.popleft()[1].refuse(unavailable("the service is stopping"))
         for connection in list(self._connections):
-            connection.drain("stopping")
+            connection.drain(STOPPING)
 
 
 class ExclusiveLane:
@@ -261,7 +273,7 @@ class ExclusiveLane:
 
     def _adopt(self, connection: Connection) -> None:
         if self._closed:
-            connection.close("stopping")
+            connection.close(STOPPING)
             return
         connection.on_closed = self._lost
         connection.on_notice = self.on_notice
@@ -276,7 +288,7 @@ class ExclusiveLane:
         if state != ConnectionState.READY:
             return
         if self._closed:
-            connection.drain("stopping")
+            connection.drain(STOPPING)
             return
         while self._waiting:
             waiter = self._waiting.popleft()
@@ -317,7 +329,7 @@ class ExclusiveLane:
 
     def _lost(self, connection: Connection) -> None:
         self._all.discard(connection)
-        log.info("exclusive lane: connection %d closed: %s", connection.backend_pid, connection.close_reason)
+        log_closed("exclusive", connection)
         if connection in self._idle:
             self._idle.remove(connection)
         self._grow()
@@ -327,7 +339,7 @@ class ExclusiveLane:
         for connection in list(self._idle):
             if now - connection.created > self._options.lifetime or connection.served > self._options.requests:
                 self._idle.remove(connection)
-                connection.drain("replaced after its time")
+                connection.drain(REPLACED)
 
     def close(self) -> None:
         self._closed = True
@@ -338,4 +350,4 @@ class ExclusiveLane:
                 waiter.set_exception(unavailable("the service is stopping"))
         self._waiting.clear()
         for connection in list(self._all):
-            connection.drain("stopping")
+            connection.drain(STOPPING)
