@@ -16,8 +16,8 @@ from typing import Any
 import psycopg
 
 from rowcall.core.problems import ErrorPolicy, Problem, unavailable
-from rowcall.ext.connection import Connection, ConnectionState, Loss, Request, RequestState, Statement
 from rowcall.ext.body_writer import BodyWriter
+from rowcall.ext.connection import Connection, ConnectionState, Loss, Request, RequestState, Statement
 from rowcall.service.database.connector import Connector, Target
 from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.lanes import STOPPING, ExclusiveLane, LaneOptions, SharedLane
