@@ -47,6 +47,7 @@ class EndpointDefaults:
     custom_type_parameter_separator: str | None = None
     """Between parameter and attribute name of a composite parameter; None: `_`."""
     nested: bool = False
+    resolve_nested: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +117,13 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     options = draft.options(_default_options(defaults))
     path = draft.path or _default_path(routine, defaults)
     parameters = expand(routine, catalog.types, defaults.custom_type_parameter_separator or "_", camel)
+    shape = result_shape(routine, catalog.types, camel, nested=options.nested, resolve_nested=defaults.resolve_nested)
     return Endpoint(
         routine=routine,
         method=draft.method,
         path=path,
         parameters=claim_segments(parameters, path_segments(path)),
-        shape=VOID if options.void else result_shape(routine, catalog.types, camel),
+        shape=VOID if options.void else shape,
         options=options,
         annotations=tuple(draft.applied),
         prose=tuple(draft.prose),

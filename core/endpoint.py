@@ -122,6 +122,9 @@ class ResultShape(Record):
     columns: tuple[ResultColumn, ...] = ()
     """Empty when the call is a plain `select schema.fn(…)`."""
     content_type: str = "application/json"
+    blank_is_null: bool = False
+    """A composite column whose fields are all NULL is null as a whole: flat columns could not tell the two apart
+    either (reference 02, 4.2)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def quote_qualified(schema: str, name: str) -> str:
 def camel_case(name: str) -> str:
     """Join the pieces between underscores: `_user_id` → `userId`, `URLPath` → `uRLPath` (reference 01, 4.3).
 
-    For names that never pass through identifier quoting (fields of nested composites); see `api_name` for the others.
+    For names that never pass through identifier quoting; see `api_name` for the others.
     """
     pieces = [piece for piece in name.split("_") if piece]
     if not pieces:
@@ -55,6 +55,11 @@ def api_name(name: str, camel: bool = True) -> str:
         return camel_case(name)
     pieces = [piece for piece in f'"{name}"'.split("_") if piece]
     return (pieces[0] + "".join(piece[0].upper() + piece[1:] for piece in pieces[1:]))[1:-1].strip('"')
+
+
+def nested_name(name: str, camel: bool = True) -> str:
+    """Key of a field inside a composite value: `MyCol`, kept where it names a column, is `myCol` (reference 02, 5)."""
+    return camel_case(name) if camel else name.strip('"')
 
 
 def field_name(first: str, field: str, position: int, camel: bool = True) -> str:

@@ -6,8 +6,9 @@ Decided from the catalogue alone. The same routine answers in the same shape for
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from rowcall.core.casting import base_of
+from rowcall.core.casting import base_of, cast_text
 from rowcall.core.catalog import Attribute, Column, Routine, RoutineKind, TypeInfo, TypeKind
 from rowcall.core.endpoint import ResultColumn, ResultPath, ResultShape
 from rowcall.core.naming import api_name, quote_identifier
@@ -19,12 +20,23 @@ BYTES = "application/octet-stream"
 VOID = ResultShape(ResultPath.VOID, is_set=False, named=False, content_type=TEXT)
 
 
-def result_shape(routine: Routine, types: Mapping[int, TypeInfo], camel: bool) -> ResultShape:
-    returned = types.get(routine.return_type_oid)
+def result_shape(
+    routine: Routine,
+    types: Mapping[int, TypeInfo],
+    camel: bool,
+    *,
+    nested: bool = False,
+    resolve_nested: bool = True,
+) -> ResultShape:
+    """nested: composite columns stay whole (`Options.nested`). resolve_nested: composites inside them are told as
+    objects, else as PostgreSQL's text (`ResolveNestedCompositeTypes`, reference 02, 4.3)."""
+    returned = base_of(routine.return_type_oid, types)
     if routine.kind is RoutineKind.PROCEDURE or _is_pseudo(returned, "void"):
         return VOID
-    columns = () if _is_bare(routine, returned) else tuple(_select_list(routine, types, camel))
-    if not columns and not routine.returns_set and not _is_pseudo(returned, "record"):
+    selection = _Selection(types, camel, nested, resolve_nested)
+    columns = () if _is_bare(routine, returned, nested) else tuple(selection.columns(routine))
+    single_row = _is_pseudo(returned, "record") or _is_composite(returned)
+    if not columns and not routine.returns_set and not single_row:
         return _scalar(routine.return_type_oid, types)
     return ResultShape(
         ResultPath.ROWS,
@@ -32,10 +44,11 @@ def result_shape(routine: Routine, types: Mapping[int, TypeInfo], camel: bool) -
         named=bool(columns),
         columns=columns,
         content_type=_rows_content_type(routine, columns, types),
+        blank_is_null=nested and not routine.returns_composite,
     )
 
 
-def _is_bare(routine: Routine, returned: TypeInfo | None) -> bool:
+def _is_bare(routine: Routine, returned: TypeInfo | None, nested: bool) -> bool:
     """One value without a name on the wire: a plain scalar, `setof scalar`, one OUT scalar, an anonymous record.
 
     `returns table(x text)` keeps its name although it has one column (reference 02, pitfall 2).
@@ -46,33 +59,63 @@ def _is_bare(routine: Routine, returned: TypeInfo | None) -> bool:
         return False
     if _is_pseudo(returned, "record"):
         return True
-    composite = returned is not None and returned.kind is TypeKind.COMPOSITE and bool(returned.attributes)
-    return not routine.returns_set and not composite
+    if returned is not None and _is_composite(returned):
+        # One without attributes has nothing that could be selected by name.
+        return not returned.attributes and not nested
+    return not routine.returns_set
 
 
-def _select_list(routine: Routine, types: Mapping[int, TypeInfo], camel: bool) -> Iterator[ResultColumn]:
-    if routine.returns_composite:
-        yield from (_plain(column, camel) for column in routine.columns)
-        return
-    only = len(routine.columns) == 1
-    for column in routine.columns:
-        info = types.get(column.type_oid)
-        if info is None or info.kind is not TypeKind.COMPOSITE or not info.attributes:
-            yield _plain(column, camel)
-        elif only:
-            # PostgreSQL itself takes a lone composite OUT column apart: FROM f() has its attributes, not its name.
-            yield from (_plain(_as_column(attribute), camel) for attribute in info.attributes)
-        else:
-            yield from (_field(column, attribute, camel) for attribute in info.attributes)
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """What stands between `select` and `from`."""
 
+    types: Mapping[int, TypeInfo]
+    camel: bool
+    nested: bool
+    resolve_nested: bool
 
-def _plain(column: Column, camel: bool) -> ResultColumn:
-    return ResultColumn(quote_identifier(column.name), api_name(column.name, camel).encode(), column)
+    def columns(self, routine: Routine) -> Iterator[ResultColumn]:
+        if routine.returns_composite:
+            yield from (self._attribute(column) for column in routine.columns)
+            return
+        only = len(routine.columns) == 1
+        for column in routine.columns:
+            info = base_of(column.type_oid, self.types)
+            if info is None or not _is_composite(info):
+                yield self._whole(column, quote_identifier(column.name))
+            elif only and self.nested:
+                # PostgreSQL takes a lone composite OUT column apart: FROM f() has its attributes, not its name. `f.*`
+                # is the row again, and can be no column's name; only the cast keeps it from being expanded.
+                row = f"({quote_identifier(routine.name)}.*)::{cast_text(column.type_oid, self.types)}"
+                yield self._whole(column, row)
+            elif only:
+                yield from (self._attribute(_as_column(attribute)) for attribute in info.attributes)
+            elif self.nested or not info.attributes:
+                yield self._whole(column, quote_identifier(column.name))
+            else:
+                yield from (self._field(column, attribute) for attribute in info.attributes)
 
+    def _whole(self, column: Column, expression: str) -> ResultColumn:
+        return ResultColumn(expression, api_name(column.name, self.camel).encode(), column)
 
-def _field(column: Column, attribute: Attribute, camel: bool) -> ResultColumn:
-    expression = f"({quote_identifier(column.name)}).{quote_identifier(attribute.name)}"
-    return ResultColumn(expression, api_name(attribute.name, camel).encode(), _as_column(attribute), column)
+    def _attribute(self, column: Column) -> ResultColumn:
+        return self._whole(column, self._inner(quote_identifier(column.name), column.type_oid))
+
+    def _field(self, column: Column, attribute: Attribute) -> ResultColumn:
+        expression = f"({quote_identifier(column.name)}).{quote_identifier(attribute.name)}"
+        key = api_name(attribute.name, self.camel).encode()
+        return ResultColumn(self._inner(expression, attribute.type_oid), key, _as_column(attribute), column)
+
+    def _inner(self, expression: str, oid: int) -> str:
+        """A part of a composite: where nothing nested is resolved, composites in it are asked for as text."""
+        info = base_of(oid, self.types)
+        if self.resolve_nested or info is None:
+            return expression
+        if _is_composite(info):
+            return f"{expression}::text"
+        if info.kind is TypeKind.ARRAY and _is_composite(base_of(info.element, self.types)):
+            return f"{expression}::text[]"
+        return expression
 
 
 def _as_column(attribute: Attribute) -> Column:
@@ -99,6 +142,10 @@ def _rows_content_type(routine: Routine, columns: tuple[ResultColumn, ...], type
 
 def _is_built_in(info: TypeInfo | None, *names: str) -> bool:
     return info is not None and info.schema == "pg_catalog" and info.name in names
+
+
+def _is_composite(info: TypeInfo | None) -> bool:
+    return info is not None and info.kind is TypeKind.COMPOSITE
 
 
 def _is_pseudo(info: TypeInfo | None, name: str) -> bool:

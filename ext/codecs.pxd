@@ -19,6 +19,8 @@ cdef enum Kind:
     RECORD
     ARRAY
     COMPOSITE
+    # A composite column that is null when all its fields are.
+    BLANKABLE
 
 cdef struct Codec:
     Kind kind
@@ -47,6 +49,8 @@ cdef class Codecs:
 
     # The codec of a type; TEXT for one that is not known.
     cdef const Codec *resolve(self, unsigned int oid) except NULL
+    # The same for a column of a function, where a composite is BLANKABLE.
+    cdef const Codec *resolve_blankable(self, unsigned int oid) except NULL
     cdef void *_allocate(self, Py_ssize_t size) except NULL
     cdef Codec *_new(self, Kind kind) except NULL
     cdef const Codec *_build(self, unsigned int oid, tuple definition) except NULL

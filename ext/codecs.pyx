@@ -73,6 +73,16 @@ cdef class Codecs:
             self._resolved.clear()
             raise
 
+    cdef const Codec *resolve_blankable(self, unsigned int oid) except NULL:
+        cdef const Codec *codec = self.resolve(oid)
+        cdef Codec *blankable
+        if codec.kind != COMPOSITE:
+            return codec
+        blankable = self._new(BLANKABLE)
+        blankable.fields = codec.fields
+        blankable.field_count = codec.field_count
+        return blankable
+
     cdef void *_allocate(self, Py_ssize_t size) except NULL:
         # Zeroed memory owned by a bytes object in the list: freed with the registry, whatever happens in between.
         cdef bytes memory = PyBytes_FromStringAndSize(NULL, size)

@@ -2,7 +2,7 @@
 
 from rowcall.ext.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.codecs cimport Codec, Codecs
-from rowcall.ext.libpq cimport PGresult
+from rowcall.ext.libpq cimport Oid, PGresult
 from rowcall.ext.values cimport Scratch
 
 cdef enum Shape:
@@ -35,7 +35,9 @@ cdef class Renderer(BodyWriter):
     cdef bint _is_scalar
     cdef bint _is_named
     cdef list _keys
+    cdef bint _blank_is_null
     cdef Scratch _scratch
 
+    cdef const Codec *_codec(self, Oid type) except NULL
     cdef Shape _shape(self, int count, const Codec *first) noexcept
     cdef list _keys_for(self, list names)

@@ -7,8 +7,15 @@ class Renderer(BodyWriter):
     """The JSON body of one endpoint statement, or the text of its scalar.
 
     `keys` are the JSON keys of the columns, UTF-8 and not yet escaped; without any the result's column names serve.
+    With `blank_is_null` a composite column whose fields are all NULL is null.
     """
 
     def __init__(
-        self, codecs: Codecs, path: Literal["scalar", "rows"], is_set: bool, named: bool, keys: list[bytes]
+        self,
+        codecs: Codecs,
+        path: Literal["scalar", "rows"],
+        is_set: bool,
+        named: bool,
+        keys: list[bytes],
+        blank_is_null: bool = False,
     ) -> None: ...

@@ -21,7 +21,9 @@ cdef class JsonPlan(RowPlan):
 
 
 cdef class Renderer(BodyWriter):
-    def __init__(self, codecs: Codecs, path: str, is_set: bool, named: bool, keys: list[bytes]) -> None:
+    def __init__(
+        self, codecs: Codecs, path: str, is_set: bool, named: bool, keys: list[bytes], blank_is_null: bool = False,
+    ) -> None:
         if path not in ("scalar", "rows"):
             raise ValueError(f"path must be 'scalar' or 'rows', not {path!r}")
         self._codecs = codecs
@@ -29,6 +31,7 @@ cdef class Renderer(BodyWriter):
         self._is_set = is_set and path == "rows"
         self._is_named = named
         self._keys = list(keys)
+        self._blank_is_null = blank_is_null
         self._scratch = Scratch()
 
     cdef int begin(self, RowPlan plan, Buffer out) except -1:
@@ -59,7 +62,7 @@ cdef class Renderer(BodyWriter):
         keys = self._keys_for([<bytes>plan.described[index].name for index in range(plan.count)])
         for index in range(plan.count):
             column = &plan.columns[index]
-            column.codec = self._codecs.resolve(plan.described[index].type)
+            column.codec = self._codec(plan.described[index].type)
             if keys:
                 fragment = (b',"' if index else b'{"') + escape(keys[index]) + b'":'
                 column.key = plan.keep(fragment)
@@ -68,6 +71,9 @@ cdef class Renderer(BodyWriter):
         if plan.shape == SCALAR_TEXT and plan.described[0].type == BYTEA_OID:
             plan.shape = SCALAR_BYTES
         return plan
+
+    cdef const Codec *_codec(self, Oid type) except NULL:
+        return self._codecs.resolve_blankable(type) if self._blank_is_null else self._codecs.resolve(type)
 
     cdef Shape _shape(self, int count, const Codec *first) noexcept:
         if not self._is_scalar:

@@ -11,7 +11,7 @@ from libc.string cimport memcmp
 
 from rowcall.ext.buffer cimport VECTOR_SLACK, is_json_number, unquote
 from rowcall.ext.codecs cimport (
-    ARRAY, BOOLEAN, COMPOSITE, DATETIME, JSON, NUMBER, RECORD, TEXT, Codecs, Field,
+    ARRAY, BLANKABLE, BOOLEAN, COMPOSITE, DATETIME, JSON, NUMBER, RECORD, TEXT, Codecs, Field,
 )
 
 cdef enum:
@@ -101,6 +101,8 @@ cdef int render_container(
             understood = render_array(codec, out, scratch, text, end, depth)
         elif kind == COMPOSITE:
             understood = render_composite(codec, out, scratch, text, end, depth)
+        elif kind == BLANKABLE:
+            understood = render_blankable(codec, out, scratch, text, end, depth)
         elif kind == RECORD:
             understood = render_record(out, scratch, text, end, depth)
     if out.failed:
@@ -246,6 +248,19 @@ cdef bint render_composite(
             render(field.codec, field.codec.field_kind, out, scratch, slot.text, slot.end, depth + 1)
     out.append_char(c'}')
     return text == end
+
+
+cdef bint render_blankable(
+    const Codec *codec, Buffer out, Scratch scratch, const char *text, const char *end, int depth,
+) noexcept nogil:
+    cdef Py_ssize_t nulls = end - text - 1
+    # One comma less than there are fields: `(,,)`. Anything else, a wrong count too, is for the usual reader.
+    if nulls > 0 and nulls == codec.field_count and text[0] == c'(' and text[nulls] == c')':
+        while nulls > 1 and text[nulls - 1] == c',':
+            nulls -= 1
+        if nulls == 1:
+            return out.append(b"null", 4) == 0
+    return render_composite(codec, out, scratch, text, end, depth)
 
 
 cdef bint render_record(Buffer out, Scratch scratch, const char *text, const char *end, int depth) noexcept nogil:

@@ -16,7 +16,7 @@ import orjson
 
 from rowcall.core.binding import BindingError
 from rowcall.core.catalog import TypeInfo, TypeKind
-from rowcall.core.naming import api_name
+from rowcall.core.naming import nested_name
 from rowcall.core.problems import CONTENT_TYPE, Problem
 from rowcall.core.routing import MalformedPathError, Match, Router, build_router
 from rowcall.ext.codecs import Codecs
@@ -232,7 +232,7 @@ def codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs:
             codecs.define_composite(
                 info.oid,
                 [
-                    (api_name(attribute.name, options.camel_case).encode(), attribute.type_oid)
+                    (nested_name(attribute.name, options.camel_case).encode(), attribute.type_oid)
                     for attribute in info.attributes
                 ],
             )

@@ -186,7 +186,9 @@ def call_of(endpoint: Endpoint, services: Services) -> Call:
     if shape.path is not ResultPath.VOID:
         keys = [column.key for column in shape.columns] if shape.named else []
         is_set = shape.is_set and not single
-        renderer = Renderer(services.codecs, shape.path.value, is_set, shape.named, keys)
+        renderer = Renderer(
+            services.codecs, shape.path.value, is_set, shape.named, keys, blank_is_null=shape.blank_is_null
+        )
     return Call(
         label=f"{endpoint.name} {routine.schema}.{routine.name}",
         build=build,

@@ -33,6 +33,7 @@ def endpoint_defaults(settings: Settings) -> EndpointDefaults:
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
         custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
         nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
+        resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
     )
 
 

@@ -165,7 +165,7 @@ def _routine(row: TupleRow, types: Mapping[int, TypeInfo]) -> Routine:
         for index, oid in enumerate(_argument_types(row))
     ]
     procedure: bool = row[1]
-    return_type = types[row[9]]
+    return_type = _below_domains(types[row[9]], types)
     outputs = () if procedure else tuple(_columns(arguments, types))
     direct = not outputs and not procedure and return_type.kind is TypeKind.COMPOSITE
     return Routine(
@@ -185,6 +185,13 @@ def _routine(row: TupleRow, types: Mapping[int, TypeInfo]) -> Routine:
         returns_composite=direct and bool(return_type.attributes),
         out_parameters=tuple(_pure_outputs(arguments, types)) if procedure else (),
     )
+
+
+def _below_domains(info: TypeInfo, types: Mapping[int, TypeInfo]) -> TypeInfo:
+    """FROM takes a domain over a composite apart like the composite itself."""
+    while info.kind is TypeKind.DOMAIN:
+        info = types[info.base]
+    return info
 
 
 def _inputs(arguments: Sequence[_Argument], defaults: int, types: Mapping[int, TypeInfo]) -> Iterator[Parameter]:

@@ -11,6 +11,7 @@ from rowcall.core.endpoint import ResultPath, ResultShape
 from rowcall.core.shape import BYTES, JSON, TEXT, result_shape
 from tests.core.routines import (
     ARRAY,
+    CRATE,
     DOCUMENT,
     FLAG_BOX,
     GAUGE,
@@ -108,3 +109,37 @@ def test_fields_know_the_composite_they_came_from() -> None:
 def test_a_composite_out_of_reach_stays_one_column() -> None:
     shape = shape_of(returns=2249, columns=(column("n"), column("c", HIDDEN)))
     assert [one.expression for one in shape.columns] == ['"n"', '"c"']
+
+
+def expressions(nested: bool, resolve_nested: bool, **changes: Any) -> list[str]:
+    shape = result_shape(routine(**changes), TYPES, camel=True, nested=nested, resolve_nested=resolve_nested)
+    return [one.expression for one in shape.columns]
+
+
+def test_nested_composites_stay_one_column() -> None:
+    columns = (column("n"), column("c", GAUGE))
+    assert expressions(True, True, returns=2249, columns=columns) == ['"n"', '"c"']
+
+
+def test_a_lone_nested_composite_is_put_together_again() -> None:
+    expected = ['("f".*)::"public"."gauge"']
+    assert expressions(True, True, returns=GAUGE, columns=(column("c", GAUGE),)) == expected
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_a_composite_returned_directly_is_flat(nested: bool) -> None:
+    columns = (column("id"), column("unit_code", 25))
+    shape = result_shape(
+        routine(returns=GAUGE, columns=columns, returns_composite=True), TYPES, camel=True, nested=nested
+    )
+    assert (keys(shape), shape.blank_is_null) == (["id", "unitCode"], False)
+
+
+def test_without_resolving_composites_inside_composites_are_asked_for_as_text() -> None:
+    columns = (column("n"), column("c", CRATE))
+    assert expressions(False, False, returns=2249, columns=columns) == ['"n"', '("c")."code"', '("c")."item"::text']
+    direct = (column("item", GAUGE), column("items", GAUGES))
+    assert expressions(False, False, returns=CRATE, columns=direct, returns_composite=True) == [
+        '"item"::text',
+        '"items"::text[]',
+    ]

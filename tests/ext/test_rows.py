@@ -162,3 +162,25 @@ def test_scalars_and_their_twin_write_the_same_bytes(connection: Connection, cod
 
 def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode()
+
+
+@pytest.mark.parametrize(
+    ("value", "blank_is_null", "rendered"),
+    [
+        ("(null, null)", True, "null"),
+        ("(null, null)", False, '{"id":null,"label":null}'),
+        ("(null, '')", True, '{"id":null,"label":""}'),
+        ("(null, ',')", True, '{"id":null,"label":","}'),
+        ("(1, null)", True, '{"id":1,"label":null}'),
+    ],
+)
+def test_a_composite_of_nothing_but_nulls_may_be_null(
+    connection: Connection, codecs: Codecs, value: str, blank_is_null: bool, rendered: str
+) -> None:
+    renderer = Renderer(codecs, "rows", is_set=False, named=False, keys=[], blank_is_null=blank_is_null)
+    assert body(renderer, connection, f"select {value}::gauge").decode() == rendered
+
+
+def test_only_the_column_itself_is_null_where_all_its_fields_are(connection: Connection, codecs: Codecs) -> None:
+    renderer = Renderer(codecs, "rows", is_set=False, named=False, keys=[], blank_is_null=True)
+    assert body(renderer, connection, "select array[(null, null)::gauge]") == b'[{"id":null,"label":null}]'
