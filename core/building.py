@@ -38,7 +38,7 @@ class EndpointDefaults:
 
     comments_mode: CommentsMode = CommentsMode.ONLY_ANNOTATED
     url_path_prefix: str | None = None
-    """None or empty: `/api`."""
+    """None: `/api`; empty: none."""
     kebab_case_urls: bool = True
     camel_case_names: bool = True
     requires_authorization: bool = True

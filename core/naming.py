@@ -79,9 +79,10 @@ def parameter_name(name: str | None, position: int, camel: bool = True) -> str:
 def default_path(schema: str, name: str, prefix: str | None = None, kebab: bool = True) -> str:
     """Generated path of an object: `public.list_open_orders` → `/api/list-open-orders` (reference 01, 4.1).
 
-    Without `kebab` case and underscores survive, and a trailing slash stands at the end.
+    `prefix`: None is the default one, an empty text none. Without `kebab` case and underscores survive, and a trailing
+    slash stands at the end.
     """
-    parts = [prefix or DEFAULT_PREFIX, "" if schema == "public" else schema, name]
+    parts = [DEFAULT_PREFIX if prefix is None else prefix, "" if schema == "public" else schema, name]
     if kebab:
         return _joined(part.lower().translate(_KEBAB) for part in parts)
     return _joined(part.replace('"', "") for part in parts) + "/"

@@ -26,6 +26,7 @@ from rowcall.service.database.database import Database
 from rowcall.service.edition import Edition, WorkerOptions
 from rowcall.service.exchange import Exchange, Step
 from rowcall.service.handler import Services
+from rowcall.service.head import HeadProtocol
 from rowcall.service.overloads import compile_route
 
 log = logging.getLogger("rowcall")
@@ -195,23 +196,6 @@ class Application:
             protocol.response_empty(problem.status, [*headers, ("content-length", str(len(body)))])
         else:
             protocol.response_bytes(problem.status, headers, body)
-
-
-class HeadProtocol:
-    """Answers HEAD with the header section that GET would have, and no body (RFC 9110 section 9.3.2)."""
-
-    def __init__(self, protocol: Any) -> None:
-        self._protocol = protocol
-        self.client_disconnect = protocol.client_disconnect
-
-    def response_empty(self, status: int, headers: list[tuple[str, str]]) -> None:
-        self._protocol.response_empty(status, headers)
-
-    def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-        self._protocol.response_empty(status, [*headers, ("content-length", str(len(body)))])
-
-    def response_file(self, status: int, headers: list[tuple[str, str]], file: str) -> None:
-        self._protocol.response_empty(status, headers)
 
 
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:

@@ -51,6 +51,8 @@ class WorkerOptions:
     """Problem bodies carry `type`."""
     log_notices: bool = True
     camel_case: bool = True
+    requires_authorization: bool = True
+    """What holds for endpoints whose comment says nothing."""
     headers_parameter: str | None = "_headers"
     """Name of the routine parameter that receives the request's headers; None: no parameter does."""
 

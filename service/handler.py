@@ -43,19 +43,25 @@ class Services:
 Factory = Callable[[Endpoint, Services], Step | tuple[Step, ...] | None]
 
 
-def authorize(endpoint: Endpoint, _services: Services) -> Step | None:
+def authorize(endpoint: Endpoint, services: Services) -> Step | None:
     """Nobody is signed in as long as no scheme is configured, so an endpoint is either open or closed (spec 5.4)."""
     if not endpoint.options.requires_authorization and not endpoint.options.roles:
         return None
-    detail = (
-        f"{endpoint.name} is for signed-in users; the annotation allow_anonymous on "
-        f"{endpoint.routine.identity} or the key Service:RequiresAuthorization=false opens it"
-    )
+    detail = _what_opens(endpoint, by_default=services.options.requires_authorization)
 
     def refuse(_exchange: Exchange) -> None:
         raise unauthorized("Bearer", detail)
 
     return refuse
+
+
+def _what_opens(endpoint: Endpoint, *, by_default: bool) -> str:
+    """Who may call, and what would let everybody."""
+    if endpoint.options.roles:
+        return f"{endpoint.name} is for signed-in users with one of the roles {', '.join(endpoint.options.roles)}"
+    annotation = f"the annotation allow_anonymous on {endpoint.routine.identity}"
+    key = " or the key Service:RequiresAuthorization=false" if by_default else ""
+    return f"{endpoint.name} is for signed-in users; {annotation}{key} opens it"
 
 
 def bind(endpoint: Endpoint, services: Services) -> Step:

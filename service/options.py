@@ -25,7 +25,7 @@ def endpoint_defaults(settings: Settings) -> EndpointDefaults:
     mode = settings.choice("Service:CommentsMode")
     return EndpointDefaults(
         comments_mode=CommentsMode("OnlyAnnotated" if mode == "OnlyWithHttpTag" else mode),
-        url_path_prefix=settings.text_or_none("Service:UrlPathPrefix"),
+        url_path_prefix=settings.text_or_none("Service:UrlPathPrefix") or "",
         kebab_case_urls=settings.flag("Service:KebabCaseUrls"),
         camel_case_names=settings.flag("Service:CamelCaseNames"),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
@@ -79,6 +79,7 @@ def worker_options(settings: Settings, connection: ConnectionInfo) -> WorkerOpti
         timestamps_utc=settings.flag("Service:JsonTimestampsAreUtc"),
         camel_case=settings.flag("Service:CamelCaseNames"),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
+        requires_authorization=settings.flag("Service:RequiresAuthorization"),
         headers_parameter=_headers_parameter(settings),
         log_notices=settings.flag("Service:LogConnectionNoticeEvents"),
     )

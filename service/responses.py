@@ -12,6 +12,7 @@ from rowcall.core.problems import Problem
 from rowcall.ext.connection import RequestState
 from rowcall.service.database.database import Database
 from rowcall.service.exchange import Exchange, Step
+from rowcall.service.head import HeadProtocol
 from rowcall.service.streaming import stream_result
 
 Headers = list[tuple[str, str]]
@@ -74,6 +75,10 @@ def _respond_rows(endpoint: Endpoint, database: Database, patience: float) -> St
             return
         complete = False
         try:
+            if type(exchange.protocol) is HeadProtocol:
+                # Only the size of the body is unknown; nobody needs the rest of the rows for that.
+                exchange.protocol.response_empty(200, headers)
+                return
             complete = await stream_result(exchange.protocol, exchange.scope.client, request, headers, patience)
         finally:
             database.end_stream(request, gone=not complete)

@@ -79,7 +79,7 @@ def test_default_paths(schema: str, name: str, path: str) -> None:
 
 @pytest.mark.parametrize(
     ("prefix", "path"),
-    [(None, "/api/s/f"), ("", "/api/s/f"), ("/My_Api/v1/", "/my-api/v1/s/f"), ("rpc", "/rpc/s/f"), ("/", "/s/f")],
+    [(None, "/api/s/f"), ("", "/s/f"), ("/My_Api/v1/", "/my-api/v1/s/f"), ("rpc", "/rpc/s/f"), ("/", "/s/f")],
 )
 def test_the_prefix_is_treated_like_the_rest(prefix: str | None, path: str) -> None:
     assert default_path("s", "f", prefix) == path

@@ -7,6 +7,7 @@ import pytest
 from tests.harness.database import Database
 from tests.harness.expect import JSON, TEXT, answer, problem
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -252,7 +253,7 @@ comment on function shop.list_items(int) is 'HTTP';
     ("settings", "path", "body"),
     [
         ({"Service:UrlPathPrefix": "v1/Data"}, "/v1/data/shop/list-items?maxPrice=1", '[{"itemName":"cup"}]'),
-        ({"Service:UrlPathPrefix": ""}, "/api/shop/list-items?maxPrice=1", '[{"itemName":"cup"}]'),
+        ({"Service:UrlPathPrefix": ""}, "/shop/list-items?maxPrice=1", '[{"itemName":"cup"}]'),
         ({"Service:KebabCaseUrls": "false"}, "/api/shop/list_items/?maxPrice=1", '[{"itemName":"cup"}]'),
         ({"Service:CamelCaseNames": "false"}, "/api/shop/list-items?_max_price=1", '[{"item_name":"cup"}]'),
     ],
@@ -261,3 +262,17 @@ def test_configuration_shapes_names(
     own_database: Database, serve_once: Serve, settings: dict[str, str], path: str, body: str
 ) -> None:
     assert answer(serve_once(own_database, PREFIXED, settings).get(path)) == (200, JSON, body)
+
+
+def test_head_of_a_large_set_leaves_no_query_behind(own_database: Database, serve_once: Serve) -> None:
+    sql = """
+    create function many() returns table (n int, t text) language sql stable
+      as $$select n, repeat('x', 100) from generate_series(1, 1000000) n$$;
+    comment on function many() is 'HTTP GET';
+    """
+    service = serve_once(own_database, sql)
+    response = service.request("HEAD", "/api/many")
+    assert (response.status_code, response.content, response.headers["content-type"]) == (200, b"", "application/json")
+    running = """select count(*) from pg_stat_activity
+                  where state = 'active' and query like '%many%' and pid <> pg_backend_pid()"""
+    wait_until(lambda: own_database.value(running) == 0, "the query is cancelled")
