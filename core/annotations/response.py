@@ -25,6 +25,9 @@ _NULL_TEXTS = {
     "204_no_content": NullText.NO_CONTENT,
 }
 
+_FRAMING = frozenset({"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"})
+"""Headers that say where a message ends or how its connection goes on: a wrong one breaks every answer."""
+
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -38,6 +41,8 @@ def set_header(draft: Draft, name: str, value: str) -> None:
     """Content-Type replaces; every other name adds a header line, a repeated one too (reference 01, 5.6)."""
     if _UNSENDABLE.search(value):
         raise BadValueError("a header value cannot contain control characters")
+    if name.lower() in _FRAMING:
+        raise BadValueError(f"the header {name} is set by the service itself")
     if name.lower() in ("content-type", "content_type"):
         draft.set(content_type=value)
     else:

@@ -142,6 +142,12 @@ def test_the_last_content_type_wins_and_is_no_header_line(name: str) -> None:
     assert (found.content_type, found.headers) == ("text/html", ())
 
 
+@pytest.mark.parametrize("name", ["Content-Length", "transfer-encoding", "Connection", "Upgrade"])
+def test_a_header_line_cannot_change_how_messages_are_framed(name: str) -> None:
+    assert options(f"{name}: 99").headers == ()
+    assert messages(f"{name}: 99") == [f"the header {name} is set by the service itself"]
+
+
 def test_a_header_value_cannot_smuggle_control_characters() -> None:
     assert options("X-A: a\x00b").headers == ()
     assert messages("X-A: a\x00b") == ["a header value cannot contain control characters"]
