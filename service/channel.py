@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rowcall.core.config import Settings
     from rowcall.service.edition import Edition, WorkerOptions
+    from rowcall.service.listeners import Listener
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class Start:
 
     options: WorkerOptions
     settings: Settings
+    listeners: tuple[Listener, ...]
+    """Open in the worker under the same numbers."""
 
 
 @dataclass(frozen=True, slots=True)

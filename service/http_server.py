@@ -12,7 +12,6 @@ pyproject.toml and a test that speaks HTTP through it.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -21,8 +20,7 @@ from granian._granian import CallbackScheduler, RSGIWorker, SocketHolder, Worker
 from granian.http import HTTP1Settings, HTTP2Settings
 
 from rowcall.service.edition import HttpOptions
-
-BACKLOG = 4096
+from rowcall.service.listeners import BACKLOG, Listener
 
 Handle = Callable[[Any, Any, Callable[[], None]], None]
 
@@ -52,7 +50,7 @@ class _Scheduler(CallbackScheduler):
 class HttpServer:
     """Serves requests from one listener until stopped."""
 
-    def __init__(self, handle: Handle, listener_fd: int, options: HttpOptions) -> None:
+    def __init__(self, handle: Handle, listener: Listener, options: HttpOptions) -> None:
         self._loop = asyncio.get_running_loop()
         self._signal = WorkerSignal()
         self._stopped = asyncio.Event()
@@ -61,7 +59,7 @@ class HttpServer:
         worker: Any = RSGIWorker
         self._worker = worker(
             1,
-            (None, holder(listener_fd, False, BACKLOG)),
+            (None, holder(listener.fd, False, BACKLOG)),
             None,
             1,  # threads of granian's runtime
             512,  # threads for reading files, that is, for streamed results
@@ -76,7 +74,7 @@ class HttpServer:
             HTTP2Settings(max_headers_size=options.header_limit),
             False,  # websockets
             None,
-            *_tls(options),
+            *(_tls(options) if listener.secure else _PLAIN),
             (None, None),
         )
         self._scheduler = _Scheduler(self._loop, handle)
@@ -102,10 +100,12 @@ class HttpServer:
         return True
 
 
+_PLAIN = (False, None, None, None, "tls1.2", None, [], False)
+"""granian's eight TLS arguments for a listener without TLS."""
+
+
 def _tls(options: HttpOptions) -> tuple[Any, ...]:
-    """granian's eight TLS arguments. Loading the chain here first gives Python's clearer errors."""
-    if options.tls_certificate is None or options.tls_key is None:
-        return (False, None, None, None, "tls1.2", None, [], False)
-    certificate, key = Path(options.tls_certificate).resolve(), Path(options.tls_key).resolve()
-    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(str(certificate), str(key), options.tls_password)
-    return (True, str(certificate), str(key), options.tls_password, "tls1.2", None, [], False)
+    """The same for one with it. That the files fit has been checked before any worker was started."""
+    certificate = Path(options.tls_certificate or "").resolve()
+    key = Path(options.tls_key).resolve() if options.tls_key is not None else certificate
+    return (True, str(certificate), str(key), None, "tls1.2", None, [], False)

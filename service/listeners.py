@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from rowcall.service.http_server import BACKLOG
+from rowcall.service.edition import HttpOptions
 from rowcall.service.startup import StartupError
+
+BACKLOG = 4096
+"""Connections that may wait to be accepted, for each socket."""
 
 # Linux spreads connections over sockets that share a port. Elsewhere all workers accept from one socket.
 SPREADS = sys.platform == "linux"
@@ -32,9 +37,22 @@ class Address:
             raise StartupError(f"Urls: {url!r} is not an http or https URL")
         return cls(parts.scheme, parts.hostname, (443 if parts.scheme == "https" else 80) if port is None else port)
 
+    @property
+    def secure(self) -> bool:
+        return self.scheme == "https"
+
     def url(self, port: int) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A listening socket as a worker inherits it."""
+
+    fd: int
+    secure: bool
+    """Speaks TLS."""
 
 
 class Listeners:
@@ -45,8 +63,8 @@ class Listeners:
         if not addresses:
             raise StartupError("Urls: there is nothing to listen on")
         self.urls: list[str] = []
-        self.secure = any(address.scheme == "https" for address in addresses)
-        self._sockets: list[list[socket.socket]] = [[] for _ in range(workers)]
+        self.secure = any(address.secure for address in addresses)
+        self._sockets: list[list[tuple[socket.socket, bool]]] = [[] for _ in range(workers)]
         for address in addresses:
             self._open(address, workers)
 
@@ -56,16 +74,35 @@ class Listeners:
         self.urls.append(address.url(port))
         for number in range(workers):
             one = first if number == 0 or not SPREADS else _listen(address, port)
-            self._sockets[number].append(one)
+            self._sockets[number].append((one, address.secure))
 
-    def of(self, worker: int) -> list[int]:
-        """File descriptors for a worker."""
-        return [one.fileno() for one in self._sockets[worker]]
+    def of(self, worker: int) -> tuple[Listener, ...]:
+        """What a worker inherits."""
+        return tuple(Listener(one.fileno(), secure) for one, secure in self._sockets[worker])
 
     def close(self) -> None:
         for sockets in self._sockets:
-            for one in sockets:
+            for one, _ in sockets:
                 one.close()
+
+
+def check_certificate(options: HttpOptions) -> None:
+    """The certificate that https listeners present. Raises `StartupError` when there is none, or none that works."""
+    if options.tls_certificate is None:
+        raise StartupError("Urls: an https URL needs a certificate: HttpServer:Certificates:Default:Path and KeyPath")
+    key = options.tls_key or options.tls_certificate
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(options.tls_certificate, key, options.tls_password or "")
+        encrypted = "ENCRYPTED" in Path(key).read_text()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StartupError(f"HttpServer:Certificates:Default: {options.tls_certificate}: {reason}") from None
+    if encrypted:
+        # granian ends its whole process over one.
+        raise StartupError(
+            f"HttpServer:Certificates:Default: {key} is encrypted; the key must be stored without password"
+        )
 
 
 def _listen(address: Address, port: int) -> socket.socket:

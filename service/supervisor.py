@@ -28,7 +28,7 @@ from rowcall.service.channel import Channel, Prepare, Prepared, Serving, Stale, 
 from rowcall.service.database.connector import Connector, pause
 from rowcall.service.database.discovery import RoutineFilter, discover
 from rowcall.service.edition import Difference, Edition, WorkerOptions, reachable_types
-from rowcall.service.listeners import Listeners
+from rowcall.service.listeners import Listener, Listeners, check_certificate
 from rowcall.service.startup import StartupError
 
 log = logging.getLogger("rowcall")
@@ -52,7 +52,7 @@ class WorkerProcess:
         self._answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
 
     @classmethod
-    async def start(cls, number: int, listeners: list[int]) -> WorkerProcess:
+    async def start(cls, number: int, listeners: tuple[Listener, ...]) -> WorkerProcess:
         ours, theirs = socket.socketpair()
         with theirs:
             process = await asyncio.create_subprocess_exec(
@@ -61,8 +61,7 @@ class WorkerProcess:
                 "-m",
                 "rowcall.service.worker",
                 str(theirs.fileno()),
-                *map(str, listeners),
-                pass_fds=(theirs.fileno(), *listeners),
+                pass_fds=(theirs.fileno(), *(listener.fd for listener in listeners)),
                 stdin=asyncio.subprocess.DEVNULL,
                 # A Ctrl-C is for the supervisor; it tells the workers in its own way.
                 start_new_session=True,
@@ -116,6 +115,8 @@ class Supervisor:
         workers = settings.integer_or_none("HttpServer:Workers", minimum=1)
         self._count = workers or os.cpu_count() or 1
         self._listeners = Listeners(settings.text("Urls"), self._count)
+        if self._listeners.secure:
+            check_certificate(options.http)
         self._workers: list[WorkerProcess | None] = [None] * self._count
         self._edition = Edition(0, (), {})
         self._publishing = asyncio.Lock()
@@ -201,8 +202,9 @@ class Supervisor:
     # --- workers ---------------------------------------------------------------------------------------------------
 
     async def _spawn(self, number: int) -> None:
-        worker = await WorkerProcess.start(number, self._listeners.of(number))
-        worker.channel.send(Start(self._options, self._settings))
+        listeners = self._listeners.of(number)
+        worker = await WorkerProcess.start(number, listeners)
+        worker.channel.send(Start(self._options, self._settings, listeners))
         self._workers[number] = worker
         self._background(self._watch(worker))
 

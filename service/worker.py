@@ -1,7 +1,7 @@
 """One worker process: an event loop, a granian listener, the connections, and the edition it serves.
 
-Started by the supervisor (`service.supervisor`) as `python -m rowcall.service.worker CHANNEL_FD LISTENER_FD…`. It
-learns everything else over the channel, and stops when the channel ends: a worker never outlives its supervisor.
+Started by the supervisor (`service.supervisor`) as `python -m rowcall.service.worker CHANNEL_FD`. It learns
+everything else over the channel, and stops when the channel ends: a worker never outlives its supervisor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import uvloop
 
 from rowcall.service.application import Application
 from rowcall.service.channel import Channel, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
-from rowcall.service.edition import WorkerOptions
 from rowcall.service.http_server import HttpServer
 from rowcall.service.log import configure_logging
 
@@ -24,10 +23,10 @@ log = logging.getLogger("rowcall")
 
 
 class Worker:
-    def __init__(self, channel: Channel, options: WorkerOptions, listeners: list[int]) -> None:
+    def __init__(self, channel: Channel, start: Start) -> None:
         self._channel = channel
-        self._application = Application(options)
-        self._servers = [HttpServer(self._application.handle, fd, options.http) for fd in listeners]
+        self._application = Application(start.options)
+        self._servers = [HttpServer(self._application.handle, one, start.options.http) for one in start.listeners]
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
         self._application.on_stale = lambda: channel.send(Stale())
@@ -85,14 +84,14 @@ class Worker:
         self._channel.close()
 
 
-async def _main(channel_fd: int, listeners: list[int]) -> None:
+async def _main(channel_fd: int) -> None:
     channel = await Channel.over(socket.socket(fileno=channel_fd))
     start = await channel.receive()
     if not isinstance(start, Start):
         raise TypeError(f"expected Start, got {type(start).__name__}")
     configure_logging(start.settings)
-    await Worker(channel, start.options, listeners).run()
+    await Worker(channel, start).run()
 
 
 if __name__ == "__main__":
-    uvloop.run(_main(int(sys.argv[1]), [int(fd) for fd in sys.argv[2:]]))
+    uvloop.run(_main(int(sys.argv[1])))

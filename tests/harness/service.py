@@ -33,8 +33,8 @@ STOP_SECONDS = 30.0
 class Service:
     """A running rowcall with its workers."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
-        self.port = free_port()
+    def __init__(self, folder: Path, settings: Mapping[str, str], port: int | None = None) -> None:
+        self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._folder = folder
         self._settings = dict(settings)

@@ -29,13 +29,14 @@ class _Services:
         sql: str = "",
         settings: Mapping[str, str | None] | None = None,
         workers: int = 1,
+        port: int | None = None,
     ) -> Service:
         """`settings` win over the defaults of the tests; keys as on the command line. None leaves a default out."""
         if sql:
             database.execute(sql)
         defaults = {"ConnectionStrings:Default": database.conninfo, "HttpServer:Workers": str(workers), **OPEN}
         chosen = {**defaults, **(settings or {})}
-        service = Service(folder, {key: value for key, value in chosen.items() if value is not None})
+        service = Service(folder, {key: value for key, value in chosen.items() if value is not None}, port)
         self.running.append(service)
         service.wait_until_ready()
         return service
@@ -76,11 +77,15 @@ def _factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
     started: list[Service] = []
 
     def start(
-        database: Database, sql: str = "", settings: Mapping[str, str | None] | None = None, workers: int = 1
+        database: Database,
+        sql: str = "",
+        settings: Mapping[str, str | None] | None = None,
+        workers: int = 1,
+        port: int | None = None,
     ) -> Service:
         before = len(_services.running)
         try:
-            return _services.start(tmp_path_factory.mktemp("service"), database, sql, settings, workers)
+            return _services.start(tmp_path_factory.mktemp("service"), database, sql, settings, workers, port)
         finally:
             started.extend(_services.running[before:])
 
