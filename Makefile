@@ -48,6 +48,7 @@ bench: build
 fuzz: build
 	$(BIN)/python -m tests.fuzz.fuzz_values $(SECONDS)
 	$(BIN)/python -m tests.fuzz.fuzz_request $(SECONDS)
+	$(BIN)/python -m tests.fuzz.fuzz_raw $(SECONDS)
 	$(BIN)/python -m pytest -p tests.fuzzing --hypothesis-profile=fuzz -n $(TEST_PROCESSES) $(or $(ARGS),tests/core tests/ext)
 
 docs: build

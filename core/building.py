@@ -16,6 +16,7 @@ from rowcall.core.catalog import Catalog, Routine, Volatility
 from rowcall.core.comments import read_comment
 from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import Endpoint, EndpointParameter, NullText, Options, QueryNull, Transport
+from rowcall.core.header_lines import unknown_placeholders
 from rowcall.core.naming import default_path
 from rowcall.core.parameters import claim_segments, expand
 from rowcall.core.shape import VOID, result_shape
@@ -68,7 +69,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
     if not draft.enabled or not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
         return Built(None, tuple(draft.diagnostics))
     endpoint = _endpoint(routine, catalog, defaults, draft)
-    return Built(endpoint, (*draft.diagnostics, *_name_clashes(endpoint)))
+    return Built(endpoint, (*draft.diagnostics, *_name_clashes(endpoint), *unknown_placeholders(endpoint)))
 
 
 def build_endpoints(catalog: Catalog, defaults: EndpointDefaults) -> tuple[list[Endpoint], list[Diagnostic]]:
@@ -117,7 +118,9 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     options = draft.options(_default_options(defaults))
     path = draft.path or _default_path(routine, defaults)
     parameters = expand(routine, catalog.types, defaults.custom_type_parameter_separator or "_", camel)
-    shape = result_shape(routine, catalog.types, camel, nested=options.nested, resolve_nested=defaults.resolve_nested)
+    # Raw text has no way to nest (reference 02, 9).
+    nested = options.nested and not options.raw
+    shape = result_shape(routine, catalog.types, camel, nested=nested, resolve_nested=defaults.resolve_nested)
     return Endpoint(
         routine=routine,
         method=draft.method,

@@ -10,7 +10,7 @@ import re
 from rowcall.core.annotations import BY_WORD
 from rowcall.core.annotations.declaration import BadValueError, Draft, Line
 from rowcall.core.annotations.exposure import TAGS, open_block
-from rowcall.core.annotations.parameters import unescape
+from rowcall.core.annotations.parameters import unescaped
 from rowcall.core.annotations.response import set_header
 
 _LINE_ENDS = re.compile(r"[\r\n]+")
@@ -53,20 +53,12 @@ def _apply_assignment(line: Line, draft: Draft) -> bool:
         return True
     annotation = BY_WORD.get(key.lower())
     assign = annotation.assign if annotation is not None else None
-    decoded = _unescaped(line, value, draft)
+    decoded = unescaped(draft, line, value)
     if assign is not None:
         assign(draft, decoded)
     else:
         draft.custom[key] = decoded
     return True
-
-
-def _unescaped(line: Line, value: str, draft: Draft) -> str:
-    try:
-        return unescape(value)
-    except BadValueError as error:
-        draft.warn(line, str(error))
-        return value
 
 
 def _apply_header(line: Line, draft: Draft) -> bool:

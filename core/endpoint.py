@@ -143,6 +143,14 @@ class Options(Record):
     null_text: NullText = NullText.EMPTY_STRING
     single: bool = False
     void: bool = False
+    raw: bool = False
+    """Text of the server instead of JSON."""
+    separator: str | None = None
+    """Between the values of a raw row. None: nothing is, and nothing is quoted; an empty one still quotes."""
+    new_line: str | None = None
+    """Between raw rows."""
+    column_names: bool = False
+    """A raw result begins with the names of its columns."""
     headers: tuple[tuple[str, str], ...] = ()
     """Response headers, in order, repeated names kept."""
     content_type: str | None = None

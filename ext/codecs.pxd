@@ -51,6 +51,8 @@ cdef class Codecs:
     cdef const Codec *resolve(self, unsigned int oid) except NULL
     # The same for a column of a function, where a composite is BLANKABLE.
     cdef const Codec *resolve_blankable(self, unsigned int oid) except NULL
+    # What an array holds or a domain stands for, down to a type that is neither.
+    cdef unsigned int innermost(self, unsigned int oid) except? 0
     cdef void *_allocate(self, Py_ssize_t size) except NULL
     cdef Codec *_new(self, Kind kind) except NULL
     cdef const Codec *_build(self, unsigned int oid, tuple definition) except NULL

@@ -83,6 +83,16 @@ cdef class Codecs:
         blankable.field_count = codec.field_count
         return blankable
 
+    cdef unsigned int innermost(self, unsigned int oid) except? 0:
+        cdef set seen = set()
+        while oid not in seen:
+            seen.add(oid)
+            definition = self._definitions.get(oid)
+            if definition is None or definition[0] not in ("array", "domain"):
+                break
+            oid = definition[1]
+        return oid
+
     cdef void *_allocate(self, Py_ssize_t size) except NULL:
         # Zeroed memory owned by a bytes object in the list: freed with the registry, whatever happens in between.
         cdef bytes memory = PyBytes_FromStringAndSize(NULL, size)

@@ -28,6 +28,7 @@ from rowcall.service.exchange import Exchange, Step
 from rowcall.service.handler import Services
 from rowcall.service.head import HeadProtocol
 from rowcall.service.overloads import compile_route
+from rowcall.service.response_headers import Headers, problem_headers
 
 log = logging.getLogger("rowcall")
 notices = logging.getLogger("rowcall.notices")
@@ -165,7 +166,7 @@ class Application:
         else:
             log.error("%s %s failed", scope.method, scope.path, exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has it")
-        self._respond(exchange.protocol, scope, problem)
+        self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
         self._finish(exchange)
 
     def _find_otherwise(self, exchange: Exchange) -> Match | None:
@@ -187,11 +188,11 @@ class Application:
         exchange.protocol = HeadProtocol(exchange.protocol)
         return match
 
-    def _respond(self, protocol: Any, scope: Any, problem: Problem) -> None:
-        headers = [("content-type", CONTENT_TYPE), *problem.headers]
+    def _respond(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
+        headers = [("content-type", CONTENT_TYPE), *others]
         body = orjson.dumps(problem.members(with_type=self._options.problem_types))
         if problem.status in (204, 205, 304):
-            protocol.response_empty(problem.status, list(problem.headers))
+            protocol.response_empty(problem.status, others)
         elif scope.method == "HEAD":
             protocol.response_empty(problem.status, [*headers, ("content-length", str(len(body)))])
         else:

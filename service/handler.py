@@ -19,13 +19,14 @@ from rowcall.core.endpoint import Endpoint, ResultPath, Transport
 from rowcall.core.problems import Problem, unauthorized
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.parameters import FastBinder
-from rowcall.ext.rows import Renderer
 from rowcall.service import responses
 from rowcall.service.body import read_body
 from rowcall.service.database.database import Call, Database
 from rowcall.service.database.pace import Pace
 from rowcall.service.edition import WorkerOptions
 from rowcall.service.exchange import Exchange, Step
+from rowcall.service.rendering import body_writer
+from rowcall.service.response_headers import CommentHeaders
 
 LARGE_BODY = 65_536
 """Bytes of a body from which the slow binder leaves the event loop."""
@@ -62,6 +63,11 @@ def _what_opens(endpoint: Endpoint, *, by_default: bool) -> str:
     annotation = f"the annotation allow_anonymous on {endpoint.routine.identity}"
     key = " or the key Service:RequiresAuthorization=false" if by_default else ""
     return f"{endpoint.name} is for signed-in users; {annotation}{key} opens it"
+
+
+def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
+    """From here on an error response has the comment's headers too (reference 02, 10.1)."""
+    return CommentHeaders(endpoint) if endpoint.options.headers else None
 
 
 def bind(endpoint: Endpoint, services: Services) -> Step:
@@ -159,11 +165,11 @@ def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
     """PostgreSQL would not run a STRICT routine for a NULL argument either (reference 02, 1 rule 6)."""
     if not endpoint.routine.strict or not endpoint.parameters:
         return None
-    headers = responses.response_headers(endpoint, content_type=None)
+    answer = responses.no_content(endpoint)
 
     def skip(exchange: Exchange) -> None:
         if exchange.has_null:
-            exchange.protocol.response_empty(204, headers)
+            answer(exchange)
             exchange.answered = True
 
     return skip
@@ -188,17 +194,10 @@ def call_of(endpoint: Endpoint, services: Services) -> Call:
         except UncallableError as error:
             raise Problem(404, str(error)) from None
 
-    renderer = None
-    if shape.path is not ResultPath.VOID:
-        keys = [column.key for column in shape.columns] if shape.named else []
-        is_set = shape.is_set and not single
-        renderer = Renderer(
-            services.codecs, shape.path.value, is_set, shape.named, keys, blank_is_null=shape.blank_is_null
-        )
     return Call(
         label=f"{endpoint.name} {routine.schema}.{routine.name}",
         build=build,
-        renderer=renderer,
+        renderer=body_writer(endpoint, services.codecs),
         pace=Pace(services.options.database.slow),
         volatile=routine.volatility is Volatility.VOLATILE,
         procedure=routine.kind is RoutineKind.PROCEDURE,
@@ -213,7 +212,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step:
     return responses.respond(endpoint, services.database, services.options.http.slow_client)
 
 
-STEPS: Sequence[Factory] = (authorize, bind, fill_headers, skip_null_call, run, respond)
+STEPS: Sequence[Factory] = (authorize, comment_headers, bind, fill_headers, skip_null_call, run, respond)
 
 
 def compile_endpoint(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:

@@ -6,29 +6,44 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from rowcall.core.endpoint import Endpoint, NullText, ResultPath
+from rowcall.core.header_lines import HeaderSection, header_lines, no_value
 from rowcall.core.problems import Problem
 from rowcall.ext.connection import RequestState
 from rowcall.service.database.database import Database
 from rowcall.service.exchange import Exchange, Step
 from rowcall.service.head import HeadProtocol
+from rowcall.service.rendering import begins_with_names, is_json
+from rowcall.service.response_headers import argument_text, fields_of
 from rowcall.service.streaming import stream_result
-
-Headers = list[tuple[str, str]]
 
 
 def respond(endpoint: Endpoint, database: Database, patience: float) -> Step:
     """The last step. patience: seconds that a streaming client may leave unread what it was sent."""
     if endpoint.shape.path is ResultPath.VOID:
-        return _respond_void(endpoint)
+        return no_content(endpoint)
     if endpoint.shape.path is ResultPath.SCALAR:
-        return _respond_scalar(endpoint)
-    return _respond_rows(endpoint, database, patience)
+        return _filled(endpoint, lambda section: _respond_scalar(endpoint, section))
+    return _filled(endpoint, lambda section: _respond_rows(endpoint, section, database, patience))
 
 
-def _respond_void(endpoint: Endpoint) -> Step:
-    headers = response_headers(endpoint, content_type=None)
+def no_content(endpoint: Endpoint) -> Step:
+    """Status 204, with the comment's headers."""
+    return _filled(endpoint, _respond_void)
+
+
+def _filled(endpoint: Endpoint, answer: Callable[[HeaderSection], Step]) -> Step:
+    """The answer with its headers: made once, or for each request where the headers have placeholders."""
+    lines = header_lines(endpoint)
+    if lines.is_fixed:
+        return answer(lines.fill(no_value))
+    return lambda exchange: answer(lines.fill(partial(argument_text, exchange)))(exchange)
+
+
+def _respond_void(section: HeaderSection) -> Step:
+    headers = fields_of(section, content_type=None)
 
     def respond_void(exchange: Exchange) -> None:
         exchange.protocol.response_empty(204, headers)
@@ -36,9 +51,9 @@ def _respond_void(endpoint: Endpoint) -> Step:
     return respond_void
 
 
-def _respond_scalar(endpoint: Endpoint) -> Step:
-    headers = response_headers(endpoint, endpoint.shape.content_type)
-    respond_null = null_response(endpoint)
+def _respond_scalar(endpoint: Endpoint, section: HeaderSection) -> Step:
+    headers = fields_of(section, endpoint.shape.content_type)
+    respond_null = null_response(endpoint, section)
 
     def respond_scalar(exchange: Exchange) -> None:
         request = exchange.request
@@ -52,10 +67,10 @@ def _respond_scalar(endpoint: Endpoint) -> Step:
     return respond_scalar
 
 
-def _respond_rows(endpoint: Endpoint, database: Database, patience: float) -> Step:
-    headers = response_headers(endpoint, endpoint.shape.content_type)
-    respond_null = null_response(endpoint)
-    needs_row = not endpoint.shape.is_set or endpoint.options.single
+def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database, patience: float) -> Step:
+    headers = fields_of(section, endpoint.shape.content_type)
+    respond_null = null_response(endpoint, section)
+    needs_row = (not endpoint.shape.is_set or endpoint.options.single) and not begins_with_names(endpoint)
 
     def respond_rows(exchange: Exchange) -> Awaitable[None] | None:
         request = exchange.request
@@ -86,22 +101,14 @@ def _respond_rows(endpoint: Endpoint, database: Database, patience: float) -> St
     return respond_rows
 
 
-def null_response(endpoint: Endpoint) -> Callable[[Exchange], None]:
+def null_response(endpoint: Endpoint, section: HeaderSection) -> Callable[[Exchange], None]:
     """What a NULL text result, or `single` without a row, becomes (reference 02, 6)."""
     mode = endpoint.options.null_text
-    headers = response_headers(endpoint, endpoint.shape.content_type)
+    headers = fields_of(section, endpoint.shape.content_type)
     if mode is NullText.NO_CONTENT:
-        bare = response_headers(endpoint, content_type=None)
+        bare = fields_of(section, content_type=None)
         return lambda exchange: exchange.protocol.response_empty(204, bare)
     # A JSON response can only say null; text says NULL (spec 2.12).
-    is_json = endpoint.shape.path is ResultPath.ROWS
-    literal = b"null" if is_json else b"NULL"
+    literal = b"null" if endpoint.shape.path is ResultPath.ROWS and is_json(endpoint) else b"NULL"
     body = literal if mode is NullText.NULL_LITERAL else b""
     return lambda exchange: exchange.protocol.response_bytes(200, headers, body)
-
-
-def response_headers(endpoint: Endpoint, content_type: str | None) -> Headers:
-    """Header fields of a success, made once. A comment's content type wins (reference 02, 1.1)."""
-    chosen = endpoint.options.content_type or content_type
-    headers: Headers = [("content-type", chosen)] if chosen is not None else []
-    return headers + [(name.lower(), value) for name, value in endpoint.options.headers]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
 
 _ESCAPE = re.compile(
     r"\\(?:x(?P<x>[0-9A-Fa-f]{2})|u(?P<u>[0-9A-Fa-f]{4})|0(?P<octal>[0-7]{0,2})|(?P<letter>[aefnrtv])|(?P<sign>[^0-9A-Za-z_]))|\\.?",
@@ -20,6 +20,15 @@ def unescape(value: str) -> str:
         BadValueError: a backslash that starts no escape.
     """
     return _ESCAPE.sub(_decoded, value) if "\\" in value else value
+
+
+def unescaped(draft: Draft, line: Line, value: str) -> str:
+    """The value with its escapes decoded; as written, and with a warning, where that cannot be."""
+    try:
+        return unescape(value)
+    except BadValueError as error:
+        draft.warn(line, str(error))
+        return value
 
 
 def _decoded(match: re.Match[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.expect import JSON, TEXT, answer
+from tests.harness.expect import BYTES, JSON, TEXT, answer
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -17,6 +17,12 @@ create function as_nothing() returns text language sql stable as 'select null::t
 create function array_literal() returns int[] language sql stable as 'select null::int[]';
 create function no_first_row() returns setof int language sql stable as 'select 1 where false';
 create function misspelt() returns text language sql stable as 'select null::text';
+create function null_text() returns text language sql stable as 'select null::text';
+create function null_json() returns json language sql stable as 'select null::json';
+create function null_array() returns int[] language sql stable as 'select null::int[]';
+create function null_bytes() returns bytea language sql stable as 'select null::bytea';
+create function no_first_value() returns setof int language sql stable as 'select 1 where false';
+create function no_first_object() returns table(a int) language sql stable as 'select 1 where false';
 create function in_rows() returns setof text language sql stable as 'select null::text';
 comment on function by_default() is 'HTTP';
 comment on function as_empty() is E'HTTP\\ntext_response_null_handling empty_string';
@@ -25,6 +31,12 @@ comment on function as_nothing() is E'HTTP\\nresponse_null_handling 204';
 comment on function array_literal() is E'HTTP\\nresponse_null null';
 comment on function no_first_row() is E'HTTP\\nsingle\\ntext_response_null_handling no_content';
 comment on function misspelt() is E'HTTP\\ntext_response_null_handling nothing_at_all';
+comment on function null_text() is 'HTTP';
+comment on function null_json() is 'HTTP';
+comment on function null_array() is 'HTTP';
+comment on function null_bytes() is 'HTTP';
+comment on function no_first_value() is E'HTTP\\nsingle';
+comment on function no_first_object() is E'HTTP\\nsingle';
 comment on function in_rows() is E'HTTP\\ntext_response_null_handling no_content';
 """
 
@@ -55,8 +67,41 @@ def test_misspelt_value_is_warned_of(service: Service) -> None:
     service.wait_for_log("nothing_at_all")
 
 
-def test_configuration_decides_for_the_rest(database: Database, service: Service, serve: Serve) -> None:
+NULLS = [
+    ("null-text", TEXT, "NULL"),
+    ("null-json", JSON, "NULL"),
+    ("null-array", JSON, "NULL"),
+    ("null-bytes", BYTES, "NULL"),
+    ("no-first-value", JSON, "null"),
+    ("no-first-object", JSON, "null"),
+]
+"""Routine, its content type, and what a literal NULL is there: in a row of JSON only null would do."""
+
+
+def test_by_default_every_null_is_an_empty_body(service: Service) -> None:
+    for routine, content_type, _ in NULLS:
+        assert answer(service.get(f"/api/{routine}")) == (200, content_type, ""), routine
+
+
+def test_configured_literal_holds_where_no_annotation_says_otherwise(
+    database: Database, service: Service, serve: Serve
+) -> None:
+    """`service` is asked for only because it loads the functions."""
+    literal = serve(database, settings={"Service:TextResponseNullHandling": "NullLiteral"})
+    for routine, content_type, word in NULLS:
+        assert answer(literal.get(f"/api/{routine}")) == (200, content_type, word), routine
+    assert answer(literal.get("/api/as-empty")) == (200, TEXT, "")
+    assert answer(literal.get("/api/as-nothing")) == (204, None, "")
+    assert answer(literal.get("/api/in-rows")) == (200, JSON, "[null]")
+
+
+def test_configured_no_content_holds_where_no_annotation_says_otherwise(
+    database: Database, service: Service, serve: Serve
+) -> None:
     """`service` is asked for only because it loads the functions."""
     strict = serve(database, settings={"Service:TextResponseNullHandling": "NoContent"})
-    assert answer(strict.get("/api/by-default")) == (204, None, "")
+    for routine, *_ in NULLS:
+        assert answer(strict.get(f"/api/{routine}")) == (204, None, ""), routine
     assert answer(strict.get("/api/as-empty")) == (200, TEXT, "")
+    assert answer(strict.get("/api/as-literal")) == (200, TEXT, "NULL")
+    assert answer(strict.get("/api/in-rows")) == (200, JSON, "[null]")

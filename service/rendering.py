@@ -1,0 +1,41 @@
+"""Which writer makes the body of an endpoint's response, chosen once from its declared result and its comment."""
+
+from __future__ import annotations
+
+from rowcall.core.endpoint import Endpoint, ResultPath
+from rowcall.core.shape import BYTES
+from rowcall.ext.body_writer import BodyWriter
+from rowcall.ext.codecs import Codecs
+from rowcall.ext.raw_rows import BytesRenderer, RawRenderer
+from rowcall.ext.rows import Renderer
+
+
+def body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
+    """None for what has no body. Bytes win over raw, raw over JSON (reference 02, 9 and 10)."""
+    shape = endpoint.shape
+    options = endpoint.options
+    is_set = shape.is_set and not options.single
+    if shape.path is ResultPath.VOID:
+        return None
+    if shape.content_type == BYTES and (options.raw or shape.path is ResultPath.ROWS):
+        return BytesRenderer(is_set)
+    if options.raw and shape.path is ResultPath.SCALAR:
+        return RawRenderer(codecs, is_set)
+    if options.raw:
+        separator = None if options.separator is None else options.separator.encode()
+        new_line = (options.new_line or "").encode()
+        return RawRenderer(codecs, is_set, separator, new_line, options.column_names)
+    keys = [column.key for column in shape.columns] if shape.named else []
+    return Renderer(codecs, shape.path.value, is_set, shape.named, keys, blank_is_null=shape.blank_is_null)
+
+
+def is_json(endpoint: Endpoint) -> bool:
+    """Whether rows leave as JSON."""
+    return not endpoint.options.raw and endpoint.shape.content_type != BYTES
+
+
+def begins_with_names(endpoint: Endpoint) -> bool:
+    """Whether there is a header row, which stands in a result without rows too."""
+    options = endpoint.options
+    is_text = endpoint.shape.path is ResultPath.ROWS and endpoint.shape.content_type != BYTES
+    return options.raw and options.column_names and is_text
