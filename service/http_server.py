@@ -100,7 +100,7 @@ class HttpServer:
         return True
 
 
-_PLAIN = (False, None, None, None, "tls1.2", None, [], False)
+_PLAIN: tuple[Any, ...] = (False, None, None, None, "tls1.2", None, [], False)
 """granian's eight TLS arguments for a listener without TLS."""
 
 
