@@ -56,18 +56,20 @@ class PipeBody:
             except BrokenPipeError:
                 raise ClientGoneError("the client has closed the connection") from None
 
+    async def wait_for(self, event: asyncio.Future[None], seconds: float | None = None) -> None:
+        """Returns when `event` is done, or after `seconds`. Raises `ClientGoneError` when the client leaves before."""
+        done, _ = await asyncio.wait({event, self._gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if self._gone in done:
+            raise ClientGoneError("the client has closed the connection")
+
     async def _wait_for_room(self) -> None:
         room = self._loop.create_future()
         self._loop.add_writer(self._write_end, _wake, room)
         try:
-            done, _ = await asyncio.wait(
-                {room, self._gone}, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED
-            )
+            await self.wait_for(room, self._patience)
         finally:
             self._loop.remove_writer(self._write_end)
-        if self._gone in done:
-            raise ClientGoneError("the client has closed the connection")
-        if room not in done:
+        if not room.done():
             raise ClientGoneError(f"the client has not read for {self._patience:g} s")
         # Something was read, so granian has the reading end open; ours would hide that it closes it.
         self._close_read_end()
@@ -92,9 +94,13 @@ class PipeBody:
             # There is no event for it: nobody says when a file has been opened.
             await asyncio.sleep(0.002)
 
-    def abort(self, client: str) -> None:
-        """Cuts the client's connection: the end of the pipe would look like the end of a complete body."""
-        shut_down_connection(client)
+    def cut(self, client: str) -> None:
+        """Ends an incomplete body with the client's connection: the end of the pipe alone would look like success."""
+        if not self._gone.done():
+            shut_down_connection(client)
+        self._gone.cancel()
+        self._close_read_end()
+        os.close(self._write_end)
 
 
 def _unread(pipe: int) -> int:
@@ -132,16 +138,18 @@ async def stream_result(
     connection = request.connection
     assert connection is not None  # noqa: S101 (a request streams only on a connection of its own)
     body = PipeBody(protocol, 200, headers, patience)
+    complete = False
     try:
         await _pump(connection, request, body)
+        complete = request.error is None and not request.loss and request.failure is None
     except ClientGoneError:
         return False
-    else:
-        if request.error is not None or request.loss or request.failure is not None:
-            body.abort(client)
-        return True
     finally:
-        await body.close()
+        if complete:
+            await body.close()
+        else:
+            body.cut(client)
+    return True
 
 
 async def _pump(connection: Connection, request: Request, body: PipeBody) -> None:
@@ -152,6 +160,6 @@ async def _pump(connection: Connection, request: Request, body: PipeBody) -> Non
         connection.resume()
         await body.write(part)
         if request.state == RequestState.STREAMING:
-            await waiter
+            await body.wait_for(waiter)
     if request.body:
         await body.write(request.body)

@@ -25,7 +25,11 @@ begin
 end $$;
 create function many(_rows int) returns table(n int, filler text) language sql stable
   as $$select n, repeat('x', 100) from generate_series(1, _rows) n$$;
+create function pausing(_lock int) returns table(n int, filler text) language sql stable
+  as $$select n, repeat('x', 100) from generate_series(1, 50000) n
+  where n < 40000 or pg_advisory_xact_lock_shared(_lock) is not null$$;
 comment on function echo(int) is 'HTTP';
+comment on function pausing(int) is 'HTTP GET /pausing';
 comment on function wait_for(int) is 'HTTP GET /wait-for';
 comment on function maybe_wait(int, int) is 'HTTP GET /maybe-wait';
 comment on function many(int) is 'HTTP GET /many';
@@ -161,6 +165,28 @@ def test_client_that_never_reads_is_dropped(database: Database, service: Service
         wait_until(lambda: streaming(database), "the query runs")
         wait_until(lambda: not streaming(database), "the query is ended", 20)
     assert answer(strict.get("/api/echo?id=1")) == (200, TEXT, "1")
+
+
+def test_body_cut_off_for_reading_too_slowly_does_not_look_complete(
+    database: Database, service: Service, serve_once: Serve
+) -> None:
+    strict = serve_once(database, settings={"ConnectionSettings:Pool:SlowClientTimeout": "500ms"})
+    with strict.connect(receive_buffer=4096) as connection:
+        connection.sendall(b"GET /many?rows=50000000 HTTP/1.1\r\nHost: x\r\n\r\n")
+        wait_until(lambda: streaming(database), "the query runs")
+        wait_until(lambda: not streaming(database), "the query is ended", 20)
+        with pytest.raises((EOFError, ConnectionError)):
+            read_response(connection)
+
+
+def test_query_that_pauses_in_mid_stream_ends_with_its_client(database: Database, service: Service) -> None:
+    with database.locked(LOCK):
+        with service.connect() as connection:
+            connection.sendall(f"GET /pausing?lock={LOCK} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+            while not database.waiting():
+                assert connection.recv(65536)
+        wait_until(lambda: not database.waiting(), "the query is ended", 20)
 
 
 def test_many_slow_readers_leave_room_for_others(database: Database, service: Service) -> None:
