@@ -71,13 +71,11 @@ def header_lines(endpoint: Endpoint) -> HeaderLines:
 
 def unknown_placeholders(endpoint: Endpoint) -> Iterator[Diagnostic]:
     """Placeholders that look like a parameter's name and are none, most likely misspelt."""
-    lines = header_lines(endpoint)
-    written = [value for _, value in endpoint.options.headers]
-    templates = [(name, template, value) for (name, template), value in zip(lines.lines, written, strict=True)]
-    if lines.content_type is not None:
-        templates.append(("content-type", lines.content_type, endpoint.options.content_type or ""))
-    for name, template, value in templates:
-        for unknown in template.unknown:
+    options = endpoint.options
+    names = placeholder_names(endpoint.parameters)
+    content_type = () if options.content_type is None else (("Content-Type", options.content_type),)
+    for name, value in (*options.headers, *content_type):
+        for unknown in parse_template(value, names).unknown:
             message = f"{{{unknown}}} names no parameter and stays as it is"
             yield Diagnostic(endpoint.routine.identity, f"{name}: {value}", message)
 

@@ -16,6 +16,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from rowcall.ext.buffer import escape
+from rowcall.ext.raw_rows import BytesRenderer, RawRenderer
 from rowcall.ext.rows import Renderer
 from rowcall.ext.values import render_value
 from tests.ext import catalogue
@@ -133,3 +134,25 @@ def test_three_levels_of_composites(benchmark: BenchmarkFixture, connection: psy
 def test_escaping(benchmark: BenchmarkFixture, text: bytes) -> None:
     benchmark(escape, text)
     record_rate(benchmark, len(text))
+
+
+@pytest.mark.benchmark(group="1,000 rows of 23 columns")
+@pytest.mark.parametrize("separator", [None, b","], ids=["bare", "separated"])
+def test_raw(
+    benchmark: BenchmarkFixture,
+    mixed: psycopg.Cursor[Any],
+    connection: psycopg.Connection[Any],
+    separator: bytes | None,
+) -> None:
+    renderer = RawRenderer(catalogue.load(connection), True, separator, b"\n", True)
+    body = benchmark(renderer.render_result, address_of(mixed))
+    assert body.startswith(b'"id"')
+    record_rate(benchmark, len(body))
+
+
+@pytest.mark.benchmark(group="bytes")
+def test_bytes(benchmark: BenchmarkFixture, connection: psycopg.Connection[Any]) -> None:
+    cursor = connection.execute("select decode(repeat('00ff5c', 5000), 'hex') from generate_series(1, 100)")
+    body = benchmark(BytesRenderer(True).render_result, address_of(cursor))
+    assert len(body) == 1_500_000
+    record_rate(benchmark, len(body))

@@ -57,6 +57,11 @@ comment on function streamed(int) is E'HTTP\nX-N: {_n}';
 create function typed(_type text default null) returns text language sql stable as $$select 'x'$$;
 comment on function typed(text) is E'HTTP\nContent-Type: {_type}';
 
+create function chosen(_a int) returns int language plpgsql as $$begin raise exception 'no'; end$$;
+comment on function chosen(int) is E'HTTP GET\nX-Chosen: by a {_a}';
+create function chosen(_b text) returns int language plpgsql as $$begin raise exception 'no'; end$$;
+comment on function chosen(text) is E'HTTP GET\nX-Chosen: by b {_b}';
+
 create function nothing(_word text) returns text language sql stable as 'select null::text';
 comment on function nothing(text) is E'HTTP\nresponse_null 204\nX-Word: {_word}';
 """
@@ -196,3 +201,10 @@ def test_head_has_the_headers_of_get(service: Service) -> None:
 def test_an_empty_content_type_leaves_the_default(service: Service) -> None:
     assert answer(service.get("/api/typed?type=text/html")) == (200, "text/html", "x")
     assert answer(service.get("/api/typed")) == (200, TEXT, "x")
+
+
+@pytest.mark.parametrize(("query", "value"), [("a=1", "by a 1"), ("b=x", "by b x")])
+def test_an_overload_has_its_own_headers(service: Service, query: str, value: str) -> None:
+    response = service.get(f"/api/chosen?{query}")
+    problem(response, 400)
+    assert fields(response, "x-chosen") == [value]
