@@ -99,7 +99,7 @@ class Bench:
         if "variants" in self.options.checks and "rowcall" in chosen:
             chosen += [service.name for service in services.VARIANTS]
         for name in chosen:
-            if name != "constant":
+            if name != "constant" and any(map(services.BY_NAME[name].answers, self.scenarios())):
                 self.start(name, stack)
         answers = {
             scenario: first_answers(self.server, self.running, scenario)
@@ -120,7 +120,8 @@ class Bench:
             running = [
                 service
                 for service in self.running
-                if service.name not in variants or scenario.name in VARIANT_SCENARIOS
+                if service.service.answers(scenario)
+                and (service.name not in variants or scenario.name in VARIANT_SCENARIOS)
             ]
             cells = prepare(self.server, running, answers[scenario], scenario, limits)
             measure(cells, self.options.runs, self.options.seconds, say)

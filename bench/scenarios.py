@@ -1,7 +1,7 @@
 """What is asked of every service, and what rowcall has to reach: the scenarios and targets as data.
 
 A scenario is one request, repeated. `sql` is the same call for pgbench, whose variables (`:rows`) travel as parameters
-of a prepared statement. `targets` are the ratios of requests per second, rowcall over the other (issue 2).
+of a prepared statement. `targets` are the ratios of requests per second, rowcall over the other (issues 2 and 3).
 """
 
 import json
@@ -88,6 +88,17 @@ ORDER: dict[str, object] = {
 }
 
 
+def composites(name: str, routine: str, rows: int, columns: str = "*") -> Scenario:
+    """Composites in arrays in composites; also measured against JSON that PostgreSQL makes (issue 3)."""
+    return Scenario(
+        name,
+        f"/bench/{routine}?rows={rows}",
+        f"select {columns} from bench.{routine}(:rows)",
+        MappingProxyType({"rows": str(rows)}),
+        targets=MappingProxyType({"fastapi": 15, "rowcall-json": 1}),
+    )
+
+
 def types(rows: int, targets: dict[str, float]) -> Scenario:
     return query(f"types-{rows}", "types", {"rows": str(rows)}, targets)
 
@@ -101,8 +112,13 @@ SCENARIOS = (
     query("params-20", "params", TWENTY, {"fastapi": 10, "fastify": 2.5}),
     post("post-10", "post", ORDER, {"fastapi": 8, "fastify": 2.5}),
     query("nested-10", "nested", {"rows": "10"}, {}),
+    composites("composites-nested-100", "shelves", 100),
+    composites("composites-flat-100", "flat", 100, "id, (shelf).title, (shelf).code, (shelf).items"),
+    composites("composites-levels-1000", "levels", 1000),
     query("large-200k", "large", {"kilobytes": "200"}, {}),
 )
+# Those for which the schema bench_json has PostgreSQL's own JSON.
+MADE_BY_POSTGRES = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-json" in scenario.targets)
 BY_NAME = MappingProxyType({scenario.name: scenario for scenario in SCENARIOS})
 
 # PostgreSQL's own CPU time for a request, rowcall over pgbench (issue 2).

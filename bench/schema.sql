@@ -110,6 +110,88 @@ comment on function bench.nested(int) is 'HTTP GET /bench/nested
 allow_anonymous
 nested';
 
+-- Composites in arrays in composites: what a PostgreSQL schema with types of its own gives.
+create type bench.shelf as (title text, code text, items bench.item[]);
+
+create function bench.shelves(_rows int)
+returns table (id int, shelf bench.shelf)
+language sql stable
+as $$
+    select
+        i,
+        row(
+            'Shelf "' || i || '"',
+            'S-' || i,
+            array[
+                row(1, 'A "quoted" title', 12.50)::bench.item,
+                row(2, 'plain', i)::bench.item,
+                row(3, null, 0.99)::bench.item,
+                row(4, 'back\slash, comma', 100)::bench.item
+            ]
+        )::bench.shelf
+    from generate_series(1, _rows) i
+$$;
+comment on function bench.shelves(int) is 'HTTP GET /bench/shelves
+allow_anonymous
+nested';
+
+create function bench.flat(_rows int)
+returns table (id int, shelf bench.shelf)
+language sql stable
+as $$
+    select s.id, s.shelf from bench.shelves(_rows) s
+$$;
+comment on function bench.flat(int) is 'HTTP GET /bench/flat
+allow_anonymous';
+
+create type bench.hall as (tag text, lead bench.person, items bench.item[]);
+create type bench.region as (name text, halls bench.hall[]);
+
+create function bench.levels(_rows int)
+returns table (id int, region bench.region)
+language sql stable
+as $$
+    select
+        i,
+        row(
+            'Region, ' || i,
+            array[
+                row(
+                    'east',
+                    row('Ada, "Countess" ' || i, date '1815-12-10' + i % 365)::bench.person,
+                    array[row(1, 'A "quoted" title', i)::bench.item, row(2, null, 0.99)::bench.item]
+                )::bench.hall,
+                row('west', null, array[row(3, 'plain', 12.50)::bench.item])::bench.hall
+            ]
+        )::bench.region
+    from generate_series(1, _rows) i
+$$;
+comment on function bench.levels(int) is 'HTTP GET /bench/levels
+allow_anonymous
+nested';
+
+-- The same answers, made by PostgreSQL and only passed on: what a rowcall that serves this schema is measured for.
+drop schema if exists bench_json cascade;
+create schema bench_json;
+
+create function bench_json.shelves(_rows int) returns json language sql stable
+as $$ select json_agg(to_json(s)) from bench.shelves(_rows) s $$;
+comment on function bench_json.shelves(int) is 'HTTP GET /bench/shelves
+allow_anonymous';
+
+create function bench_json.flat(_rows int) returns json language sql stable
+as $$
+    select json_agg(to_json(f))
+    from (select s.id, (s.shelf).title, (s.shelf).code, (s.shelf).items from bench.flat(_rows) s) f
+$$;
+comment on function bench_json.flat(int) is 'HTTP GET /bench/flat
+allow_anonymous';
+
+create function bench_json.levels(_rows int) returns json language sql stable
+as $$ select json_agg(to_json(l)) from bench.levels(_rows) l $$;
+comment on function bench_json.levels(int) is 'HTTP GET /bench/levels
+allow_anonymous';
+
 -- One row a kilobyte of text; every line holds what JSON must escape.
 create function bench.large(_kilobytes int)
 returns table (id int, content text)

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import IO
 
 from bench.postgres import Server
-from bench.scenarios import Scenario
+from bench.scenarios import MADE_BY_POSTGRES, Scenario
 
 PEERS = Path(__file__).with_name("peers")
 PROGRAMS = Path(sys.executable).parent
@@ -46,6 +46,11 @@ class Service:
     name: str
     about: str
     command: Callable[[Setting], list[str]]
+    scenarios: frozenset[str] | None = None
+    """Those that it can answer; None: all."""
+
+    def answers(self, scenario: Scenario) -> bool:
+        return self.scenarios is None or scenario.name in self.scenarios
 
 
 def fastapi(setting: Setting) -> list[str]:
@@ -82,7 +87,7 @@ def install_fastify() -> None:
         raise ServiceError(f"`npm ci` in {folder} failed: {getattr(error, 'stderr', error)}") from error
 
 
-def rowcall(*options: str, workers: int | None = None) -> Callable[[Setting], list[str]]:
+def rowcall(*options: str, workers: int | None = None, schema: str = "bench") -> Callable[[Setting], list[str]]:
     def command(setting: Setting) -> list[str]:
         return [
             str(setting.rowcall),
@@ -90,6 +95,7 @@ def rowcall(*options: str, workers: int | None = None) -> Callable[[Setting], li
             f"--Urls=http://127.0.0.1:{setting.port}",
             f"--HttpServer:Workers={workers or setting.workers}",
             "--Log:ConsoleMinimumLevel=Warning",
+            f"--Service:IncludeSchemas:0={schema}",
             *options,
         ]
 
@@ -101,6 +107,12 @@ SERVICES = (
     Service("fastapi", "FastAPI + asyncpg + orjson on uvicorn (uvloop, httptools), 1 worker", fastapi),
     Service("fastify", "Fastify + pg (Node), named prepared statements, 1 process", fastify),
     Service("psycopg", "granian (RSGI) + psycopg pool + orjson, 1 worker", granian("granian_psycopg:app")),
+    Service(
+        "rowcall-json",
+        "rowcall passing on JSON that PostgreSQL makes with json_agg and to_json",
+        rowcall(schema="bench_json"),
+        MADE_BY_POSTGRES,
+    ),
     Service("constant", "limit: granian answering a constant of the same bytes", granian("granian_constant:app")),
 )
 # Other ways to run rowcall, measured beside the default one.

@@ -66,6 +66,21 @@ async def nested(request: Request, rows: int) -> Response:
     return await answer(request, "select * from bench.nested($1)", rows)
 
 
+@app.get("/bench/shelves")
+async def shelves(request: Request, rows: int) -> Response:
+    return await answer(request, "select * from bench.shelves($1)", rows)
+
+
+@app.get("/bench/flat")
+async def flat(request: Request, rows: int) -> Response:
+    return await answer(request, "select id, (shelf).title, (shelf).code, (shelf).items from bench.flat($1)", rows)
+
+
+@app.get("/bench/levels")
+async def levels(request: Request, rows: int) -> Response:
+    return await answer(request, "select * from bench.levels($1)", rows)
+
+
 @app.get("/bench/large")
 async def large(request: Request, kilobytes: int) -> Response:
     return await answer(request, "select * from bench.large($1)", kilobytes)

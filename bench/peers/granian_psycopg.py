@@ -51,6 +51,12 @@ ROUTES = {
     "/bench/minimal": ("select * from bench.minimal()", from_query()),
     "/bench/types": ("select * from bench.types(%s::int)", from_query("rows")),
     "/bench/nested": ("select * from bench.nested(%s::int)", from_query("rows")),
+    "/bench/shelves": ("select * from bench.shelves(%s::int)", from_query("rows")),
+    "/bench/flat": (
+        "select id, (shelf).title, (shelf).code, (shelf).items from bench.flat(%s::int)",
+        from_query("rows"),
+    ),
+    "/bench/levels": ("select * from bench.levels(%s::int)", from_query("rows")),
     "/bench/large": ("select * from bench.large(%s::int)", from_query("kilobytes")),
     "/bench/params": (
         "select * from bench.params("
@@ -69,7 +75,8 @@ ROUTES = {
 
 
 async def learn_composites(connection: AsyncConnection[Any]) -> None:
-    for name in ("bench.person", "bench.item"):
+    # Inner types first: the others refer to them.
+    for name in ("bench.person", "bench.item", "bench.shelf", "bench.hall", "bench.region"):
         info = await CompositeInfo.fetch(connection, name)
         assert info is not None
         register_composite(info, connection)

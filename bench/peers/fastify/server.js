@@ -1,5 +1,5 @@
 // The benchmark's endpoints in Fastify with pg: a pool, named (prepared) statements, schemas for what comes in, and the
-// default serialisation of what goes out. pg knows no composite types: the nested scenario asks PostgreSQL for JSON, as is usual there.
+// default serialisation of what goes out. pg knows no composite types: scenarios with composites ask PostgreSQL for JSON, as is usual there.
 import Fastify from 'fastify'
 import pg from 'pg'
 
@@ -28,6 +28,9 @@ const routes = [
   ['minimal', 'select * from bench.minimal()', {}],
   ['types', 'select * from bench.types($1)', { rows: integer }],
   ['nested', 'select id, to_json(owner) as owner, tags, to_json(items) as items from bench.nested($1)', { rows: integer }],
+  ['shelves', 'select id, to_json(shelf) as shelf from bench.shelves($1)', { rows: integer }],
+  ['flat', 'select id, (shelf).title, (shelf).code, to_json((shelf).items) as items from bench.flat($1)', { rows: integer }],
+  ['levels', 'select id, to_json(region) as region from bench.levels($1)', { rows: integer }],
   ['large', 'select * from bench.large($1)', { kilobytes: integer }],
   ['params', `select * from bench.params(${marks(parameters)})`, parameters],
 ]
