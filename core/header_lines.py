@@ -18,7 +18,7 @@ from rowcall.core.record import Record
 from rowcall.core.template import Template, ValueOf, parse_template, placeholder_names
 
 MAX_VALUE = 1000
-"""Characters of one value. Proxies often take no more than 4,096 bytes for all headers together."""
+"""Bytes of one value as it is sent. Proxies often take no more than 4,096 for all headers together."""
 
 _DISPOSITION = "content-disposition"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -93,7 +93,19 @@ def _field_value(name: str, template: Template, value_of: ValueOf) -> str:
 
 
 def _clean(value: str) -> str:
-    return _CONTROL.sub("", value[:MAX_VALUE])
+    return _cut(_CONTROL.sub("", value[: 2 * MAX_VALUE]))
+
+
+def _cut(value: str) -> str:
+    """At most `MAX_VALUE` bytes, counted as they are sent: each byte beyond ASCII takes three."""
+    room = MAX_VALUE
+    if value.isascii():
+        return value[:room]
+    for position, character in enumerate(value):
+        room -= 1 if character.isascii() else 3 * len(character.encode())
+        if room < 0:
+            return value[:position]
+    return value
 
 
 def _clean_parameter(value: str) -> str:

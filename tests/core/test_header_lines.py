@@ -36,11 +36,11 @@ def test_no_value_ends_the_file_name_it_stands_in(value: str) -> None:
     assert re.fullmatch(r"""attachment; filename="[^"]*"(; filename\*=UTF-8''[^;"]*)?""", disposition)
 
 
-@given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"], exclude_characters='";\\'), min_size=1))
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"], exclude_characters='";\\'), max_size=80))
 def test_a_file_name_beyond_ascii_can_be_read_back(name: str) -> None:
     name = "é" + name
     (_, disposition) = lines('Content-Disposition: attachment; filename="{_a}"').fill(lambda _: name).fields[0]
-    assert unquote(disposition.partition("UTF-8''")[2]) == name[:1000]
+    assert unquote(disposition.partition("UTF-8''")[2]) == name
 
 
 def test_fields_without_placeholders_are_fixed() -> None:

@@ -136,6 +136,7 @@ def test_values_of_the_path_and_of_a_body_are_placeholders(service: Service) -> 
         ("grüße €", "gr%C3%BC%C3%9Fe %E2%82%AC"),
         ("  \r\n ", ""),
         ("x" * 5000, "x" * 1000),
+        ("😀" * 500, "%F0%9F%98%80" * 83),
     ],
 )
 def test_no_value_of_a_request_breaks_out_of_its_field(service: Service, value: str, sent: str) -> None:
