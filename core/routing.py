@@ -128,7 +128,7 @@ def build_router(endpoints: Iterable[Endpoint]) -> tuple[Router, list[Diagnostic
     """Routes of all endpoints that are not internal. Of two ambiguous templates the later one is left out.
 
     Raises:
-        RouteError: a path is empty or longer than 2048 characters.
+        RouteError: a path is empty or longer than 2048 characters (`check_path`).
     """
     overloads: dict[tuple[str, str], list[Endpoint]] = {}
     templates: dict[tuple[str, str], Endpoint] = {}
@@ -166,11 +166,16 @@ def _route(method: str, path: str, candidates: list[Endpoint]) -> Route:
     return Route(method, path, tuple(candidates), tuple(_parameters(path)))
 
 
+def check_path(endpoint: Endpoint) -> None:
+    """Raises `RouteError` for a path that no request can have."""
+    size = len(endpoint.path)
+    if not 1 <= size <= LONGEST_PATH:
+        raise RouteError(f"{endpoint.routine.identity}: a path has 1 to {LONGEST_PATH} characters, not {size}")
+
+
 def _template(endpoint: Endpoint) -> str:
-    path = endpoint.path
-    if not path or len(path) > LONGEST_PATH:
-        raise RouteError(f"{endpoint.routine.identity}: a path has 1 to {LONGEST_PATH} characters, not {len(path)}")
-    return "/" + "/".join(_segments(path))
+    check_path(endpoint)
+    return "/" + "/".join(_segments(endpoint.path))
 
 
 def _segments(path: str) -> list[str]:

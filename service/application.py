@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import orjson
@@ -18,7 +18,7 @@ from rowcall.core.binding import BindingError
 from rowcall.core.catalog import TypeInfo, TypeKind
 from rowcall.core.naming import nested_name
 from rowcall.core.problems import CONTENT_TYPE, Problem
-from rowcall.core.routing import MalformedPathError, Match, Router, build_router
+from rowcall.core.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.connection import Request
 from rowcall.service.body import ClientGoneError
@@ -36,15 +36,26 @@ notices = logging.getLogger("rowcall.notices")
 _NOTICE_LEVELS = {"WARNING": logging.WARNING, "NOTICE": logging.INFO, "INFO": logging.INFO, "LOG": logging.INFO}
 
 
+class Compiled(dict[int, tuple[Step, ...]]):
+    """Steps by id of the route, compiled for its first request: most endpoints of a large schema are never called."""
+
+    def __init__(self, routes: Iterable[Route], services: Services) -> None:
+        super().__init__()
+        self._routes = {id(route): route for route in routes}
+        self._services = services
+
+    def __missing__(self, key: int) -> tuple[Step, ...]:
+        steps = self[key] = compile_route(self._routes[key], self._services)
+        return steps
+
+
 class Table:
     """Everything that is swapped when the schema changes: routes and their handlers."""
 
     def __init__(self, edition: Edition, services: Services) -> None:
         self.edition = edition
         self.router, _ = build_router(edition.endpoints)
-        self.steps: dict[int, tuple[Step, ...]] = {
-            id(route): compile_route(route, services) for route in self.router.routes
-        }
+        self.steps: dict[int, tuple[Step, ...]] = Compiled(self.router.routes, services)
 
 
 class Application:
@@ -82,11 +93,12 @@ class Application:
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
         if self._prepared is not None and self._prepared.edition.number == number:
+            if self._table.edition.number:
+                gc.collect()
             self._table = self._prepared
             self._prepared = None
             self._database.forget_names()
             # What has just been built lives as long as the edition: the collector need not look at it again.
-            gc.collect()
             gc.freeze()
 
     async def close(self) -> None:
