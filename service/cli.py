@@ -97,7 +97,7 @@ def main(tokens: Sequence[str] | None = None) -> int:
     if "version" in arguments.switches:
         return _print_versions()
     try:
-        with _termination_as_interrupt():
+        with _termination_as_exit():
             return _start(arguments)
     except (ConfigError, StartupError) as error:
         print(f"rowcall: {error}", file=sys.stderr)
@@ -166,13 +166,13 @@ def _listening(*, demo: bool) -> Callable[[list[str]], None] | None:
 
 
 @contextlib.contextmanager
-def _termination_as_interrupt() -> Iterator[None]:
-    """Until the server installs its own handlers, SIGTERM ends the start like Ctrl-C, so that cleanup runs."""
+def _termination_as_exit() -> Iterator[None]:
+    """Until the server installs its own handlers, SIGTERM ends the start in order, so that cleanup runs."""
 
-    def interrupt(_signal: int, _frame: object) -> None:
-        raise KeyboardInterrupt
+    def leave(_signal: int, _frame: object) -> None:
+        raise SystemExit(0)
 
-    previous = signal.signal(signal.SIGTERM, interrupt)
+    previous = signal.signal(signal.SIGTERM, leave)
     try:
         yield
     finally:
