@@ -29,9 +29,21 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Supervisor → worker: build this edition beside the one being served."""
+    """Supervisor → worker: build this edition beside the one being served.
 
-    edition: Edition
+    pickled: the edition, pickled once for all workers.
+    """
+
+    number: int
+    pickled: bytes
+
+    @classmethod
+    def of(cls, edition: Edition) -> Prepare:
+        return cls(edition.number, pickle.dumps(edition, pickle.HIGHEST_PROTOCOL))
+
+    def edition(self) -> Edition:
+        edition: Edition = pickle.loads(self.pickled)  # noqa: S301 (from our own process over our own socket pair)
+        return edition
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import os
 import signal
@@ -23,7 +24,7 @@ from rowcall.core.building import EndpointDefaults, build_endpoint
 from rowcall.core.catalog import Catalog
 from rowcall.core.config import Settings
 from rowcall.core.endpoint import Endpoint
-from rowcall.core.routing import RouteError, build_router
+from rowcall.core.routing import RouteError, build_router, check_path
 from rowcall.service.channel import Channel, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
 from rowcall.service.database.connector import Connector, pause
 from rowcall.service.database.discovery import RoutineFilter, discover
@@ -50,6 +51,7 @@ class WorkerProcess:
         self.started = time.monotonic()
         self.serving = 0
         self._answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
+        self.gone = False
 
     @classmethod
     async def start(cls, number: int, listeners: tuple[Listener, ...]) -> WorkerProcess:
@@ -70,6 +72,8 @@ class WorkerProcess:
 
     async def ask(self, message: Prepare | Swap, answer: type[Prepared] | type[Serving], number: int) -> str | None:
         """Sends `message` and waits for its answer: None, or what went wrong."""
+        if self.gone:
+            return f"worker {self.number} is gone"
         future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._answers[answer, number] = future
         self.channel.send(message)
@@ -79,6 +83,10 @@ class WorkerProcess:
             return f"worker {self.number} has not answered within {PREPARE_WITHIN:g} s"
         finally:
             self._answers.pop((answer, number), None)
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
 
     async def listen(self, on_stale: Callable[[], None]) -> None:
         """Takes the worker's messages until it is gone."""
@@ -92,6 +100,7 @@ class WorkerProcess:
                     future = self._answers.get((type(message), message.number))
                     if future is not None and not future.done():
                         future.set_result(error)
+        self.gone = True
         for future in self._answers.values():
             if not future.done():
                 future.set_result(f"worker {self.number} is gone")
@@ -122,6 +131,8 @@ class Supervisor:
         self._publishing = asyncio.Lock()
         self._stop = asyncio.Event()
         self._reload = asyncio.Event()
+        self._listened = asyncio.Event()
+        """`LISTEN` has been tried for the first time."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._began = time.monotonic()
 
@@ -141,6 +152,7 @@ class Supervisor:
                 await self._stop.wait()
             else:
                 starting.cancel()
+                await asyncio.wait({starting})
         finally:
             await self._shut_down()
         return 0
@@ -149,6 +161,10 @@ class Supervisor:
         # Workers import while the database is read.
         spawning = asyncio.gather(*(self._spawn(number) for number in range(self._count)))
         try:
+            if not self._options.target.pooler:
+                self._background(self._listen_for_notify())
+                # A change between the first reading and the first LISTEN would go unnoticed.
+                await self._listened.wait()
             edition = await self._first_edition()
         finally:
             await spawning
@@ -157,8 +173,6 @@ class Supervisor:
             raise StartupError(error)
         self._announce()
         self._background(self._reload_when_asked())
-        if not self._options.target.pooler:
-            self._background(self._listen_for_notify())
 
     def _announce(self) -> None:
         message = self._settings.text_or_none("StartupMessage")
@@ -219,17 +233,28 @@ class Supervisor:
             await asyncio.sleep(pause(5))
         await self._replace(worker.number)
 
+    async def _spawn_at_last(self, number: int) -> None:
+        for attempt in itertools.count(5):
+            try:
+                await self._spawn(number)
+            except OSError as error:
+                log.error("worker %d cannot be started, one more attempt follows: %s", number, error)
+                await asyncio.sleep(pause(attempt))
+            else:
+                return
+
     async def _replace(self, number: int) -> None:
-        await self._spawn(number)
+        await self._spawn_at_last(number)
         async with self._publishing:
             worker = self._workers[number]
             edition = self._edition
             # Before the first edition there is nothing to serve; the first publication includes this worker.
             if worker is not None and edition.number:
-                error = await worker.ask(Prepare(edition), Prepared, edition.number)
+                error = await worker.ask(Prepare.of(edition), Prepared, edition.number)
                 error = error or await worker.ask(Swap(edition.number), Serving, edition.number)
                 if error:
                     log.error("worker %d cannot serve: %s", number, error)
+                    worker.kill()  # or the connections that its socket gets would wait for ever
 
     def _stale(self) -> None:
         log.warning("the database has changed under a prepared statement; its catalogue is read again")
@@ -273,7 +298,7 @@ class Supervisor:
             try:
                 built = build_endpoint(routine, catalog, self._defaults)
                 if built.endpoint is not None:
-                    build_router([built.endpoint])
+                    check_path(built.endpoint)
             except RouteError as error:
                 log.error("%s is left out: %s", routine.identity, error)
                 continue
@@ -297,15 +322,18 @@ class Supervisor:
             log.debug("%s mapped to %s annotations: [%s]", endpoint.routine.identity, endpoint.name, lines)
 
     async def _publish(self, edition: Edition) -> str | None:
-        """All workers swap, or none does. Gives the reason when none did."""
+        """All workers swap, or none does; one that is gone gets the edition when it is replaced. Gives the reason
+        when none did.
+        """
         async with self._publishing:
             workers = [worker for worker in self._workers if worker is not None]
-            errors = await asyncio.gather(
-                *(worker.ask(Prepare(edition), Prepared, edition.number) for worker in workers)
-            )
-            failed = [error for worker, error in zip(workers, errors, strict=True) if error and worker in self._workers]
+            prepare = Prepare.of(edition)
+            errors = await asyncio.gather(*(worker.ask(prepare, Prepared, edition.number) for worker in workers))
+            failed = [error for worker, error in zip(workers, errors, strict=True) if error and not worker.gone]
             if failed:
                 return failed[0]
+            if not self._edition.number and all(worker.gone for worker in workers):
+                return "no worker could be started; the log says why"
             await asyncio.gather(*(worker.ask(Swap(edition.number), Serving, edition.number) for worker in workers))
             self._edition = edition
             return None
@@ -342,13 +370,15 @@ class Supervisor:
             try:
                 async with await self._connector.open_plain() as connection:
                     await connection.execute(f"listen {NOTIFY_CHANNEL}")
+                    self._listened.set()
                     attempt = 0
                     if lost:
                         self._reload.set()
                     async for notification in connection.notifies():
                         if notification.payload in ("", "reload"):
                             self._reload.set()
-            except psycopg.Error as error:
+            except (psycopg.Error, OSError) as error:
+                self._listened.set()
                 lost = True
                 log.info("not listening for NOTIFY: %s", str(error).strip())
             await asyncio.sleep(pause(attempt + 2))
@@ -372,7 +402,7 @@ async def _end(worker: WorkerProcess, seconds: float) -> None:
         await asyncio.wait_for(waiting, seconds)
     except TimeoutError:
         log.error("worker %d did not stop in time and is killed", worker.number)
-        worker.process.kill()
+        worker.kill()
         await worker.process.wait()
     worker.channel.close()
 

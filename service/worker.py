@@ -61,9 +61,9 @@ class Worker:
                 self._stopping.set()
 
     def _prepare(self, message: Prepare) -> None:
-        number = message.edition.number
+        number = message.number
         try:
-            self._application.prepare(message.edition)
+            self._application.prepare(message.edition())
         except Exception as error:
             log.exception("edition %d cannot be built", number)
             self._channel.send(Prepared(number, f"{type(error).__name__}: {error}"))
@@ -86,7 +86,10 @@ class Worker:
 
 async def _main(channel_fd: int) -> None:
     channel = await Channel.over(socket.socket(fileno=channel_fd))
-    start = await channel.receive()
+    try:
+        start = await channel.receive()
+    except EOFError:
+        return  # stopped before it began
     if not isinstance(start, Start):
         raise TypeError(f"expected Start, got {type(start).__name__}")
     configure_logging(start.settings)

@@ -237,3 +237,17 @@ def test_stop_is_bounded(own_database: Database, serve_once: Serve, number: sign
         service.signal(number)
         wait_until(lambda: not service.running, "the service ends", 20)
         wait_until(lambda: not own_database.waiting(), "its query ends")
+
+
+def test_reload_asked_while_every_worker_is_being_replaced_is_not_lost(
+    own_database: Database, serve_once: Serve
+) -> None:
+    service = serve_once(own_database, SQL, workers=2)
+    workers = all_workers(service, 2)
+    own_database.execute(CHANGE)
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    service.signal(signal.SIGHUP)
+    wait_until(lambda: not set(workers) & set(service.pids()) and len(service.pids()) == 2, "both are replaced", 20)
+    wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
+    assert [served(service, "/arriving") for _ in range(20)] == [True] * 20
