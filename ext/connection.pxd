@@ -104,6 +104,7 @@ cdef class Connection:
     cdef public object on_closed
     cdef public object on_notice
     cdef public object on_capacity
+    cdef public object owner
     cdef readonly str close_reason
     cdef PGconn *conn
     cdef object queue
@@ -115,6 +116,8 @@ cdef class Connection:
     cdef bint flush_scheduled
     cdef bint writer_registered
     cdef bint send_failed
+    cdef bint cancelling
+    cdef str farewell
     cdef long flushes
     cdef int gathered
     cdef bint busy
@@ -128,23 +131,28 @@ cdef class Connection:
     cpdef bytes take(self)
     cpdef resume(self)
     cpdef abandon(self)
-    cpdef bint begin_cancel(self)
+    cpdef bint begin_cancel(self, Request request) except -1
     cpdef end_cancel(self)
     cpdef drain(self, str reason)
     cpdef close(self, str reason)
     cpdef accept_session(self)
 
     cdef int place(self, Request request) except -1
+    cdef int _commands(self, Request request) except -1
+    cdef int _give_up_segment(self, Request request) except -1
     cdef int _command(self, Request request, Statement statement, list values, Step step) except -1
     cdef int _parse(self, Request request, Statement statement) except -1
     cdef int _queue(self, Request request, bint idle) except -1
     cdef int _flush_now(self) except -1
     cdef int _drain(self) except -1
     cdef int _result(self, PGresult *result) except -1
+    cdef int _end_of_rows(self, Request request, PGresult *result) except -1
     cdef int _row(self, Request request, PGresult *result) except -1
     cdef int _discard(self, Request request) except -1
     cdef int _error(self, Request request, PGresult *result) except -1
+    cdef int _forget_parse(self, Request request) except -1
     cdef int _finish_head(self) except -1
+    cdef int _answer(self, Request request) except -1
     cdef int _start_head(self) except -1
     cdef int _batch_done(self) except -1
     cdef int _notice(self, const PGresult *result) except -1

@@ -13,7 +13,7 @@ from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdlib cimport free, malloc
-from libc.string cimport strcmp
+from libc.string cimport strcmp, strlen
 
 from rowcall.ext.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.buffer cimport Buffer
@@ -24,6 +24,7 @@ from rowcall.ext.libpq cimport (
     PGRES_COPY_IN,
     PGRES_COPY_OUT,
     PGRES_FATAL_ERROR,
+    PGRES_PIPELINE_ABORTED,
     PGRES_PIPELINE_SYNC,
     PGRES_SINGLE_TUPLE,
     PGRES_TUPLES_OK,
@@ -51,8 +52,14 @@ cdef inline double _now() noexcept nogil:
 
 cdef enum:
     FEW_PARAMETERS = 64
-    # libpq sends by itself once this much is waiting; what we count as unsent must stay below it.
+    # More than this is not gathered.
     FLUSH_BYTES = 32768
+    # libpq sends by itself once 8192 bytes are waiting: from there on nobody knows what has left.
+    SENT_UNASKED = 8000
+    # Bytes of the messages around a statement's text, values and name, with some to spare.
+    MESSAGE_BYTES = 96
+    # A prepared statement with its plan costs the server about 70 kB (reference 08, 8.3).
+    MAX_PREPARED = 500
     MAX_STEPS = 24
 
 # Reported by the server whenever they change, so a difference from the start tells, at no cost, that a routine
@@ -168,6 +175,17 @@ cdef class Request:
         return _now() - self.head_since if self.head_since > 0 else 0.0
 
 
+cdef int _check_values(Statement statement, list values) except -1:
+    """Raises ValueError or TypeError for what libpq would send wrongly."""
+    cdef Py_ssize_t count = 0 if values is None else len(values)
+    if count != statement.nparams:
+        raise ValueError(f"statement {statement.id} takes {statement.nparams} values, got {count}")
+    for value in values:
+        if value is not None and <Py_ssize_t>strlen(PyBytes_AS_STRING(<bytes?>value)) != PyBytes_GET_SIZE(value):
+            raise ValueError("a value holds a NUL, where libpq would cut it off")
+    return 0
+
+
 cdef void _receive_notice(void *arg, const PGresult *result) noexcept with gil:
     cdef Connection connection = <Connection>arg
     try:
@@ -183,6 +201,7 @@ cdef class Connection:
     on_closed(connection): after every request in flight has been finished with its `Loss`.
     on_notice(label, severity, sqlstate, message): label of the request at the head, or None.
     on_capacity(connection): after a read that finished at least one request.
+    owner: whatever has to live as long as the connection.
     """
 
     def __init__(self, pgconn, loop, bint named=True):
@@ -224,15 +243,32 @@ cdef class Connection:
 
     cdef int place(self, Request request) except -1:
         cdef bint idle = self.head is None
+        try:
+            self._commands(request)
+        except BaseException:
+            self._give_up_segment(request)
+            raise
+        return self._queue(request, idle)
+
+    cdef int _commands(self, Request request) except -1:
         request.step_count = 0
         request.step = 0
         request.parse = 0
         request.parses = None
         request.failed_step = STEP_CALL
+        # Both before anything is placed: half a segment costs the connection.
+        _check_values(request.statement, request.values)
         if request.settings_statement is not None:
+            _check_values(request.settings_statement, request.settings)
             self._command(request, request.settings_statement, request.settings, STEP_SETTINGS)
         self._command(request, request.statement, request.values, STEP_CALL)
-        return self._queue(request, idle)
+        return 0
+
+    cdef int _give_up_segment(self, Request request) except -1:
+        """Half a segment cannot be taken back from libpq, and the next request would be answered with its results."""
+        if request.step_count > 0:
+            self._lose("a request could not be placed completely")
+        return 0
 
     cpdef bint submit_all(self, Request request, list statements) except -1:
         """Places several statements without parameters and results as one segment, `request` standing for all."""
@@ -244,8 +280,12 @@ cdef class Connection:
         request.parse = 0
         request.parses = None
         request.failed_step = STEP_CALL
-        for statement in statements:
-            self._command(request, statement, [], STEP_RESET)
+        try:
+            for statement in statements:
+                self._command(request, statement, [], STEP_RESET)
+        except BaseException:
+            self._give_up_segment(request)
+            raise
         self._queue(request, idle)
         return True
 
@@ -254,20 +294,20 @@ cdef class Connection:
         cdef const char **texts = few
         cdef int n = statement.nparams
         cdef int i, sent
-        if <Py_ssize_t>n != len(values) or request.step_count + 2 > MAX_STEPS:
-            raise ValueError(f"statement {statement.id} takes {n} values, got {len(values)}")
+        if request.step_count + 2 > MAX_STEPS:
+            raise ValueError("too many statements for one segment")
         if n > FEW_PARAMETERS:
             texts = <const char **>malloc(n * sizeof(char *))
             if texts == NULL:
                 raise MemoryError()
-        self.unsent_bytes += 64
+        self.unsent_bytes += MESSAGE_BYTES + 4 * n
         try:
             for i in range(n):
                 value = values[i]
                 if value is None:
                     texts[i] = NULL
                 else:
-                    texts[i] = PyBytes_AS_STRING(<bytes?>value)
+                    texts[i] = PyBytes_AS_STRING(<bytes>value)
                     self.unsent_bytes += PyBytes_GET_SIZE(value)
             if not self.named:
                 self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
@@ -306,6 +346,9 @@ cdef class Connection:
             synced = pq.pipelineSync(self.conn)
         request.state = RequestState.SENT
         request.flush_mark = self.flushes
+        if self.unsent_bytes >= SENT_UNASKED:
+            # Counts as flushed, with everything before it.
+            self.flushes += 1
         self.in_flight += 1
         if idle:
             self.head = request
@@ -374,6 +417,9 @@ cdef class Connection:
         if self.head is None:
             # Nothing was asked: a notice, a parameter change, or a FATAL before the end of the connection.
             pq.isBusy(self.conn)
+            if self.farewell is not None:
+                self._lose(self.farewell)
+                return 0
         while self.head is not None and self.state != ConnectionState.PAUSED:
             if pq.isBusy(self.conn):
                 break
@@ -407,11 +453,12 @@ cdef class Connection:
                 if request.steps[request.step] == STEP_PARSE:
                     request.parse += 1
                 elif request.steps[request.step] == STEP_CALL:
-                    request.seen_result = True
-                    if status == PGRES_TUPLES_OK and request.plan is None and request.statement.renderer is not None:
-                        request.plan = request.statement.renderer.plan_for(result)
+                    self._end_of_rows(request, result)
             elif status == PGRES_FATAL_ERROR:
                 self._error(request, result)
+            elif status == PGRES_PIPELINE_ABORTED:
+                if request.steps[request.step] == STEP_PARSE:
+                    self._forget_parse(request)
             elif status == PGRES_COPY_IN or status == PGRES_COPY_OUT or status == PGRES_COPY_BOTH:
                 # libpq gives this status for ever; only closing ends it.
                 self._lose("COPY cannot run through an endpoint")
@@ -419,11 +466,25 @@ cdef class Connection:
             pq.clear(result)
         return 0
 
+    cdef int _end_of_rows(self, Request request, PGresult *result) except -1:
+        """The statement has ended. Its rows came one by one before, so this result has none."""
+        cdef BodyWriter renderer = request.statement.renderer
+        request.seen_result = True
+        if pq.ntuples(result) > 0:
+            self._lose("libpq has not switched to single rows")
+        elif request.rows == 0 and renderer is not None and pq.resultStatus(result) == PGRES_TUPLES_OK:
+            try:
+                # Also without rows: the columns may no longer be those of the endpoint.
+                request.plan = renderer.plan_for(result)
+            except Exception as error:
+                request.failure = error
+        return 0
+
     cdef int _row(self, Request request, PGresult *result) except -1:
         cdef BodyWriter renderer = request.statement.renderer
         request.seen_result = True
         if (renderer is None or request.steps[request.step] != STEP_CALL or request.state == RequestState.DISCARDING
-                or (request.first_row_only and request.rows > 0)):
+                or request.failure is not None or (request.first_row_only and request.rows > 0)):
             return 0
         try:
             if request.rows == 0:
@@ -455,13 +516,24 @@ cdef class Connection:
         cdef Step step = STEP_CALL
         if request.step < request.step_count:
             step = <Step>request.steps[request.step]
-        if step == STEP_PARSE and request.parses is not None and request.parse < len(request.parses):
-            self.prepared.discard((<Statement>request.parses[request.parse]).name)
+        if step == STEP_PARSE:
+            self._forget_parse(request)
+        elif error.sqlstate == "26000" and request.statement.name in self.prepared:
+            self.drain("a routine deallocated prepared statements")
+        elif error.sqlstate == "25P02":
+            self.drain("a transaction was left open")
         if request.error is None:
             request.error = error
             request.failed_step = step
         if error.severity == "FATAL" or error.severity == "PANIC":
             self._lose(error.message)
+        return 0
+
+    cdef int _forget_parse(self, Request request) except -1:
+        """The Parse of the present step has created nothing."""
+        if request.parses is not None and request.parse < len(request.parses):
+            self.prepared.discard((<Statement>request.parses[request.parse]).name)
+            request.parse += 1
         return 0
 
     cdef int _finish_head(self) except -1:
@@ -471,10 +543,14 @@ cdef class Connection:
         request.seconds = now - request.head_since
         if request.error is None and request.failure is None and renderer is not None \
                 and request.state != RequestState.DISCARDING:
-            if request.rows == 0:
-                renderer.begin(request.plan, self.buffer)
-            renderer.end(self.buffer, request.rows)
-            request.body = self.buffer.take()
+            try:
+                if request.rows == 0:
+                    renderer.begin(request.plan, self.buffer)
+                renderer.end(self.buffer, request.rows)
+                request.body = self.buffer.take()
+            except Exception as error:
+                request.failure = error
+                self.buffer.clear()
         elif self.buffer.length:
             self.buffer.clear()
         self.served += 1
@@ -482,7 +558,15 @@ cdef class Connection:
         self.head = self.queue.popleft() if self.queue else None
         if self.head is not None:
             self._start_head()
-        request.finish()
+        self._answer(request)
+        return 0
+
+    cdef int _answer(self, Request request) except -1:
+        """Tells whoever waits. What they do wrong must not keep the others from their answers."""
+        try:
+            request.finish()
+        except Exception as error:
+            self.loop.call_exception_handler({"message": "a request's callback failed", "exception": error})
         return 0
 
     cdef int _start_head(self) except -1:
@@ -502,6 +586,10 @@ cdef class Connection:
                 return 0
         if self.state == ConnectionState.READY and self._session_changed():
             self.drain("a routine changed the session")
+            return 0
+        if self.state == ConnectionState.READY and len(self.prepared) > MAX_PREPARED:
+            # Simpler than closing the oldest, and not dearer: a new session every few hundred new statements.
+            self.drain("too many prepared statements")
             return 0
         if self.state == ConnectionState.DRAINING and self.head is None:
             self._lose(self.close_reason)
@@ -532,11 +620,15 @@ cdef class Connection:
         self.session_parameters = self._session_parameters()
 
     cdef int _notice(self, const PGresult *result) except -1:
+        cdef str severity = _field(result, c"V") or "NOTICE"
+        if severity == "FATAL":
+            # To an idle connection the last word comes as a notice; nothing may be placed behind it.
+            self.farewell = _field(result, c"M") or "the server has ended the connection"
         if self.on_notice is None:
             return 0
         # The head owns what arrives. Exact enough for logging (reference 08, 7).
         label = None if self.head is None else self.head.label
-        self.on_notice(label, _field(result, c"V") or "NOTICE", _field(result, c"C") or "", _field(result, c"M") or "")
+        self.on_notice(label, severity, _field(result, c"C") or "", _field(result, c"M") or "")
         return 0
 
     # --- streaming -------------------------------------------------------------------------------------------------
@@ -549,7 +641,10 @@ cdef class Connection:
         """Goes on reading after `take`. The request needs a new waiter before."""
         if self.state != ConnectionState.PAUSED:
             return
-        self._enter(ConnectionState.READY if self.close_reason is None else ConnectionState.DRAINING)
+        if self.close_reason is not None:
+            self._enter(ConnectionState.DRAINING)
+        else:
+            self._enter(ConnectionState.CANCELLING if self.cancelling else ConnectionState.READY)
         if self.head is not None:
             self.head.head_since = _now()
         self._drain()
@@ -566,15 +661,17 @@ cdef class Connection:
 
     # --- ending ----------------------------------------------------------------------------------------------------
 
-    cpdef bint begin_cancel(self):
-        """False when there is nothing to cancel. Exactly one request may be in flight, besides its own reset."""
-        if self.state != ConnectionState.READY or self.head is None:
+    cpdef bint begin_cancel(self, Request request) except -1:
+        """False when `request` is not what the connection runs. Nothing but its own reset may stand behind it."""
+        if self.state != ConnectionState.READY or self.head is not request:
             return False
+        self.cancelling = True
         self._enter(ConnectionState.CANCELLING)
         return True
 
     cpdef end_cancel(self):
         """The cancel request has returned; the connection may be used again once its queue is empty."""
+        self.cancelling = False
         if self.state == ConnectionState.CANCELLING:
             self._enter(ConnectionState.READY)
             if self.head is None:
@@ -647,7 +744,8 @@ cdef class Connection:
         self.conn = NULL
         self.pgconn.finish()
         for request in lost:
-            request.finish()
+            self._answer(request)
+        self.owner = None
         if self.on_closed is not None:
             self.on_closed(self)
         return 0
