@@ -77,10 +77,26 @@ class Connector:
                     if name.islower() and name.startswith("tcp"):
                         continue
                     await opened.execute("select set_config(%s, %s, false)", (name, value))
-            return Connection(opened.pgconn, asyncio.get_running_loop(), named=not self._target.pooler)
+            connection = Connection(opened.pgconn, asyncio.get_running_loop(), named=not self._target.pooler)
+        except ConnectionError as error:
+            await opened.close()
+            raise psycopg.OperationalError(str(error)) from error
         except BaseException:
             await opened.close()
             raise
+        connection.owner = opened
+        return connection
+
+    @staticmethod
+    async def cancel(connection: Connection, seconds: float) -> None:
+        """Asks the server to cancel what the connection runs, and returns when the asking is over, heard or not.
+
+        With libpq 17 and newer without blocking; psycopg's `PGcancel` holds the GIL until the server has answered.
+        Raises `psycopg.Error`, also when it takes more than `seconds`.
+        """
+        owner = connection.owner
+        if isinstance(owner, psycopg.AsyncConnection):
+            await owner.cancel_safe(timeout=seconds)
 
     async def open_plain(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
         """A connection of psycopg's own kind, for everything that is not hot."""

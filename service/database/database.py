@@ -20,7 +20,7 @@ from rowcall.ext.body_writer import BodyWriter
 from rowcall.ext.connection import Connection, ConnectionState, Loss, Request, RequestState, Statement
 from rowcall.service.database.connector import Connector, Target
 from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
-from rowcall.service.database.lanes import STOPPING, ExclusiveLane, LaneOptions, SharedLane
+from rowcall.service.database.lanes import RESET_SECONDS, STOPPING, ExclusiveLane, LaneOptions, SharedLane
 from rowcall.service.database.pace import Lane, Pace
 from rowcall.service.exchange import Exchange, Waiting
 
@@ -151,9 +151,13 @@ class Database:
         """Cancels what still runs, for closing alone would let it run on in the server, and closes everything."""
         if self._timer is not None:
             self._timer.cancel()
-        running = [connection for connection in self._exclusive.connections if connection.head is not None]
-        if running:
-            cancels = [self._loop.create_task(self._exclusive.cancel(connection)) for connection in running]
+        running = [(connection, connection.head) for connection in self._exclusive.connections]
+        cancels = [
+            self._loop.create_task(self._exclusive.cancel(connection, head))
+            for connection, head in running
+            if head is not None
+        ]
+        if cancels:
             await asyncio.wait(cancels, timeout=CANCEL_WITHIN)
         for task in [*self._tasks, *self._watched.values()]:
             task.cancel()
@@ -208,7 +212,7 @@ class Database:
         request.label = call.label
         request.limit = self._options.shared_limit
         request.first_row_only = call.single
-        request.timeout = call.timeout or self._options.timeout
+        request.timeout = self._timeout_of(call)
         return request
 
     async def _run_alone(self, call: Call, exchange: Exchange) -> None:
@@ -238,27 +242,23 @@ class Database:
         return self._repeat(call, mask, request, repeats)
 
     async def _run_exclusive(self, call: Call, exchange: Exchange) -> Request:
+        """One run on a connection of its own: finished, or STREAMING."""
         lane = self._exclusive
-        connection = lane.try_acquire() or await lane.acquire()
-        may_stream = call.rows and not call.single
-        watched = may_stream and (call.large or not call.small)
-        if call.procedure and call.timeout is not None:
-            await self._prepare_procedure(connection, call)
-        settings: Settings = (None, None) if call.procedure else self._settings_for(call, watched=watched)
-        request = Request(call.statement(exchange.mask), exchange.arguments, *settings)
-        request.label = call.label
-        request.connection = connection
-        request.first_row_only = call.single
-        request.stream_after = self._options.stream_after if may_stream else 0
-        request.timeout = call.timeout or self._options.timeout
+        request = self._exclusive_request(call, exchange)
         reset = (call.volatile or call.procedure) and not self._pooler
         if not reset:
             request.on_done = self._release
-        request.waiter = waiter = self._loop.create_future()
         self._disconnected[request] = exchange.protocol.client_disconnect
         try:
-            if connection.submit(request):
-                lane.finish(connection, reset=reset)
+            while request.state == RequestState.WAITING:
+                connection = lane.try_acquire() or await lane.acquire()
+                if call.procedure and call.timeout is not None and reset:
+                    await self._prepare_procedure(connection, call)
+                # False when it has died since it was acquired: on to the next one.
+                if self._place_alone(connection, request):
+                    lane.finish(connection, reset=reset)
+            waiter = request.waiter
+            if waiter is not None:
                 await waiter
         except asyncio.CancelledError:
             self._abandon(request)
@@ -267,6 +267,30 @@ class Database:
             if request.state != RequestState.STREAMING:
                 self._forget(request)
         return request
+
+    def _exclusive_request(self, call: Call, exchange: Exchange) -> Request:
+        may_stream = call.rows and not call.single
+        watched = may_stream and (call.large or not call.small)
+        settings: Settings = (None, None) if call.procedure else self._settings_for(call, watched=watched)
+        request = Request(call.statement(exchange.mask), exchange.arguments, *settings)
+        request.label = call.label
+        request.first_row_only = call.single
+        request.stream_after = self._options.stream_after if may_stream else 0
+        request.timeout = self._timeout_of(call)
+        request.waiter = self._loop.create_future()
+        return request
+
+    def _place_alone(self, connection: Connection, request: Request) -> bool:
+        request.connection = connection
+        try:
+            return connection.submit(request)
+        except BaseException:
+            self._exclusive.release(connection)
+            raise
+
+    def _timeout_of(self, call: Call) -> float:
+        """Seconds that the server may take; 0: as long as it likes."""
+        return self._options.timeout if call.timeout is None else call.timeout
 
     def _release(self, request: Request) -> None:
         connection = request.connection
@@ -277,12 +301,17 @@ class Database:
         """Settings of a CALL go in front of it at session level: in its own segment they would keep it from
         committing (reference 08, 3). The reset behind it takes them back."""
         milliseconds = str(round((call.timeout or 0) * 1000)).encode()
-        statement = Statement(next(_ids), b"select pg_catalog.set_config('statement_timeout', $1, false)", 1)
-        request = Request(statement, [milliseconds])
+        request = Request(_SESSION_TIMEOUT, [milliseconds])
+        request.timeout = RESET_SECONDS
         request.waiter = waiter = self._loop.create_future()
-        if connection.submit(request):
-            await waiter
+        try:
+            if connection.submit(request):
+                await waiter
+        except BaseException:
+            connection.close("its session was left half prepared")
+            raise
         if request.error is not None:
+            connection.close("its session could not be prepared")
             raise self._problem(call, request)
 
     def _settings_for(self, call: Call, *, watched: bool) -> Settings:
@@ -371,6 +400,8 @@ class Database:
     def _renew_statement(self, call: Call, mask: int, request: Request) -> bool:
         if not _is_stale(request):
             return False
+        if request.error is not None and request.error.sqlstate == "26000":
+            return True  # gone from that connection, which closes; the statement itself is still good
         current = call.statements.get(mask)
         now = self._loop.time()
         if current is request.statement:
@@ -379,6 +410,9 @@ class Database:
                 return False
             call.renewed = now
             call.statements[mask] = current.next_generation()
+            # The schema has changed, and with it what a generic plan would touch.
+            call.checked.discard(mask)
+            call.generic.discard(mask)
         return True
 
     def _report_stale(self, request: Request) -> None:
@@ -411,8 +445,6 @@ class Database:
                 # After a reset by the peer libuv reports one event and no more; the end of the connection, which
                 # comes behind the last bytes, would go unnoticed.
                 connection.on_readable()
-        for lane in (self._shared, self._generic):
-            for connection in list(lane.connections):
                 self._watch_stuck(connection)
         for request, disconnected in list(self._disconnected.items()):
             self._watch_exclusive(request, disconnected)
@@ -425,9 +457,8 @@ class Database:
             self._watched[request] = self._loop.create_task(self._cancel_when_gone(request, disconnected))
         # Only a request that runs without a server-side timeout is cancelled from here.
         unlimited = request.settings == _WATCHED_SETTINGS and connection.state == ConnectionState.READY
-        if unlimited and request.age > request.timeout:
-            self._spawn(self._exclusive.cancel(connection))
-        self._watch_stuck(connection)
+        if unlimited and 0 < request.timeout < request.age:
+            self._spawn(self._exclusive.cancel(connection, request))
 
     def _watch_stuck(self, connection: Connection) -> None:
         head = connection.head
@@ -458,7 +489,7 @@ class Database:
             return
         connection.abandon()
         if not request.finished:
-            self._spawn(self._exclusive.cancel(connection))
+            self._spawn(self._exclusive.cancel(connection, request))
 
     def end_stream(self, request: Request, *, gone: bool) -> None:
         """The caller is through with a streaming request. gone: its client has not taken everything."""
@@ -473,6 +504,7 @@ class Database:
             task.cancel()
 
 
+_SESSION_TIMEOUT = Statement(next(_ids), b"select pg_catalog.set_config('statement_timeout', $1, false)", 1)
 _WATCHED_SETTINGS = [b"statement_timeout", b"0"]
 
 

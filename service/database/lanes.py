@@ -41,12 +41,22 @@ class LaneOptions:
     """Requests after which a connection is replaced."""
 
 
+RESET_SECONDS = 10.0
+"""A reset that takes longer than this (and the watchdog's grace) means that the server no longer answers."""
+CANCEL_SECONDS = 5.0
+"""How long to wait for the server to take a cancel request."""
+
+
 class Overload:
     """The answers for what does not fit. Made once: refusing must be cheap."""
 
     @staticmethod
     def full() -> Problem:
         return unavailable("every database connection is busy and the queue of waiting requests is full")
+
+    @staticmethod
+    def stopping() -> Problem:
+        return unavailable("the service is stopping")
 
     @staticmethod
     def late(seconds: float) -> Problem:
@@ -118,6 +128,8 @@ class SharedLane:
 
     def submit(self, request: Request) -> None:
         """Places `request` or lets it wait. Raises `Problem` 503 when there is no room."""
+        if self._closed:
+            raise Overload.stopping()
         best = self._pick()
         if best is not None and not self._waiting:
             best.submit(request)
@@ -152,7 +164,10 @@ class SharedLane:
             if best is None:
                 return
             _, request = self._waiting.popleft()
-            best.submit(request)
+            try:
+                best.submit(request)
+            except Exception as error:
+                request.refuse(error)
 
     def _lost(self, connection: Connection) -> None:
         self._connections.remove(connection)
@@ -175,7 +190,7 @@ class SharedLane:
         for task in self._opening:
             task.cancel()
         while self._waiting:
-            self._waiting.popleft()[1].refuse(unavailable("the service is stopping"))
+            self._waiting.popleft()[1].refuse(Overload.stopping())
         for connection in list(self._connections):
             connection.drain(STOPPING)
 
@@ -211,6 +226,8 @@ class ExclusiveLane:
         connection = self.try_acquire()
         if connection is not None:
             return connection
+        if self._closed:
+            raise Overload.stopping()
         if len(self._waiting) >= self._options.queue_limit:
             raise Overload.full()
         loop = asyncio.get_running_loop()
@@ -302,6 +319,7 @@ class ExclusiveLane:
         if not reset:
             return
         cleanup = Request(self._reset[0], [])
+        cleanup.timeout = RESET_SECONDS
         cleanup.on_done = lambda request: self._after_reset(connection, request)
         connection.submit_all(cleanup, self._reset)
 
@@ -313,16 +331,17 @@ class ExclusiveLane:
             return
         self.release(connection)
 
-    async def cancel(self, connection: Connection) -> None:
-        """Cancels what the connection runs. It goes back to the pool only when the cancel request has returned and
-        its Sync was read: a late cancel would hit whoever uses it next (reference 08, 5.2)."""
-        if not connection.begin_cancel():
+    async def cancel(self, connection: Connection, request: Request) -> None:
+        """Cancels `request` if the connection still runs it. The connection goes back to the pool only when the cancel
+        request has returned and the Sync was read: a late cancel would hit whoever uses it next (reference 08, 5.2)."""
+        if not connection.begin_cancel(request):
             return
-        canceller = connection.pgconn.get_cancel()  # type: ignore[attr-defined]
         try:
-            await asyncio.get_running_loop().run_in_executor(None, canceller.cancel)
+            await self._connector.cancel(connection, CANCEL_SECONDS)
         except psycopg.Error as error:
+            # Nobody knows whether it will still arrive, so nobody else may use this connection.
             log.info("cancelling on %d failed: %s", connection.backend_pid, str(error).strip())
+            connection.drain("a cancel request has not returned")
         connection.end_cancel()
         if connection.head is None:
             self.release(connection)
@@ -347,7 +366,7 @@ class ExclusiveLane:
             task.cancel()
         for waiter in self._waiting:
             if not waiter.done():
-                waiter.set_exception(unavailable("the service is stopping"))
+                waiter.set_exception(Overload.stopping())
         self._waiting.clear()
         for connection in list(self._all):
             connection.drain(STOPPING)
