@@ -386,7 +386,8 @@ class Database:
         if request.loss == Loss.NOT_STARTED:
             return repeats <= 3
         if request.loss == Loss.ROLLED_BACK:
-            return repeats <= 1 and not call.procedure
+            # More than once: where one backend was terminated, the next one may have been as well.
+            return repeats <= 3 and not call.procedure
         if request.loss == Loss.IN_DOUBT:
             return repeats <= 1 and request.statement.repeatable
         error = request.error
