@@ -15,11 +15,12 @@ from rowcall.core.annotations.declaration import Draft
 from rowcall.core.catalog import Catalog, Routine, Volatility
 from rowcall.core.comments import read_comment
 from rowcall.core.diagnostics import Diagnostic
-from rowcall.core.endpoint import Endpoint, EndpointParameter, NullText, Options, QueryNull, Transport
+from rowcall.core.endpoint import Endpoint, EndpointParameter, NullText, Options, QueryNull, ResultPath, Transport
 from rowcall.core.header_lines import unknown_placeholders
 from rowcall.core.naming import default_path
 from rowcall.core.parameters import claim_segments, expand
 from rowcall.core.shape import VOID, result_shape
+from rowcall.core.tables import table_diagnostics
 
 _SEGMENT = re.compile(r"\{(\w+)\??\}")
 _VOLATILITY_TAGS = {Volatility.IMMUTABLE: "immutable", Volatility.STABLE: "stable", Volatility.VOLATILE: "volatile"}
@@ -49,6 +50,8 @@ class EndpointDefaults:
     """Between parameter and attribute name of a composite parameter; None: `_`."""
     nested: bool = False
     resolve_nested: bool = True
+    table_formats: tuple[str, ...] = ()
+    """Keys of the registered table formats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,8 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
     if not draft.enabled or not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
         return Built(None, tuple(draft.diagnostics))
     endpoint = _endpoint(routine, catalog, defaults, draft)
-    return Built(endpoint, (*draft.diagnostics, *_name_clashes(endpoint), *unknown_placeholders(endpoint)))
+    tables = table_diagnostics(endpoint, defaults.table_formats)
+    return Built(endpoint, (*draft.diagnostics, *_name_clashes(endpoint), *unknown_placeholders(endpoint), *tables))
 
 
 def build_endpoints(catalog: Catalog, defaults: EndpointDefaults) -> tuple[list[Endpoint], list[Diagnostic]]:
@@ -120,16 +124,20 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     parameters = expand(routine, catalog.types, defaults.custom_type_parameter_separator or "_", camel)
     # Raw text has no way to nest (reference 02, 9).
     nested = options.nested and not options.raw
-    shape = result_shape(routine, catalog.types, camel, nested=nested, resolve_nested=defaults.resolve_nested)
+    whole = result_shape(routine, catalog.types, camel, nested=nested, resolve_nested=defaults.resolve_nested)
+    shape = VOID if options.void else whole
+    as_table = options.table_format is not None and shape.path is ResultPath.ROWS
+    flat = result_shape(routine, catalog.types, camel, resolve_nested=defaults.resolve_nested) if as_table else None
     return Endpoint(
         routine=routine,
         method=draft.method,
         path=path,
         parameters=claim_segments(parameters, path_segments(path)),
-        shape=VOID if options.void else shape,
+        shape=shape,
         options=options,
         annotations=tuple(draft.applied),
         prose=tuple(draft.prose),
+        table_shape=flat,
     )
 
 

@@ -162,6 +162,10 @@ class Options(Record):
     """Resolved parameters: database name → SQL expression, verbatim, in comment order (spec 4.5 rule 4)."""
     custom: tuple[tuple[str, str], ...] = ()
     """Custom parameters (`key = value`) that no annotation claimed, without the `@`; a repeated key overwrote."""
+    table_format: str | None = None
+    """Key of a table format, or text with `{parameter}` that gives one for each request (reference 02, 11.1)."""
+    excel_file_name: str | None = None
+    excel_sheet: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +181,9 @@ class Endpoint(Record):
     """Comment lines that took effect, as written."""
     prose: tuple[str, ...] = ()
     """The other comment lines in order: the description for people."""
+    table_shape: ResultShape | None = None
+    """What a table format shows: composites are always expanded. None without `table_format`, and for what gives no
+    rows."""
 
     @property
     def raw_body(self) -> EndpointParameter | None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rowcall.core.annotations import access, execution, exposure, parameters, raw, request, response
+from rowcall.core.annotations import access, execution, exposure, parameters, raw, request, response, table_formats
 from rowcall.core.annotations.declaration import Annotation
 
-_MODULES = (exposure, parameters, request, access, execution, response, raw)
+_MODULES = (exposure, parameters, request, access, execution, response, raw, table_formats)
 
 CATALOGUE: tuple[Annotation, ...] = tuple(annotation for module in _MODULES for annotation in module.ANNOTATIONS)
 

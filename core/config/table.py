@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.config.keys import Key, KeyType
-from rowcall.core.config.rows import application, connections, errors, http_server, log, service
+from rowcall.core.config.rows import application, connections, errors, http_server, log, service, table_formats
 
 KEYS: tuple[Key, ...] = (
     *application.ROWS,
@@ -18,6 +18,7 @@ KEYS: tuple[Key, ...] = (
     *log.ROWS,
     *errors.ROWS,
     *service.ROWS,
+    *table_formats.ROWS,
 )
 
 ALIASES: Mapping[str, str] = {"kestrel": "HttpServer"}

@@ -174,8 +174,8 @@ def test_a_header_value_cannot_smuggle_control_characters() -> None:
 @pytest.mark.parametrize(
     ("comment", "custom"),
     [
-        ("table_format = html", (("table_format", "html"),)),
-        ("@table_format = html", (("table_format", "html"),)),
+        ("tsclient_module = html", (("tsclient_module", "html"),)),
+        ("@tsclient_module = html", (("tsclient_module", "html"),)),
         ("a = 1\nb = 2\na = 3", (("a", "3"), ("b", "2"))),
         ("X = a: b", (("X", "a: b"),)),
         ("nested = true", (("nested", "true"),)),
@@ -286,3 +286,18 @@ def test_every_changed_option_exists() -> None:
     known = {field.name for field in fields(Options)}
     draft = read("\n".join(f"{word} x" for word in BY_WORD))
     assert draft.changes.keys() <= known
+
+
+@pytest.mark.parametrize("comment", ["table_format = {format}", "@table_format = {format}", "table_format {format}"])
+def test_a_table_format_is_no_custom_parameter(comment: str) -> None:
+    assert options(comment).table_format == "{format}"
+    assert options(comment).custom == ()
+
+
+def test_names_of_a_spreadsheet_keep_their_blanks() -> None:
+    chosen = options("excel_file_name Open orders, {year}\nexcel_sheet = Page 1")
+    assert (chosen.excel_file_name, chosen.excel_sheet) == ("Open orders, {year}", "Page 1")
+
+
+def test_prose_about_table_formats_changes_nothing() -> None:
+    assert options("table_format is for people").table_format is None

@@ -1,0 +1,59 @@
+"""Annotations about tables for people: table_format, excel_file_name, excel_sheet."""
+
+from __future__ import annotations
+
+from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line
+
+
+def _format(draft: Draft, line: Line) -> None:
+    if len(line.arguments) != 1:
+        raise BadValueError("one format name is expected, or one {parameter}")
+    draft.set(table_format=line.arguments[0])
+
+
+def _rest_of_line(option: str) -> Apply:
+    """Effect of a keyword whose argument is everything behind it, blanks and commas included."""
+
+    def apply(draft: Draft, line: Line) -> None:
+        draft.set(**{option: line.rest})
+
+    return apply
+
+
+def _assigned(option: str) -> Assign:
+    def assign(draft: Draft, value: str) -> None:
+        draft.set(**{option: value or None})
+
+    return assign
+
+
+ANNOTATIONS = (
+    Annotation(
+        name="table_format",
+        aliases=("table_format",),
+        syntax="table_format = html|excel|{parameter}",
+        description="Sends the rows as an HTML table or as a spreadsheet; a parameter lets each request choose. "
+        "A name that is no format gives JSON.",
+        apply=_format,
+        assign=_assigned("table_format"),
+        minimum_words=2,
+    ),
+    Annotation(
+        name="excel_file_name",
+        aliases=("excel_file_name",),
+        syntax="excel_file_name = <text, with {parameter}s>",
+        description="Name under which the spreadsheet is downloaded; `.xlsx` is added where it is missing.",
+        apply=_rest_of_line("excel_file_name"),
+        assign=_assigned("excel_file_name"),
+        minimum_words=2,
+    ),
+    Annotation(
+        name="excel_sheet",
+        aliases=("excel_sheet",),
+        syntax="excel_sheet = <text, with {parameter}s>",
+        description="Name of the worksheet.",
+        apply=_rest_of_line("excel_sheet"),
+        assign=_assigned("excel_sheet"),
+        minimum_words=2,
+    ),
+)

@@ -1,0 +1,44 @@
+"""Names of a downloaded spreadsheet: of the file, of its worksheet, and how the file name travels in a header."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+SHEET_LENGTH = 31
+"""UTF-16 units, which is how spreadsheet programs count."""
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_NOT_IN_SHEET = re.compile(r"[\\/?*\[\]:\x00-\x1f\x7f\ufffe\uffff]")
+_NOT_IN_QUOTES = re.compile(r"[^ !#-\[\]-~]")
+
+
+def file_name(text: str, routine: str) -> str:
+    """`text`, or the routine's name where that is empty, with `.xlsx` behind it (reference 02, 11.3)."""
+    name = _CONTROL.sub("", text).strip() or routine.strip('"')
+    name = re.sub(r"[/\\]", "_", name)
+    return name if name.lower().endswith(".xlsx") else name + ".xlsx"
+
+
+def sheet_name(text: str, routine: str) -> str:
+    """`text`, or the routine's name where that is empty, made acceptable to spreadsheet programs."""
+    for candidate in (text, routine.strip('"')):
+        name = _fit(_NOT_IN_SHEET.sub("_", candidate.strip()))
+        if name:
+            return name
+    return "Sheet1"
+
+
+def _fit(name: str) -> str:
+    """At most 31 units; no apostrophe at the ends; not the one name that Excel keeps for itself."""
+    while len(name.encode("utf-16-le", "replace")) > 2 * SHEET_LENGTH:
+        name = name[:-1]
+    name = re.sub(r"^'|'$", "_", name)
+    return "History_" if name.lower() == "history" else name
+
+
+def content_disposition(name: str) -> str:
+    """The header that makes a browser save the body under this name (RFC 6266, 4 and appendix D)."""
+    plain = _NOT_IN_QUOTES.sub("_", name)
+    disposition = f'attachment; filename="{plain}"'
+    return disposition if plain == name else f"{disposition}; filename*=UTF-8''{quote(name, safe='')}"
