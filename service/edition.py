@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from rowcall.core.catalog import TypeInfo
 from rowcall.core.endpoint import Endpoint
 from rowcall.core.problems import ErrorPolicy
+from rowcall.core.tables import TableFormats
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 
@@ -51,6 +52,7 @@ class WorkerOptions:
     """Problem bodies carry `type`."""
     log_notices: bool = True
     camel_case: bool = True
+    tables: TableFormats = field(default_factory=TableFormats)
     requires_authorization: bool = True
     """What holds for endpoints whose comment says nothing."""
     headers_parameter: str | None = "_headers"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import orjson
 
@@ -17,6 +18,8 @@ from rowcall.core.call import UncallableError, call_sql
 from rowcall.core.catalog import RoutineKind, Volatility
 from rowcall.core.endpoint import Endpoint, ResultPath, Transport
 from rowcall.core.problems import Problem, unauthorized
+from rowcall.core.template import parse_template, placeholder_names
+from rowcall.ext.body_writer import BodyWriter
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.parameters import FastBinder
 from rowcall.service import responses
@@ -25,8 +28,9 @@ from rowcall.service.database.database import Call, Database
 from rowcall.service.database.pace import Pace
 from rowcall.service.edition import WorkerOptions
 from rowcall.service.exchange import Exchange, Step
+from rowcall.service.formats.choice import table_formats
 from rowcall.service.rendering import body_writer
-from rowcall.service.response_headers import CommentHeaders
+from rowcall.service.response_headers import CommentHeaders, argument_text
 
 LARGE_BODY = 65_536
 """Bytes of a body from which the slow binder leaves the event loop."""
@@ -175,15 +179,39 @@ def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
     return skip
 
 
+def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
+    """`table_format` leads away from JSON, where the request or the comment names a format (reference 02, 11.1)."""
+    shape = endpoint.table_shape
+    if shape is None or not services.options.tables.keys:
+        return None
+    wanted = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
+    flat = replace(endpoint, shape=shape)
+    headers = comment_headers(endpoint, services)
+    steps: dict[str, tuple[Step, ...]] = {}
+    for key, made in table_formats(flat, wanted, services.options, services.database).items():
+        call = call_of(flat, services, made.writer)
+        steps[key] = (*((headers,) if headers else ()), *_run(call, services.database), made.respond)
+
+    def choose(exchange: Exchange) -> None:
+        chosen = steps.get(wanted.fill(partial(argument_text, exchange)))
+        if chosen is not None:
+            exchange.follow(chosen)
+
+    return choose
+
+
 def run(endpoint: Endpoint, services: Services) -> tuple[Step, Step]:
     """Runs the routine: begins, and judges how it ended."""
-    call = call_of(endpoint, services)
-    begin = services.database.begin
-    settle = services.database.settle
+    return _run(call_of(endpoint, services, body_writer(endpoint, services.codecs)), services.database)
+
+
+def _run(call: Call, database: Database) -> tuple[Step, Step]:
+    begin = database.begin
+    settle = database.settle
     return lambda exchange: begin(call, exchange), lambda exchange: settle(call, exchange)
 
 
-def call_of(endpoint: Endpoint, services: Services) -> Call:
+def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
     shape = endpoint.shape
     routine = endpoint.routine
     single = endpoint.options.single
@@ -197,7 +225,7 @@ def call_of(endpoint: Endpoint, services: Services) -> Call:
     return Call(
         label=f"{endpoint.name} {routine.schema}.{routine.name}",
         build=build,
-        renderer=body_writer(endpoint, services.codecs),
+        renderer=writer,
         pace=Pace(services.options.database.slow),
         volatile=routine.volatility is Volatility.VOLATILE,
         procedure=routine.kind is RoutineKind.PROCEDURE,
@@ -212,7 +240,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step:
     return responses.respond(endpoint, services.database, services.options.http.slow_client)
 
 
-STEPS: Sequence[Factory] = (authorize, comment_headers, bind, fill_headers, skip_null_call, run, respond)
+STEPS: Sequence[Factory] = (authorize, comment_headers, bind, fill_headers, skip_null_call, choose_format, run, respond)
 
 
 def compile_endpoint(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:

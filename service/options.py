@@ -9,6 +9,7 @@ from rowcall.core.building import CommentsMode, EndpointDefaults
 from rowcall.core.config import Settings
 from rowcall.core.endpoint import NullText, QueryNull
 from rowcall.core.problems import ErrorMapping, ErrorPolicy
+from rowcall.core.tables import HtmlTables, TableFormats, Workbooks
 from rowcall.service.connection_string import ConnectionInfo
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
@@ -33,7 +34,29 @@ def endpoint_defaults(settings: Settings) -> EndpointDefaults:
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
         custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
         nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
+        table_formats=table_formats(settings).keys,
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
+    )
+
+
+def table_formats(settings: Settings) -> TableFormats:
+    """Spec 2.5. Both formats under one key: HTML wins."""
+    section = "Service:TableFormatOptions:"
+    if not settings.flag(section + "Enabled"):
+        return TableFormats()
+    default = Workbooks()
+    html = HtmlTables(
+        header=settings.text_or_none(section + "HtmlHeader") or "",
+        footer=settings.text_or_none(section + "HtmlFooter") or "",
+    )
+    excel = Workbooks(
+        sheet=settings.text_or_none(section + "ExcelSheetName"),
+        date_format=settings.text_or_none(section + "ExcelDateTimeFormat") or default.date_format,
+        number_format=settings.text_or_none(section + "ExcelNumericFormat") or default.number_format,
+    )
+    return TableFormats(
+        html=(settings.text(section + "HtmlKey"), html) if settings.flag(section + "HtmlEnabled") else None,
+        excel=(settings.text(section + "ExcelKey"), excel) if settings.flag(section + "ExcelEnabled") else None,
     )
 
 
@@ -78,6 +101,7 @@ def worker_options(settings: Settings, connection: ConnectionInfo) -> WorkerOpti
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
         timestamps_utc=settings.flag("Service:JsonTimestampsAreUtc"),
         camel_case=settings.flag("Service:CamelCaseNames"),
+        tables=table_formats(settings),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         headers_parameter=_headers_parameter(settings),

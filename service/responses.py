@@ -16,8 +16,8 @@ from rowcall.service.database.database import Database
 from rowcall.service.exchange import Exchange, Step
 from rowcall.service.head import HeadProtocol
 from rowcall.service.rendering import begins_with_names, is_json
-from rowcall.service.response_headers import argument_text, fields_of
-from rowcall.service.streaming import stream_result
+from rowcall.service.response_headers import Headers, argument_text, fields_of
+from rowcall.service.streaming import PLAIN, Encoder, stream_result
 
 
 def respond(endpoint: Endpoint, database: Database, patience: float) -> Step:
@@ -77,28 +77,32 @@ def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database
         if request is None:
             raise Problem(500, "the routine returned nothing")
         if request.state == RequestState.STREAMING:
-            return respond_stream(exchange)
+            return stream_response(exchange, database, headers, patience)
         if needs_row and request.rows == 0:
             respond_null(exchange)
         else:
             exchange.protocol.response_bytes(200, headers, request.body)
         return None
 
-    async def respond_stream(exchange: Exchange) -> None:
-        request = exchange.request
-        if request is None:
-            return
-        complete = False
-        try:
-            if type(exchange.protocol) is HeadProtocol:
-                # Only the size of the body is unknown; nobody needs the rest of the rows for that.
-                exchange.protocol.response_empty(200, headers)
-                return
-            complete = await stream_result(exchange.protocol, exchange.scope.client, request, headers, patience)
-        finally:
-            database.end_stream(request, gone=not complete)
-
     return respond_rows
+
+
+async def stream_response(
+    exchange: Exchange, database: Database, headers: Headers, patience: float, encoder: Encoder = PLAIN
+) -> None:
+    """Sends a STREAMING request as it comes, and gives its connection back however that ends."""
+    request = exchange.request
+    if request is None:
+        return
+    complete = False
+    try:
+        if type(exchange.protocol) is HeadProtocol:
+            # Only the size of the body is unknown; nobody needs the rest of the rows for that.
+            exchange.protocol.response_empty(200, headers)
+            return
+        complete = await stream_result(exchange.protocol, exchange.scope.client, request, headers, patience, encoder)
+    finally:
+        database.end_stream(request, gone=not complete)
 
 
 def null_response(endpoint: Endpoint, section: HeaderSection) -> Callable[[Exchange], None]:

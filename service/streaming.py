@@ -11,15 +11,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import logging
 import os
 import socket
 import stat
 import sys
 import termios
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from rowcall.ext.connection import Connection, Request, RequestState
+
+log = logging.getLogger("rowcall")
 
 PIPE_BYTES = 262_144
 _F_SETPIPE_SZ = 1031
@@ -35,6 +38,7 @@ class PipeBody:
     def __init__(self, protocol: Any, status: int, headers: list[tuple[str, str]], patience: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._patience = patience
+        self._written = 0
         self._read_end, self._write_end = os.pipe()
         os.set_blocking(self._write_end, False)
         with contextlib.suppress(OSError):
@@ -50,11 +54,15 @@ class PipeBody:
         view = memoryview(data)
         while view:
             try:
-                view = view[os.write(self._write_end, view) :]
+                written = os.write(self._write_end, view)
             except BlockingIOError:
+                self._close_read_end_if_read()
                 await self._wait_for_room()
             except BrokenPipeError:
                 raise ClientGoneError("the client has closed the connection") from None
+            else:
+                self._written += written
+                view = view[written:]
 
     async def wait_for(self, event: asyncio.Future[None], seconds: float | None = None) -> None:
         """Returns when `event` is done, or after `seconds`. Raises `ClientGoneError` when the client leaves before."""
@@ -71,8 +79,12 @@ class PipeBody:
             self._loop.remove_writer(self._write_end)
         if not room.done():
             raise ClientGoneError(f"the client has not read for {self._patience:g} s")
-        # Something was read, so granian has the reading end open; ours would hide that it closes it.
-        self._close_read_end()
+        self._close_read_end_if_read()
+
+    def _close_read_end_if_read(self) -> None:
+        """Once something was read, granian has the reading end open; ours would hide that it closes it."""
+        if self._read_end >= 0 and _unread(self._write_end) < self._written:
+            self._close_read_end()
 
     def _close_read_end(self) -> None:
         if self._read_end >= 0:
@@ -131,8 +143,32 @@ def _own_sockets() -> Iterator[socket.socket]:
                 yield socket.socket(fileno=os.dup(int(name)))
 
 
+class Encoder(Protocol):
+    """Makes of what a connection has rendered what the client gets."""
+
+    async def part(self, data: bytes) -> bytes: ...
+
+    async def end(self) -> bytes: ...
+
+
+class _Plain:
+    async def part(self, data: bytes) -> bytes:
+        return data
+
+    async def end(self) -> bytes:
+        return b""
+
+
+PLAIN: Encoder = _Plain()
+
+
 async def stream_result(
-    protocol: Any, client: str, request: Request, headers: list[tuple[str, str]], patience: float
+    protocol: Any,
+    client: str,
+    request: Request,
+    headers: list[tuple[str, str]],
+    patience: float,
+    encoder: Encoder = PLAIN,
 ) -> bool:
     """Sends the result of a STREAMING request. False when the client has not taken everything."""
     connection = request.connection
@@ -140,9 +176,14 @@ async def stream_result(
     body = PipeBody(protocol, 200, headers, patience)
     complete = False
     try:
-        await _pump(connection, request, body)
-        complete = request.error is None and not request.loss and request.failure is None
+        await _pump(connection, request, encoder, body)
+        if request.error is None and not request.loss and request.failure is None:
+            await body.write(await encoder.end())
+            complete = True
     except ClientGoneError:
+        return False
+    except Exception:
+        log.exception("%s: the result could not be encoded", request.label)
         return False
     finally:
         if complete:
@@ -152,14 +193,14 @@ async def stream_result(
     return True
 
 
-async def _pump(connection: Connection, request: Request, body: PipeBody) -> None:
+async def _pump(connection: Connection, request: Request, encoder: Encoder, body: PipeBody) -> None:
     while request.state == RequestState.STREAMING:
         part = connection.take()
         request.waiter = waiter = asyncio.get_running_loop().create_future()
         # The next part is rendered while this one is on its way.
         connection.resume()
-        await body.write(part)
+        await body.write(await encoder.part(part))
         if request.state == RequestState.STREAMING:
             await body.wait_for(waiter)
     if request.body:
-        await body.write(request.body)
+        await body.write(await encoder.part(request.body))

@@ -1,0 +1,1 @@
+"""Results in other formats than JSON: HTML tables and spreadsheets."""

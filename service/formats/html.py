@@ -1,0 +1,28 @@
+"""HTML tables: written like JSON, by a writer of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from rowcall.core.problems import Problem
+from rowcall.core.tables import HtmlTables
+from rowcall.ext.connection import RequestState
+from rowcall.ext.html_rows import HtmlTable
+from rowcall.service.exchange import Exchange
+from rowcall.service.formats.table import Table, TableFormat
+
+CONTENT_TYPE = "text/html; charset=utf-8"
+
+
+def html_format(table: Table, look: HtmlTables) -> TableFormat:
+    def respond(exchange: Exchange) -> Awaitable[None] | None:
+        request = exchange.request
+        if request is None:
+            raise Problem(500, "the routine returned nothing")
+        headers = table.headers(exchange, CONTENT_TYPE)
+        if request.state == RequestState.STREAMING:
+            return table.stream(exchange, headers)
+        exchange.protocol.response_bytes(200, headers, request.body)
+        return None
+
+    return TableFormat(HtmlTable(table.is_set, table.titles, look.header.encode(), look.footer.encode()), respond)
