@@ -101,8 +101,7 @@ class PipeBody:
 
     async def _until_read(self) -> None:
         deadline = self._loop.time() + self._patience
-        waiting = _unread(self._write_end)
-        while _unread(self._write_end) >= waiting > 0 and not self._gone.done() and self._loop.time() < deadline:  # noqa: ASYNC110
+        while _unread(self._write_end) >= self._written > 0 and not self._gone.done() and self._loop.time() < deadline:  # noqa: ASYNC110
             # There is no event for it: nobody says when a file has been opened.
             await asyncio.sleep(0.002)
 
@@ -110,9 +109,13 @@ class PipeBody:
         """Ends an incomplete body with the client's connection: the end of the pipe alone would look like success."""
         if not self._gone.done():
             shut_down_connection(client)
-        self._gone.cancel()
-        self._close_read_end()
-        os.close(self._write_end)
+        # Granian may be about to open the reading end by its number, which must not be another pipe's by then.
+        closing = self._loop.create_task(self.close())
+        _closing.add(closing)
+        closing.add_done_callback(_closing.discard)
+
+
+_closing: set[asyncio.Task[None]] = set()
 
 
 def _unread(pipe: int) -> int:

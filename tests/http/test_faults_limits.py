@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
@@ -187,6 +190,23 @@ def test_query_that_pauses_in_mid_stream_ends_with_its_client(database: Database
             while not database.waiting():
                 assert connection.recv(65536)
         wait_until(lambda: not database.waiting(), "the query is ended", 20)
+
+
+def pipes(service: Service) -> int:
+    """How many ends of pipes the worker has open."""
+    folder = Path(f"/proc/{service.pids()[0]}/fd")
+    return sum(os.readlink(entry).startswith("pipe:") for entry in folder.iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts open files in /proc")
+def test_clients_that_leave_early_leave_no_file_open(database: Database, service: Service) -> None:
+    """The whole result fits into the pipe between PostgreSQL and client, so nobody notices that it is not read."""
+    before = pipes(service)
+    for _ in range(50):
+        with service.connect() as connection:
+            connection.sendall(b"GET /many?rows=1800 HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert connection.recv(50_000).startswith(b"HTTP/1.1 200")
+    wait_until(lambda: pipes(service) == before, "every pipe is closed")
 
 
 def test_many_slow_readers_leave_room_for_others(database: Database, service: Service) -> None:
