@@ -32,7 +32,6 @@ class HttpOptions:
     """Bytes of the request line and all headers together."""
     slow_client: float = 60.0
     """How long a client may leave a streamed response unread."""
-    server_header: bool = True
     tls_certificate: str | None = None
     tls_key: str | None = None
     tls_password: str | None = None
