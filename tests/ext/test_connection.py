@@ -1,0 +1,377 @@
+"""Segments on one connection: each request gets its own answer, whatever the others do (reference 08)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from rowcall.ext.codecs import Codecs
+from rowcall.ext.connection import ConnectionState, Request, Statement
+from rowcall.ext.rows import Renderer
+from tests.ext.wire import answer, connected, outcome, request, run, statement, until
+from tests.harness.database import Database
+
+SQL = """
+create table written (id int);
+create table deferred (id int unique deferrable initially deferred);
+create function noisy(_text text) returns int language plpgsql as $$ begin raise notice '%', _text; return 1; end $$;
+"""
+
+SETTINGS = b"select pg_catalog.set_config($1, $2, true)"
+
+
+@pytest.fixture(scope="module")
+def server(every_database: Database) -> Database:
+    every_database.execute(SQL)
+    return every_database
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
+def test_every_request_of_a_pipeline_gets_its_own_answer(server: Database, named: bool) -> None:
+    async def work() -> None:
+        echo = statement("select $1::int as n", 1)
+        async with connected(server, named=named) as connection:
+            requests = [request(echo, str(n)) for n in range(500)]
+            assert all(connection.submit(one) for one in requests)
+            assert connection.in_flight == 500
+            for n, one in enumerate(requests):
+                await outcome(one)
+                assert json.loads(one.body) == [{"n": n}]
+            assert connection.in_flight == 0
+            assert connection.head is None
+
+    run(work())
+
+
+def test_an_error_stays_in_its_segment(server: Database) -> None:
+    async def work() -> None:
+        divide = statement("select 10 / $1::int as n", 1)
+        async with connected(server) as connection:
+            requests = [request(divide, value) for value in ("1", "0", "x", "2")]
+            for one in requests:
+                connection.submit(one)
+            for one in requests:
+                await outcome(one)
+            first, zero, text, last = requests
+            assert json.loads(first.body) == [{"n": 10}]
+            assert (zero.error and zero.error.sqlstate, zero.succeeded) == ("22012", False)
+            assert text.error
+            assert text.error.sqlstate == "22P02"
+            assert json.loads(last.body) == [{"n": 5}]
+
+    run(work())
+
+
+def test_an_error_at_the_commit_takes_the_success_back(server: Database) -> None:
+    """The row has been read by then (reference 08, 1i)."""
+
+    async def work() -> None:
+        insert = statement("insert into deferred values ($1::int), ($1::int) returning id", 1)
+        async with connected(server) as connection:
+            one = request(insert, "1")
+            connection.submit(one)
+            await outcome(one)
+            assert one.error
+            assert one.error.sqlstate == "23505"
+            assert one.body is None
+            assert await answer(connection, "select count(*) as n from deferred") == [{"n": 0}]
+
+    run(work())
+
+
+def test_an_error_behind_rows_leaves_no_body(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            one = request("select 1 / (100 - n) as n from generate_series(1, 200) n")
+            connection.submit(one)
+            await outcome(one)
+            assert one.error
+            assert one.error.sqlstate == "22012"
+            assert one.seen_result
+            assert one.body is None
+            assert await answer(connection, "select 1 as n") == [{"n": 1}]
+
+    run(work())
+
+
+@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 150])
+def test_any_number_of_parameters(server: Database, count: int) -> None:
+    async def work() -> None:
+        values = [None if n % 7 == 3 else f"v{n}" for n in range(count)]
+        columns = ", ".join(f"${n + 1}::text as c{n}" for n in range(count)) or "1 as c"
+        async with connected(server) as connection:
+            expected = {f"c{n}": value for n, value in enumerate(values)} or {"c": 1}
+            assert await answer(connection, f"select {columns}", *values) == [expected]
+
+    run(work())
+
+
+def test_a_megabyte_as_parameter_among_small_ones(server: Database) -> None:
+    async def work() -> None:
+        length = statement("select length($1::text) as n", 1)
+        async with connected(server) as connection:
+            sizes = [1, 1_000_000, 5, 8192, 3_000_000, 2]
+            requests = [request(length, "x" * size) for size in sizes]
+            for one in requests:
+                connection.submit(one)
+            assert [json.loads((await outcome(one)).body)[0]["n"] for one in requests] == sizes
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[b"a\0b"], [], [b"1", b"2"], ["text"]],
+    ids=["NUL", "too few", "too many", "not bytes"],
+)
+def test_values_that_cannot_be_sent_are_refused_without_harm_to_others(server: Database, values: list[bytes]) -> None:
+    async def work() -> None:
+        echo = statement("select $1::text as v", 1)
+        local = Statement(-1, SETTINGS, 2)
+        async with connected(server) as connection:
+            before, behind = request(echo, "before"), request(echo, "behind")
+            connection.submit(before)
+            with pytest.raises((ValueError, TypeError)):
+                connection.submit(Request(echo, values, local, [b"my.name", b"x"]))
+            connection.submit(behind)
+            assert json.loads((await outcome(before)).body) == [{"v": "before"}]
+            assert json.loads((await outcome(behind)).body) == [{"v": "behind"}]
+
+    run(work())
+
+
+def test_settings_hold_for_their_own_request_only(server: Database) -> None:
+    async def work() -> None:
+        show = statement("select current_setting('my.name', true) as v")
+        local = Statement(-1, SETTINGS, 2)
+        async with connected(server) as connection:
+            mine = Request(show, [], local, [b"my.name", b"alice"])
+            mine.waiter = asyncio.get_running_loop().create_future()
+            next_one = request(show)
+            connection.submit(mine)
+            connection.submit(next_one)
+            assert json.loads((await outcome(mine)).body) == [{"v": "alice"}]
+            assert json.loads((await outcome(next_one)).body) == [{"v": ""}]
+
+    run(work())
+
+
+def test_a_failed_setting_stops_the_call(server: Database) -> None:
+    async def work() -> None:
+        write = statement("insert into written values (77) returning id")
+        local = Statement(-1, SETTINGS, 2)
+        async with connected(server) as connection:
+            bad = Request(write, [], local, [b"statement_timeout", b"abc"])
+            bad.waiter = asyncio.get_running_loop().create_future()
+            connection.submit(bad)
+            await outcome(bad)
+            assert bad.error
+            assert bad.error.sqlstate == "22023"
+            assert await answer(connection, "select count(*) as n from written where id = 77") == [{"n": 0}]
+            # Its Parse was skipped; the statement has to be prepared now.
+            assert await answer(connection, write) == [{"id": 77}]
+
+    run(work())
+
+
+def test_a_statement_that_does_not_parse_fails_alone_and_can_be_tried_again(own_database: Database) -> None:
+    async def work() -> None:
+        call = statement("select later() as n")
+        async with connected(own_database) as connection:
+            requests = [request(call) for _ in range(3)]
+            for one in requests:
+                connection.submit(one)
+            states = [error.sqlstate for one in requests if (error := (await outcome(one)).error)]
+            assert states == ["42883", "26000", "26000"]
+            assert connection.state == ConnectionState.READY
+            own_database.execute("create function later() returns int language sql as 'select 5'")
+            assert await answer(connection, call) == [{"n": 5}]
+
+    run(work())
+
+
+def test_a_changed_result_needs_the_next_generation(own_database: Database) -> None:
+    """0A000 comes before anything of the call ran, and goes away under a new name (reference 08, 9)."""
+
+    async def work() -> None:
+        own_database.execute("create function shape() returns table (a int) language sql as 'select 1'")
+        call = statement("select * from shape()")
+        async with connected(own_database) as connection:
+            assert await answer(connection, call) == [{"a": 1}]
+            own_database.execute(
+                "drop function shape(); create function shape() returns table (b text) language sql as 'select $$x$$'"
+            )
+            one = request(call)
+            connection.submit(one)
+            await outcome(one)
+            assert one.error is not None
+            assert (one.error.sqlstate, one.error.source_function) == ("0A000", "RevalidateCachedQuery")
+            assert not one.seen_result
+            assert await answer(connection, call.next_generation()) == [{"b": "x"}]
+
+    run(work())
+
+
+def test_deallocated_statements_end_the_connection_when_they_are_missed(server: Database) -> None:
+    async def work() -> None:
+        echo = statement("select $1::int as n", 1)
+        async with connected(server) as connection:
+            assert await answer(connection, echo, "1") == [{"n": 1}]
+            plain = request(statement("deallocate all", rows=False))
+            connection.submit(plain)
+            await outcome(plain)
+            one = request(echo, "2")
+            connection.submit(one)
+            await outcome(one)
+            assert one.error
+            assert one.error.sqlstate == "26000"
+            assert not one.seen_result
+            await until(lambda: connection.state == ConnectionState.CLOSED)
+
+    run(work())
+
+
+def test_notices_belong_to_the_request_at_the_head(server: Database) -> None:
+    async def work() -> None:
+        heard: list[tuple[str | None, str, str]] = []
+        noisy = statement("select noisy($1::text)", 1)
+        quiet = statement("select 1")
+        async with connected(server) as connection:
+            connection.on_notice = lambda label, severity, _state, message: heard.append((label, severity, message))
+            requests = []
+            for n in range(50):
+                requests.append(request(noisy, f"from {n}", label=f"request {n}"))
+                requests.append(request(quiet, label="quiet"))
+            for one in requests:
+                connection.submit(one)
+            for one in requests:
+                await outcome(one)
+            assert heard == [(f"request {n}", "NOTICE", f"from {n}") for n in range(50)]
+
+    run(work())
+
+
+def test_a_failing_notice_handler_harms_nobody(server: Database) -> None:
+    async def work() -> None:
+        def fail(*_: object) -> None:
+            raise RuntimeError
+
+        async with connected(server) as connection:
+            connection.on_notice = fail
+            assert await answer(connection, "select noisy('x') as n") == [{"n": 1}]
+
+    run(work())
+
+
+def test_a_changed_session_takes_no_more_requests_and_closes_when_empty(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            change = request("select set_config('timezone', 'Asia/Tokyo', false) as v")
+            connection.submit(change)
+            await outcome(change)
+            await until(lambda: connection.state == ConnectionState.CLOSED)
+            assert "changed the session" in (connection.close_reason or "")
+            assert not connection.submit(request("select 1 as n"))
+
+    run(work())
+
+
+def test_a_transaction_left_open_ends_the_connection(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            begin = request(statement("begin", rows=False))
+            connection.submit(begin)
+            await outcome(begin)
+            await until(lambda: connection.state == ConnectionState.CLOSED)
+
+    run(work())
+
+
+def test_an_aborted_transaction_ends_the_connection_although_requests_keep_coming(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            for sql in ("begin", "select 1 / 0"):
+                connection.submit(request(statement(sql, rows=False)))
+            victims = [request("select 1 as n") for _ in range(3)]
+            for one in victims:
+                connection.submit(one)
+            assert {error.sqlstate for one in victims if (error := (await outcome(one)).error)} == {"25P02"}
+            assert not connection.submit(request("select 1 as n"))
+
+    run(work())
+
+
+def test_copy_ends_the_connection_instead_of_spinning(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            copy, behind = request(statement("copy written to stdout", rows=False)), request("select 1 as n")
+            connection.submit(copy)
+            connection.submit(behind)
+            await outcome(copy)
+            await outcome(behind)
+            assert connection.state == ConnectionState.CLOSED
+            assert not copy.succeeded
+            assert not behind.succeeded
+
+    run(work())
+
+
+def test_too_many_prepared_statements_replace_the_connection(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            requests = [request(f"select {n} as n") for n in range(502)]
+            for one in requests:
+                connection.submit(one)
+            assert [json.loads((await outcome(one)).body)[0]["n"] for one in requests] == list(range(502))
+            await until(lambda: connection.state == ConnectionState.CLOSED)
+            assert "prepared" in (connection.close_reason or "")
+
+    run(work())
+
+
+def test_columns_that_do_not_fit_fail_their_request_alone_even_without_rows(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            for sql in (b"select 1, 2, 3", b"select 1, 2, 3 where false"):
+                narrow = Statement(id(sql) % 1_000_000, sql, 0, Renderer(Codecs(), "rows", True, True, [b"only"]))
+                one, behind = request(narrow), request("select 7 as n")
+                connection.submit(one)
+                connection.submit(behind)
+                assert isinstance((await outcome(one)).failure, ValueError)
+                assert json.loads((await outcome(behind)).body) == [{"n": 7}]
+
+    run(work())
+
+
+def test_a_failing_callback_keeps_nobody_from_the_answer(server: Database) -> None:
+    async def work() -> None:
+        reported: list[str] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _loop, context: reported.append(context["message"]))
+
+        def fail(_request: Request) -> None:
+            raise RuntimeError
+
+        async with connected(server) as connection:
+            one, behind = request("select 1 as n", on_done=fail), request("select 2 as n")
+            connection.submit(one)
+            connection.submit(behind)
+            assert json.loads((await outcome(behind)).body) == [{"n": 2}]
+        assert len(reported) == 1
+
+    run(work())
+
+
+def test_more_than_the_limit_is_read_and_dropped(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            large, behind = request("select n from generate_series(1, 50000) n", limit=1000), request("select 1 as n")
+            connection.submit(large)
+            connection.submit(behind)
+            await outcome(large)
+            assert (large.overflowed, large.succeeded, large.body) == (True, False, None)
+            assert json.loads((await outcome(behind)).body) == [{"n": 1}]
+
+    run(work())

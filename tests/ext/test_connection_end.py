@@ -1,0 +1,291 @@
+"""Connections that end, pause or are cancelled: what is known about each request afterwards (reference 08, 5 and 11).
+
+What libpq before 17 does (`PQpipelineSync` sends each segment at once) is not reached here: psycopg's wheel brings a
+newer one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from rowcall.ext.connection import Connection, ConnectionState, Loss, Request, RequestState, Statement
+from tests.ext.wire import answer, connected, outcome, request, run, statement, until
+from tests.harness.database import Database
+
+SQL = """
+create table written (id int);
+create function write(_id int) returns int language sql as 'insert into written values (_id) returning id';
+create function locked_write(_id int, _lock int) returns int language plpgsql as $$
+begin
+  insert into written values (_id);
+  perform pg_advisory_xact_lock(_lock);
+  return _id;
+end $$;
+"""
+
+MANY = "select n, repeat('x', 100) as v from generate_series(1, 20000) n"
+
+
+@pytest.fixture(scope="module")
+def server(every_database: Database) -> Database:
+    every_database.execute(SQL)
+    return every_database
+
+
+def written(database: Database) -> set[int]:
+    return {number for (number,) in database.fetch("select id from written")}
+
+
+async def in_thread(work: object, *arguments: object) -> object:
+    return await asyncio.get_running_loop().run_in_executor(None, work, *arguments)  # type: ignore[arg-type]
+
+
+def test_terminated_in_mid_pipeline(server: Database) -> None:
+    """The head was rolled back by the server's own word; what stood behind it never ran."""
+
+    async def work() -> None:
+        write = statement("select write($1::int) as n", 1)
+        stuck = statement("select locked_write($1::int, 41) as n", 1)
+        async with connected(server) as connection:
+            with server.locked(41):
+                requests = [request(write, "1"), request(stuck, "2"), request(write, "3"), request(write, "4")]
+                for one in requests:
+                    connection.submit(one)
+                await outcome(requests[0])
+                while not await in_thread(server.waiting):
+                    pass
+                await in_thread(server.terminate, f"pid = {connection.backend_pid}")
+                for one in requests:
+                    await outcome(one)
+            assert [one.loss for one in requests] == [
+                Loss.NOT_LOST, Loss.ROLLED_BACK, Loss.NOT_STARTED, Loss.NOT_STARTED,
+            ]  # fmt: skip
+            assert [one.succeeded for one in requests] == [True, False, False, False]
+            assert connection.state == ConnectionState.CLOSED
+
+    run(work())
+    assert written(server) & {1, 2, 3, 4} == {1}
+
+
+def test_terminated_while_idle_is_noticed_before_a_request_comes(server: Database) -> None:
+    async def work() -> None:
+        closed: list[Connection] = []
+        async with connected(server) as connection:
+            connection.on_closed = closed.append
+            assert await answer(connection, "select 1 as n") == [{"n": 1}]
+            await in_thread(server.terminate, f"pid = {connection.backend_pid}")
+            await until(lambda: closed)
+            assert not connection.submit(request("select 1 as n"))
+
+    run(work())
+
+
+def test_a_request_sent_to_a_terminated_backend_was_not_run(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            server.terminate(f"pid = {connection.backend_pid}")  # blocks the loop, so the reader cannot notice
+            one = request(statement("select write($1::int) as n", 1), "20")
+            connection.submit(one)
+            await outcome(one)
+            assert one.loss in (Loss.ROLLED_BACK, Loss.NOT_STARTED)
+
+    run(work())
+    assert 20 not in written(server)
+
+
+def test_closing_leaves_nobody_waiting(server: Database) -> None:
+    async def work() -> None:
+        write = statement("select locked_write($1::int, 42) as n", 1)
+        async with connected(server) as connection:
+            with server.locked(42):
+                requests = [request(write, str(n)) for n in range(30, 34)]
+                for one in requests:
+                    connection.submit(one)
+                connection.close("test")
+                for one in requests:
+                    await outcome(one)
+                assert {one.finished for one in requests} == {True}
+                # The first was flushed at once; the others had not left the process.
+                assert [one.loss for one in requests] == [Loss.IN_DOUBT] + [Loss.NOT_STARTED] * 3
+
+    run(work())
+
+
+def test_what_libpq_has_sent_on_its_own_counts_as_sent(server: Database) -> None:
+    """libpq sends whenever 8192 bytes wait, without being asked to flush."""
+
+    async def work() -> None:
+        write = statement("select write($1::int + 0 * length($2::text)) as n", 2)
+        async with connected(server) as connection:
+            requests = [request(write, str(40 + n), "x" * size) for n, size in enumerate((1, 1, 20_000))]
+            for one in requests:
+                connection.submit(one)
+            connection.close("test")
+            assert Loss.NOT_STARTED not in [one.loss for one in requests]
+
+    run(work())
+
+
+def test_a_large_result_pauses_until_it_is_taken(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            large, behind = request(MANY, stream_after=65536), request("select 1 as n")
+            connection.submit(large)
+            connection.submit(behind)
+            await outcome(large)
+            parts = []
+            while large.state == RequestState.STREAMING:
+                assert connection.state == ConnectionState.PAUSED
+                assert not connection.submit(request("select 2 as n"))
+                parts.append(connection.take())
+                large.waiter = asyncio.get_running_loop().create_future()
+                connection.resume()
+                await outcome(large)
+            parts.append(large.body)
+            assert max(len(part) for part in parts) < 65536 + 1000
+            assert [row["n"] for row in json.loads(b"".join(parts))] == list(range(1, 20001))
+            assert json.loads((await outcome(behind)).body) == [{"n": 1}]
+
+    run(work())
+
+
+def test_an_abandoned_stream_leaves_the_connection_usable(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            large = request(MANY, stream_after=65536)
+            connection.submit(large)
+            await outcome(large)
+            large.waiter = asyncio.get_running_loop().create_future()
+            connection.abandon()
+            await outcome(large)
+            assert large.body is None
+            assert await answer(connection, "select 1 as n") == [{"n": 1}]
+
+    run(work())
+
+
+def test_an_error_in_the_middle_of_a_stream_is_told_at_its_end(server: Database) -> None:
+    async def work() -> None:
+        failing = "select repeat('x', 1000) as v, 1 / (900 - n) as n from generate_series(1, 1000) n"
+        async with connected(server) as connection:
+            large = request(failing, stream_after=65536)
+            connection.submit(large)
+            await outcome(large)
+            while large.state == RequestState.STREAMING:
+                connection.take()
+                large.waiter = asyncio.get_running_loop().create_future()
+                connection.resume()
+                await outcome(large)
+            assert large.error
+            assert large.error.sqlstate == "22012"
+            assert not large.succeeded
+            assert await answer(connection, "select 1 as n") == [{"n": 1}]
+
+    run(work())
+
+
+def test_terminated_while_paused(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            large = request("select repeat('x', 1000) as v from generate_series(1, 100000)", stream_after=65536)
+            connection.submit(large)
+            await outcome(large)
+            await in_thread(server.terminate, f"pid = {connection.backend_pid}")
+            while large.state == RequestState.STREAMING:
+                connection.take()
+                large.waiter = asyncio.get_running_loop().create_future()
+                connection.resume()
+                await outcome(large)
+            assert large.loss == Loss.IN_DOUBT
+            assert connection.state == ConnectionState.CLOSED
+
+    run(work())
+
+
+def test_draining_finishes_what_runs_and_then_closes(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            requests = [request(f"select {n} as n") for n in range(5)]
+            for one in requests:
+                connection.submit(one)
+            connection.drain("enough")
+            assert not connection.submit(request("select 1 as n"))
+            assert [json.loads((await outcome(one)).body)[0]["n"] for one in requests] == list(range(5))
+            await until(lambda: connection.state == ConnectionState.CLOSED)
+
+    run(work())
+
+
+def test_a_cancelling_connection_takes_nothing_until_the_cancel_returned(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            with server.locked(43):
+                one = request("select pg_advisory_xact_lock(43)")
+                connection.submit(one)
+                while not await in_thread(server.waiting):
+                    pass
+                assert connection.begin_cancel(one)
+                await connection.owner.cancel_safe(timeout=5)  # type: ignore[attr-defined]
+                await outcome(one)
+            assert one.error
+            assert one.error.sqlstate == "57014"
+            assert connection.state == ConnectionState.CANCELLING
+            assert not connection.submit(request("select 1 as n"))
+            connection.end_cancel()
+            assert await answer(connection, "select 1 as n") == [{"n": 1}]
+
+    run(work())
+
+
+def test_a_cancel_decided_for_a_finished_request_does_not_reach_the_next(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            first, second = request("select 1 as n"), request("select 2 as n")
+            connection.submit(first)
+            await outcome(first)
+            connection.submit(second)
+            assert not connection.begin_cancel(first)
+            assert json.loads((await outcome(second)).body) == [{"n": 2}]
+
+    run(work())
+
+
+def test_a_pause_does_not_end_a_cancel(server: Database) -> None:
+    """A late cancel would hit the next request, so the pause must not make the connection READY."""
+
+    async def work() -> None:
+        async with connected(server) as connection:
+            large = request(MANY, stream_after=65536)
+            connection.submit(large)
+            assert connection.begin_cancel(large)
+            await outcome(large)
+            assert connection.state == ConnectionState.PAUSED
+            connection.take()
+            connection.resume()
+            assert connection.state != ConnectionState.READY
+            connection.abandon()
+            await until(lambda: large.finished)
+            assert connection.state == ConnectionState.CANCELLING
+            connection.end_cancel()
+            assert connection.state == ConnectionState.READY
+
+    run(work())
+
+
+def test_several_statements_as_one_reset(server: Database) -> None:
+    async def work() -> None:
+        reset = [Statement(900 + n, sql, 0) for n, sql in enumerate((b"reset all", b"discard temp", b"unlisten *"))]
+        async with connected(server) as connection:
+            change = request("select set_config('work_mem', '1MB', false) as v")
+            cleanup = Request(reset[0], [])
+            cleanup.waiter = asyncio.get_running_loop().create_future()
+            connection.submit(change)
+            assert connection.submit_all(cleanup, reset)
+            await outcome(cleanup)
+            assert cleanup.error is None
+            assert await answer(connection, "select current_setting('work_mem') = '1MB' as v") == [{"v": False}]
+
+    run(work())
