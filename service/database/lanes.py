@@ -101,7 +101,13 @@ class SharedLane:
         for _ in range(missing if not self._closed else 0):
             task = asyncio.get_running_loop().create_task(self._open())
             self._opening.add(task)
-            task.add_done_callback(self._opening.discard)
+            task.add_done_callback(self._opened)
+
+    def _opened(self, task: asyncio.Task[None]) -> None:
+        self._opening.discard(task)
+        if not task.cancelled() and task.exception() is None:
+            # A connection lost before this moment still counted as being opened.
+            self.start()
 
     async def _open(self) -> None:
         attempt = 0

@@ -63,7 +63,7 @@ async def answer(connection: Connection, of: Statement | str, *values: str | Non
 
 async def until(condition: Callable[[], object]) -> None:
     """Lets the loop turn until the condition holds; `run` bounds the waiting."""
-    while not condition():  # noqa: ASYNC110 (the condition has no event)
+    while not condition():  # noqa: ASYNC110
         await asyncio.sleep(0.002)
 
 

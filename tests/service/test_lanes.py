@@ -1,0 +1,287 @@
+"""Who runs, who waits and who is refused: depth, queues, time, and connections that are never lost (issue 2)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from rowcall.core.problems import Problem
+from rowcall.ext.connection import Connection, ConnectionState
+from rowcall.service.database.connector import Connector, Target
+from rowcall.service.database.database import RESET
+from rowcall.service.database.lanes import ExclusiveLane, LaneOptions, SharedLane
+from tests.ext.wire import outcome, request, run, until
+from tests.harness.database import Database
+
+OPTIONS = LaneOptions(
+    shared_connections=2, shared_depth=3, exclusive_connections=2, queue_limit=4, queue_timeout=0.3
+)  # fmt: skip
+STUCK = "select pg_advisory_xact_lock_shared(7)"
+
+
+def connector(database: Database) -> Connector:
+    parameters = {name: str(value) for name, value in conninfo_to_dict(database.conninfo).items()}
+    return Connector(Target(parameters))
+
+
+@asynccontextmanager
+async def shared(database: Database, options: LaneOptions = OPTIONS) -> AsyncIterator[SharedLane]:
+    lane = SharedLane("shared", connector(database), options, slow=60.0)
+    lane.start()
+    await until(lambda: len(lane.connections) == options.shared_connections)
+    try:
+        yield lane
+    finally:
+        close(lane)
+
+
+@asynccontextmanager
+async def exclusive(database: Database, options: LaneOptions = OPTIONS) -> AsyncIterator[ExclusiveLane]:
+    lane = ExclusiveLane(connector(database), options, RESET)
+    try:
+        yield lane
+    finally:
+        close(lane)
+
+
+def close(lane: SharedLane | ExclusiveLane) -> None:
+    lane.close()
+    for connection in list(lane.connections):
+        connection.close("the test has ended")
+
+
+def test_depth_and_queue_are_bounded_and_the_rest_is_refused_at_once(database: Database) -> None:
+    async def work() -> None:
+        async with shared(database) as lane:
+            with database.locked(7):
+                requests = [request(STUCK) for _ in range(2 * 3 + 4)]
+                for one in requests:
+                    lane.submit(one)
+                assert [connection.in_flight for connection in lane.connections] == [3, 3]
+                with pytest.raises(Problem) as refusal:
+                    lane.submit(request(STUCK))
+                assert refusal.value.status == 503
+                assert ("retry-after", "1") in refusal.value.headers
+            for one in requests:
+                assert (await outcome(one)).error is None
+
+    run(work())
+
+
+def test_requests_spread_over_the_connections(database: Database) -> None:
+    async def work() -> None:
+        async with shared(database) as lane:
+            with database.locked(7):
+                requests = [request(STUCK) for _ in range(4)]
+                for one in requests:
+                    lane.submit(one)
+                assert [connection.in_flight for connection in lane.connections] == [2, 2]
+            for one in requests:
+                await outcome(one)
+
+    run(work())
+
+
+def test_whoever_waits_too_long_is_told_and_never_run(database: Database) -> None:
+    async def work() -> None:
+        async with shared(database) as lane:
+            with database.locked(7):
+                running = [request(STUCK) for _ in range(6)]
+                late = request(STUCK)
+                for one in [*running, late]:
+                    lane.submit(one)
+                lane.sweep(asyncio.get_running_loop().time() + 1)
+                await outcome(late)
+                assert isinstance(late.failure, Problem)
+                assert late.failure.status == 503
+            for one in running:
+                assert (await outcome(one)).error is None
+            assert sum(connection.served for connection in lane.connections) == 6
+
+    run(work())
+
+
+def test_waiting_requests_run_in_their_order(database: Database) -> None:
+    async def work() -> None:
+        options = replace(OPTIONS, shared_connections=1, shared_depth=1, queue_limit=100)
+        finished: list[str | None] = []
+        async with shared(database, options) as lane:
+            requests = [request(f"select {n} as n", label=str(n)) for n in range(50)]
+            for one in requests:
+                one.on_done = lambda done: finished.append(done.label)
+                lane.submit(one)
+            for n, one in enumerate(requests):
+                assert json.loads((await outcome(one)).body) == [{"n": n}]
+        assert finished == [str(n) for n in range(50)]
+
+    run(work())
+
+
+def test_a_value_that_cannot_be_sent_fails_its_request_also_after_waiting(database: Database) -> None:
+    async def work() -> None:
+        options = replace(OPTIONS, shared_connections=1, shared_depth=1)
+        async with shared(database, options) as lane:
+            first, bad, last = (
+                request("select 1 as n"),
+                request("select $1::text as n", "a\0b"),
+                request("select 3 as n"),
+            )
+            for one in (first, bad, last):
+                lane.submit(one)
+            assert isinstance((await outcome(bad)).failure, ValueError)
+            assert json.loads((await outcome(last)).body) == [{"n": 3}]
+
+    run(work())
+
+
+def test_a_lost_shared_connection_is_replaced(database: Database) -> None:
+    async def work() -> None:
+        async with shared(database) as lane:
+            before = {connection.backend_pid for connection in lane.connections}
+            lane.connections[0].close("test")
+            await until(lambda: len(lane.connections) == 2)
+            after = {connection.backend_pid for connection in lane.connections}
+            assert len(before & after) == 1
+
+    run(work())
+
+
+def test_connections_are_replaced_after_their_time(database: Database) -> None:
+    async def work() -> None:
+        async with shared(database) as lane:
+            before = {connection.backend_pid for connection in lane.connections}
+            lane.sweep(asyncio.get_running_loop().time() + OPTIONS.lifetime + 1)
+            await until(lambda: len(lane.connections) == 2)
+            assert not before & {connection.backend_pid for connection in lane.connections}
+
+    run(work())
+
+
+def test_the_pool_grows_to_its_limit_and_not_beyond(database: Database) -> None:
+    async def work() -> None:
+        async with exclusive(database) as lane:
+            held = [await lane.acquire(), await lane.acquire()]
+            waiting = asyncio.create_task(lane.acquire())
+            await asyncio.sleep(0)
+            assert len(lane.connections) == 2
+            lane.release(held[0])
+            assert await waiting is held[0]
+
+    run(work())
+
+
+def test_a_full_queue_of_the_pool_refuses_at_once_and_a_long_wait_ends(database: Database) -> None:
+    async def work() -> None:
+        async with exclusive(database) as lane:
+            held = [await lane.acquire(), await lane.acquire()]
+            waiting = [asyncio.create_task(lane.acquire()) for _ in range(OPTIONS.queue_limit)]
+            await asyncio.sleep(0)
+            with pytest.raises(Problem, match="full"):
+                await lane.acquire()
+            for task in waiting:
+                with pytest.raises(Problem, match="within"):
+                    await task
+            for connection in held:
+                lane.release(connection)
+            assert lane.try_acquire() is held[1]
+
+    run(work())
+
+
+@pytest.mark.parametrize("handed_over", [False, True], ids=["still waiting", "already handed over"])
+def test_a_cancelled_wait_costs_no_connection(database: Database, handed_over: bool) -> None:
+    async def work() -> None:
+        async with exclusive(database, replace(OPTIONS, exclusive_connections=1)) as lane:
+            held = await lane.acquire()
+            waiting = asyncio.create_task(lane.acquire())
+            await asyncio.sleep(0)
+            if handed_over:
+                lane.release(held)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            if not handed_over:
+                lane.release(held)
+            assert lane.try_acquire() is held
+
+    run(work())
+
+
+def test_a_reset_undoes_what_the_session_was_left_with(database: Database) -> None:
+    async def work() -> None:
+        async with exclusive(database) as lane:
+            connection = await lane.acquire()
+            dirty = request(
+                "select pg_advisory_lock(99), set_config('work_mem', '1MB', false), set_config('my.x', 'y', false)"
+            )
+            connection.submit(dirty)
+            lane.finish(connection, reset=True)
+            await outcome(dirty)
+            again = await lane.acquire()
+            assert again is connection
+            look = request(
+                "select current_setting('work_mem') = '1MB' as m, current_setting('my.x', true) as x,"
+                " (select count(*) from pg_locks where locktype = 'advisory') as locks"
+            )
+            again.submit(look)
+            assert json.loads((await outcome(look)).body) == [{"m": False, "x": "", "locks": 0}]
+            lane.release(again)
+
+    run(work())
+
+
+def test_a_cancelled_connection_returns_to_the_pool_once(database: Database) -> None:
+    async def work() -> None:
+        async with exclusive(database) as lane:
+            connection = await lane.acquire()
+            with database.locked(7):
+                stuck = request(STUCK)
+                stuck.on_done = lambda _request: lane.release(connection)
+                connection.submit(stuck)
+                while not stuck.error:
+                    await lane.cancel(connection, stuck)
+                    await asyncio.sleep(0)
+            assert stuck.error.sqlstate == "57014"
+            await until(lambda: connection.state == ConnectionState.READY)
+            assert lane.try_acquire() is connection
+            assert lane.try_acquire() is None
+
+    run(work())
+
+
+def test_an_acquired_connection_that_died_is_not_taken_again(database: Database) -> None:
+    async def work() -> None:
+        async with exclusive(database) as lane:
+            dead = await lane.acquire()
+            lane.release(dead)
+            dead.close("test")
+            alive: Connection = await lane.acquire()
+            assert alive is not dead
+            assert len(lane.connections) == 1
+
+    run(work())
+
+
+def test_a_closed_lane_refuses_at_once(database: Database) -> None:
+    async def work() -> None:
+        async with exclusive(database) as lane:
+            lane.close()
+            with pytest.raises(Problem, match="stopping"):
+                await lane.acquire()
+
+    run(work())
+
+
+def test_opening_fails_with_an_error_of_psycopg(database: Database) -> None:
+    async def work() -> None:
+        with pytest.raises(psycopg.Error):
+            await Connector(Target({"host": "127.0.0.1", "port": "1"})).open()
+
+    run(work())

@@ -1,0 +1,84 @@
+"""When a routine may share a connection, and when it loses that again (reference 08, rule 2)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.service.database.pace import FIRST_LOOK, WINDOW, Pace
+
+THRESHOLD = 0.003
+FAST, SLOW, VERY_SLOW = 0.001, 0.004, 0.05
+
+
+def feed(pace: Pace, seconds: float, calls: int) -> list[bool]:
+    return [pace.record(seconds) for _ in range(calls)]
+
+
+def promoted() -> Pace:
+    pace = Pace(THRESHOLD)
+    feed(pace, FAST, FIRST_LOOK)
+    assert pace.fast
+    return pace
+
+
+def test_nobody_starts_fast() -> None:
+    assert not Pace(THRESHOLD).fast
+
+
+def test_a_few_fast_calls_promote_exactly_once() -> None:
+    pace = Pace(THRESHOLD)
+    assert feed(pace, FAST, FIRST_LOOK) == [False] * (FIRST_LOOK - 1) + [True]
+    assert feed(pace, FAST, 10 * WINDOW) == [False] * (10 * WINDOW)
+
+
+def test_slow_calls_never_promote() -> None:
+    pace = Pace(THRESHOLD)
+    assert not any(feed(pace, SLOW, 10 * WINDOW))
+
+
+def test_half_slow_is_slow() -> None:
+    pace = Pace(THRESHOLD)
+    for _ in range(10 * WINDOW):
+        pace.record(FAST)
+        pace.record(SLOW)
+    assert not pace.fast
+
+
+def test_a_routine_that_turns_slow_is_demoted_within_a_window() -> None:
+    assert any(feed(promoted(), SLOW, WINDOW))
+
+
+def test_very_slow_calls_demote_after_a_few() -> None:
+    changes = feed(promoted(), VERY_SLOW, WINDOW)
+    assert changes.index(True) < WINDOW // 10
+
+
+def test_single_slow_calls_on_a_busy_processor_do_not_demote() -> None:
+    pace = promoted()
+    for _ in range(100):
+        pace.record(VERY_SLOW)
+        feed(pace, FAST, WINDOW - 1)
+    assert pace.fast
+
+
+def test_the_way_back_becomes_longer_each_time() -> None:
+    pace = promoted()
+    needed = []
+    for _ in range(9):
+        while pace.fast:
+            pace.record(VERY_SLOW)
+        calls = 0
+        while not pace.fast:
+            pace.record(FAST)
+            calls += 1
+        needed.append(calls // WINDOW)
+    assert needed == [2, 4, 8, 16, 32, 64, 64, 64, 64]
+
+
+@given(st.lists(st.sampled_from([FAST, SLOW, VERY_SLOW]), max_size=2000))
+def test_record_says_exactly_when_fast_changes(times: list[float]) -> None:
+    pace = Pace(THRESHOLD)
+    for seconds in times:
+        before = pace.fast
+        assert pace.record(seconds) == (pace.fast != before)
