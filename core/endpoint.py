@@ -123,8 +123,8 @@ class ResultShape(Record):
     """Empty when the call is a plain `select schema.fn(…)`."""
     content_type: str = "application/json"
     blank_is_null: bool = False
-    """A composite column whose fields are all NULL is null as a whole: flat columns could not tell the two apart
-    either (reference 02, 4.2)."""
+    """Composite columns are nested: one stands for its fields as columns, so that its values are told as in columns,
+    and it is null as a whole when all its fields are (reference 02, 4.2)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ cdef enum Kind:
     RECORD
     ARRAY
     COMPOSITE
-    # A composite column that is null when all its fields are.
+    # A composite column that stands for its fields as columns: null when all of them are, each told as a column is.
     BLANKABLE
 
 cdef struct Codec:
@@ -53,6 +53,8 @@ cdef class Codecs:
     cdef const Codec *resolve_blankable(self, unsigned int oid) except NULL
     # What an array holds or a domain stands for, down to a type that is neither.
     cdef unsigned int innermost(self, unsigned int oid) except? 0
+    # The same codec, but as a field it is told as it is in a column.
+    cdef const Codec *_as_column(self, const Codec *codec) except NULL
     cdef void *_allocate(self, Py_ssize_t size) except NULL
     cdef Codec *_new(self, Kind kind) except NULL
     cdef const Codec *_build(self, unsigned int oid, tuple definition) except NULL

@@ -76,12 +76,25 @@ cdef class Codecs:
     cdef const Codec *resolve_blankable(self, unsigned int oid) except NULL:
         cdef const Codec *codec = self.resolve(oid)
         cdef Codec *blankable
+        cdef Py_ssize_t position
         if codec.kind != COMPOSITE:
             return codec
         blankable = self._new(BLANKABLE)
-        blankable.fields = codec.fields
+        blankable.fields = <Field *>self._allocate(sizeof(Field) * codec.field_count)
         blankable.field_count = codec.field_count
+        for position in range(codec.field_count):
+            blankable.fields[position] = codec.fields[position]
+            blankable.fields[position].codec = self._as_column(codec.fields[position].codec)
         return blankable
+
+    cdef const Codec *_as_column(self, const Codec *codec) except NULL:
+        cdef Codec *column
+        if codec.field_kind == codec.kind:
+            return codec
+        column = self._new(codec.kind)
+        column[0] = codec[0]
+        column.field_kind = codec.kind
+        return column
 
     cdef unsigned int innermost(self, unsigned int oid) except? 0:
         cdef set seen = set()

@@ -7,7 +7,7 @@ class Renderer(BodyWriter):
     """The JSON body of one endpoint statement, or the text of its scalar.
 
     `keys` are the JSON keys of the columns, UTF-8 and not yet escaped; without any the result's column names serve.
-    With `blank_is_null` a composite column whose fields are all NULL is null.
+    With `blank_is_null` a composite column whose fields are all NULL is null, and its fields are told as columns are.
     """
 
     def __init__(

@@ -184,3 +184,15 @@ def test_a_composite_of_nothing_but_nulls_may_be_null(
 def test_only_the_column_itself_is_null_where_all_its_fields_are(connection: Connection, codecs: Codecs) -> None:
     renderer = Renderer(codecs, "rows", is_set=False, named=False, keys=[], blank_is_null=True)
     assert body(renderer, connection, "select array[(null, null)::gauge]") == b'[{"id":null,"label":null}]'
+
+
+def test_fields_of_a_nested_column_are_told_as_columns(connection: Connection, codecs: Codecs) -> None:
+    connection.execute("create domain score as int; create type try as (at timestamp, score score, label text)")
+    registry = catalogue.load(connection)
+    renderer = Renderer(registry, "rows", is_set=False, named=False, keys=[], blank_is_null=True)
+    value = "(timestamp '2024-01-15 10:30', 7, 'a b')::try"
+    nested = b'{"at":"2024-01-15T10:30:00","score":7,"label":"a b"}'
+    assert body(renderer, connection, f"select {value}") == nested
+    assert body(renderer, connection, f"select array[{value}]") == (
+        b'[{"at":"2024-01-15 10:30:00","score":"7","label":"a b"}]'
+    )

@@ -62,7 +62,7 @@ class Undo:
             case Array(element):
                 return [self.element(element, item) for item in ours]
             case Composite() as composite:
-                return self.keys_are_converted(composite, ours)
+                return self.keys_are_converted(composite, ours, "column" if place == "column" else "field")
 
     def element(self, kind: Kind, ours: Any) -> Any:
         if isinstance(ours, list) and not isinstance(base_of(kind), Array):
@@ -75,13 +75,18 @@ class Undo:
         assert isinstance(ours, str)
         return self.value(kind, meaning(render_value(as_twin(kind), ours, "element")), "element")
 
-    def keys_are_converted(self, kind: Composite, ours: Any) -> Any:
+    def keys_are_converted(self, kind: Composite, ours: Any, place: str) -> Any:
+        """place: of the fields. A nested column's are told like columns (reference 02, 4.2)."""
         mark, members = ours
         assert (mark, [key for key, _ in members]) == ("object", [nested_name(name) for name, _ in kind.fields])
         return mark, [
-            (name, self.value(field, member, "field"))
+            (name, self.value(field, member, self.inner(field, place)))
             for (name, field), (_, member) in zip(kind.fields, members, strict=True)
         ]
+
+    def inner(self, kind: Kind, place: str) -> str:
+        """Only the first level of a nested column is told like columns: what a composite in it holds is no more."""
+        return "field" if isinstance(base_of(kind), Composite) else place
 
     def domain_is_text(self, base: Kind, ours: str) -> Any:
         assert isinstance(base, Scalar)
