@@ -60,7 +60,7 @@ class Connector:
     def _parameters(self, session: Mapping[str, str]) -> dict[str, str]:
         parameters = {"connect_timeout": "15", **KEEPALIVES, **self._target.parameters}
         if self._target.pooler:
-            return parameters
+            return {"client_encoding": "UTF8", **parameters}
         settings = {**SESSION, "statement_timeout": str(round(self._target.timeout * 1000)), **session}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         given = parameters.get("options")
@@ -72,11 +72,6 @@ class Connector:
         """One connection in pipeline mode. Raises `psycopg.OperationalError`."""
         opened = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
         try:
-            if self._target.pooler:
-                for name, value in SESSION.items():
-                    if name.islower() and name.startswith("tcp"):
-                        continue
-                    await opened.execute("select set_config(%s, %s, false)", (name, value))
             connection = Connection(opened.pgconn, asyncio.get_running_loop(), named=not self._target.pooler)
         except ConnectionError as error:
             await opened.close()

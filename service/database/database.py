@@ -18,7 +18,7 @@ import psycopg
 from rowcall.core.problems import ErrorPolicy, Problem, unavailable
 from rowcall.ext.body_writer import BodyWriter
 from rowcall.ext.connection import Connection, ConnectionState, Loss, Request, RequestState, Statement
-from rowcall.service.database.connector import Connector, Target
+from rowcall.service.database.connector import SESSION, Connector, Target
 from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.lanes import RESET_SECONDS, STOPPING, ExclusiveLane, LaneOptions, SharedLane
 from rowcall.service.database.pace import Lane, Pace
@@ -39,6 +39,14 @@ RESET = [
         b"unlisten *",
         b"close all",
     )
+]
+
+# Behind a transaction pooler no session is ours, so what the text of values depends on travels with each request.
+POOLED_SETTINGS = [
+    part.encode()
+    for name, value in SESSION.items()
+    if name not in ("client_encoding",) and not name.startswith("tcp_")
+    for part in (name, value)
 ]
 
 # Errors that say "the prepared statement no longer fits the schema", raised before anything of the call ran.
@@ -316,15 +324,14 @@ class Database:
 
     def _settings_for(self, call: Call, *, watched: bool) -> Settings:
         """Transaction-local settings of one request, all in one statement; none when the defaults will do."""
-        timeout = call.timeout
-        if watched:
-            # A large result may take as long as its reader does, so the watchdog looks at progress instead.
-            timeout = 0.0
-        elif timeout is None:
-            if not self._pooler:
-                return None, None
-            timeout = self._options.timeout
-        return self._settings_statement(1), [b"statement_timeout", str(round(timeout * 1000)).encode()]
+        if not watched and not self._pooler and call.timeout is None:
+            return None, None
+        # A large result may take as long as its reader does, so the watchdog looks at progress instead.
+        timeout = 0.0 if watched else self._timeout_of(call)
+        settings = [b"statement_timeout", str(round(timeout * 1000)).encode()]
+        if self._pooler:
+            settings += POOLED_SETTINGS
+        return self._settings_statement(len(settings) // 2), settings
 
     def _settings_statement(self, count: int) -> Statement:
         statement = self._settings.get(count)
@@ -456,10 +463,15 @@ class Database:
             return
         if request not in self._watched:
             self._watched[request] = self._loop.create_task(self._cancel_when_gone(request, disconnected))
-        # Only a request that runs without a server-side timeout is cancelled from here.
-        unlimited = request.settings == _WATCHED_SETTINGS and connection.state == ConnectionState.READY
-        if unlimited and 0 < request.timeout < request.age:
+        # Only a request that runs without a timeout of the server's own is cancelled from here.
+        ready = connection.state == ConnectionState.READY
+        if ready and self._unlimited(request) and 0 < request.timeout < request.age:
             self._spawn(self._exclusive.cancel(connection, request))
+
+    def _unlimited(self, request: Request) -> bool:
+        """Behind a pooler nothing can be said to the session in front of a CALL, so it runs without settings."""
+        settings = request.settings
+        return self._pooler if settings is None else settings[1] == b"0"
 
     def _watch_stuck(self, connection: Connection) -> None:
         head = connection.head
@@ -506,7 +518,6 @@ class Database:
 
 
 _SESSION_TIMEOUT = Statement(next(_ids), b"select pg_catalog.set_config('statement_timeout', $1, false)", 1)
-_WATCHED_SETTINGS = [b"statement_timeout", b"0"]
 
 
 def _is_stale(request: Request) -> bool:
