@@ -83,7 +83,7 @@ cdef class Request:
     cdef int step
     cdef list parses
     cdef int parse
-    cdef RowPlan plan
+    cdef readonly RowPlan plan
     cdef readonly bint seen_result
     cdef double head_since
     cdef long flush_mark

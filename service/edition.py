@@ -32,6 +32,7 @@ class HttpOptions:
     """Bytes of the request line and all headers together."""
     slow_client: float = 60.0
     """How long a client may leave a streamed response unread."""
+    server_timing: bool = False
     tls_certificate: str | None = None
     tls_key: str | None = None
     tls_password: str | None = None

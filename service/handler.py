@@ -22,6 +22,7 @@ from rowcall.core.template import parse_template, placeholder_names
 from rowcall.ext.body_writer import BodyWriter
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.parameters import FastBinder
+from rowcall.ext.timed_rows import TimedWriter
 from rowcall.service import responses
 from rowcall.service.body import read_body
 from rowcall.service.database.database import Call, Database
@@ -31,6 +32,7 @@ from rowcall.service.exchange import Exchange, Step
 from rowcall.service.formats.choice import table_formats
 from rowcall.service.rendering import body_writer
 from rowcall.service.response_headers import CommentHeaders, argument_text
+from rowcall.service.timing import start_clock
 
 LARGE_BODY = 65_536
 """Bytes of a body from which the slow binder leaves the event loop."""
@@ -189,8 +191,7 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     headers = comment_headers(endpoint, services)
     steps: dict[str, tuple[Step, ...]] = {}
     for key, made in table_formats(flat, wanted, services.options, services.database).items():
-        call = call_of(flat, services, made.writer)
-        steps[key] = (*((headers,) if headers else ()), *_run(call, services.database), made.respond)
+        steps[key] = (*((headers,) if headers else ()), *_run(flat, services, made.writer), made.respond)
 
     def choose(exchange: Exchange) -> None:
         chosen = steps.get(wanted.fill(partial(argument_text, exchange)))
@@ -200,15 +201,18 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     return choose
 
 
-def run(endpoint: Endpoint, services: Services) -> tuple[Step, Step]:
+def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Runs the routine: begins, and judges how it ended."""
-    return _run(call_of(endpoint, services, body_writer(endpoint, services.codecs)), services.database)
+    return _run(endpoint, services, body_writer(endpoint, services.codecs))
 
 
-def _run(call: Call, database: Database) -> tuple[Step, Step]:
-    begin = database.begin
-    settle = database.settle
-    return lambda exchange: begin(call, exchange), lambda exchange: settle(call, exchange)
+def _run(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> tuple[Step, ...]:
+    timed = services.options.http.server_timing
+    call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
+    begin = services.database.begin
+    settle = services.database.settle
+    steps: tuple[Step, ...] = (lambda exchange: begin(call, exchange), lambda exchange: settle(call, exchange))
+    return (start_clock, *steps) if timed else steps
 
 
 def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:

@@ -126,6 +126,7 @@ def _http_options(settings: Settings) -> HttpOptions:
         body_limit=30_000_000 if body_limit is None else body_limit,
         header_timeout=header_timeout or 30.0,
         header_limit=line_limit + headers_limit,
+        server_timing=settings.flag("HttpServer:ServerTiming"),
         slow_client=settings.seconds("ConnectionSettings:Pool:SlowClientTimeout"),
         tls_certificate=certificate.get("path"),
         tls_key=certificate.get("keypath"),

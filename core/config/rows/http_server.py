@@ -46,6 +46,11 @@ ROWS: tuple[Key, ...] = (
     text("HttpServer:Limits:Http2:KeepAlivePingPolicy", None, "When pings are sent, for example WithActiveRequests."),
     section("HttpServer:Limits:Http3", "HTTP/3, which this server does not speak; its keys are accepted."),
     integer("HttpServer:Limits:Http3:MaxRequestHeaderFieldSize", None, "Bytes of a header field; no effect here."),
+    flag(
+        "HttpServer:ServerTiming",
+        False,
+        "Tell in a `Server-Timing` header how long each request has waited, run and been rendered.",
+    ),
     flag("HttpServer:DisableStringReuse", False, "Accepted; no effect here."),
     flag("HttpServer:AllowAlternateSchemes", False, "Accepted; no effect here."),
     flag("HttpServer:AllowSynchronousIO", False, "Accepted; no effect here."),
