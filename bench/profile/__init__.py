@@ -1,0 +1,1 @@
+"""Where the time of one endpoint or one statement goes."""
