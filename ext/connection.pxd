@@ -78,6 +78,7 @@ cdef class Request:
     cdef public Py_ssize_t stream_after
     cdef public Py_ssize_t limit
     cdef public bint first_row_only
+    cdef public bint wide_rows
     cdef unsigned char steps[24]
     cdef int step_count
     cdef int step
@@ -147,7 +148,8 @@ cdef class Connection:
     cdef int _drain(self) except -1
     cdef int _result(self, PGresult *result) except -1
     cdef int _end_of_rows(self, Request request, PGresult *result) except -1
-    cdef int _row(self, Request request, PGresult *result) except -1
+    cdef int _ask_for_rows(self, Request request) except -1
+    cdef int _rows(self, Request request, PGresult *result) except -1
     cdef int _discard(self, Request request) except -1
     cdef int _error(self, Request request, PGresult *result) except -1
     cdef int _forget_parse(self, Request request) except -1

@@ -76,6 +76,7 @@ class Request:
     stream_after: int
     limit: int
     first_row_only: bool
+    wide_rows: bool
     def __init__(
         self,
         statement: Statement,

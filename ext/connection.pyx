@@ -27,6 +27,7 @@ from rowcall.ext.libpq cimport (
     PGRES_PIPELINE_ABORTED,
     PGRES_PIPELINE_SYNC,
     PGRES_SINGLE_TUPLE,
+    PGRES_TUPLES_CHUNK,
     PGRES_TUPLES_OK,
     PQTRANS_ACTIVE,
     PQTRANS_IDLE,
@@ -61,6 +62,7 @@ cdef enum:
     # A prepared statement with its plan costs the server about 70 kB (reference 08, 8.3).
     MAX_PREPARED = 500
     MAX_STEPS = 24
+    CHUNK_ROWS = 64
 
 # Reported by the server whenever they change, so a difference from the start tells, at no cost, that a routine
 # changed the session for whoever comes next (reference 08, 6). search_path is reported from PostgreSQL 18 on.
@@ -125,6 +127,7 @@ cdef class Request:
     waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
     on_done: called with the request once it is DONE, whatever came of it.
     timeout: seconds the server may take, for whoever watches; nothing here acts on it.
+    wide_rows: rows are known to be so large that they are better taken one by one.
     stream_after: bytes after which the connection pauses and hands out what it has; 0: never.
     limit: bytes after which the rest is read and dropped (`overflowed`); 0: no limit.
     """
@@ -436,7 +439,7 @@ cdef class Connection:
                 self._lose("the answers of the server do not fit the requests")
                 return 0
             if request.step < request.step_count and request.steps[request.step] == STEP_CALL:
-                pq.setSingleRowMode(self.conn)
+                self._ask_for_rows(self.head)
         if self.served != served:
             self._batch_done()
         return 0
@@ -445,8 +448,8 @@ cdef class Connection:
         cdef int status = pq.resultStatus(result)
         cdef Request request = self.head
         try:
-            if status == PGRES_SINGLE_TUPLE:
-                self._row(request, result)
+            if status == PGRES_TUPLES_CHUNK or status == PGRES_SINGLE_TUPLE:
+                self._rows(request, result)
             elif status == PGRES_PIPELINE_SYNC:
                 self._finish_head()
             elif status == PGRES_COMMAND_OK or status == PGRES_TUPLES_OK:
@@ -467,11 +470,11 @@ cdef class Connection:
         return 0
 
     cdef int _end_of_rows(self, Request request, PGresult *result) except -1:
-        """The statement has ended. Its rows came one by one before, so this result has none."""
+        """The statement has ended. Its rows came before, in chunks, so this result has none."""
         cdef BodyWriter renderer = request.statement.renderer
         request.seen_result = True
         if pq.ntuples(result) > 0:
-            self._lose("libpq has not switched to single rows")
+            self._lose("libpq has not switched to giving rows as they arrive")
         elif request.rows == 0 and renderer is not None and pq.resultStatus(result) == PGRES_TUPLES_OK:
             try:
                 # Also without rows: the columns may no longer be those of the endpoint.
@@ -480,22 +483,34 @@ cdef class Connection:
                 request.failure = error
         return 0
 
-    cdef int _row(self, Request request, PGresult *result) except -1:
+    cdef int _ask_for_rows(self, Request request) except -1:
+        """Rows as they arrive: in chunks, because libpq copies the whole description of the columns for each result
+        it makes; one by one where they are so wide that a chunk would be large, or where libpq knows no chunks."""
+        if pq.setChunkedRowsMode != NULL and not request.wide_rows:
+            pq.setChunkedRowsMode(self.conn, CHUNK_ROWS)
+        else:
+            pq.setSingleRowMode(self.conn)
+        return 0
+
+    cdef int _rows(self, Request request, PGresult *result) except -1:
         cdef BodyWriter renderer = request.statement.renderer
+        cdef int row, count
         request.seen_result = True
         if (renderer is None or request.steps[request.step] != STEP_CALL or request.state == RequestState.DISCARDING
                 or request.failure is not None or (request.first_row_only and request.rows > 0)):
             return 0
+        count = 1 if request.first_row_only else pq.ntuples(result)
         try:
             if request.rows == 0:
                 request.plan = renderer.plan_for(result)
                 renderer.begin(request.plan, self.buffer)
-            request.is_null = renderer.row(request.plan, self.buffer, result, 0, request.rows) == 1
+            for row in range(count):
+                request.is_null = renderer.row(request.plan, self.buffer, result, row, request.rows) == 1
+                request.rows += 1
         except Exception as error:
             request.failure = error
             self._discard(request)
             return 0
-        request.rows += 1
         if request.stream_after > 0 and self.buffer.length >= request.stream_after:
             request.state = RequestState.STREAMING
             self._enter(ConnectionState.PAUSED)
@@ -572,7 +587,7 @@ cdef class Connection:
     cdef int _start_head(self) except -1:
         self.head.head_since = _now()
         if self.head.steps[0] == STEP_CALL:
-            pq.setSingleRowMode(self.conn)
+            self._ask_for_rows(self.head)
         return 0
 
     cdef int _batch_done(self) except -1:

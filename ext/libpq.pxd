@@ -31,6 +31,7 @@ cdef extern from "libpq_table.h" nogil:
         int (*sendQueryParams)(
             PGconn *, const char *, int, const Oid *, const char *const *, const int *, const int *, int) noexcept nogil
         int (*setSingleRowMode)(PGconn *) noexcept nogil
+        int (*setChunkedRowsMode)(PGconn *, int) noexcept nogil
         int (*consumeInput)(PGconn *) noexcept nogil
         int (*isBusy)(PGconn *) noexcept nogil
         int (*flush)(PGconn *) noexcept nogil

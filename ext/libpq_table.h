@@ -46,7 +46,8 @@ typedef void (*NoticeReceiver)(void *arg, const PGresult *result);
 
 /* libpq 17 and newer: NULL where it is missing. */
 #define LIBPQ_OPTIONAL(X) \
-    X(int, sendPipelineSync, (PGconn *))
+    X(int, sendPipelineSync, (PGconn *)) \
+    X(int, setChunkedRowsMode, (PGconn *, int))
 
 #define LIBPQ_MEMBER(result, name, arguments) result (*name) arguments;
 typedef struct {

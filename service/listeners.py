@@ -110,9 +110,6 @@ def _listen(address: Address, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     one = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # Accepted connections inherit it. Otherwise the last small write of a streamed body waits for the client's
-        # delayed acknowledgement: 40 ms for a result of 100 kB.
-        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Accepted connections inherit it. Without it the end of a streamed body waits 40 ms for the client's
         # acknowledgement of what went before (Nagle's algorithm against delayed acknowledgements).

@@ -54,6 +54,8 @@ STALE = frozenset({"0A000", "26000", "42883", "42703", "42P01", "42704", "42804"
 
 WATCH_EVERY = 0.25
 """Seconds between two looks of the watchdog."""
+WIDE_ROW = 16_384
+"""Bytes of a row from which rows are taken from libpq one by one."""
 CANCEL_WITHIN = 2.0
 """Seconds for the cancel requests of a service that stops."""
 GRACE = 5.0
@@ -101,6 +103,8 @@ class Call:
     """Has given a result that fitted one response."""
     large: bool = False
     """Has given one that did not."""
+    wide: bool = True
+    """Its rows are large, or not known yet: a chunk of them could be more than a worker should hold."""
     renewed: float = 0.0
 
     def statement(self, mask: int) -> Statement:
@@ -229,10 +233,12 @@ class Database:
             request = await self._run_exclusive(call, exchange)
             if request.state == RequestState.STREAMING:
                 call.large = True
+                call.wide = self._options.stream_after > WIDE_ROW * request.rows
                 self._assign_lane(call)
                 exchange.request = request
                 return
             if request.succeeded:
+                call.wide = len(request.body or b"") > WIDE_ROW * max(1, request.rows)
                 self._learn(call, exchange.mask, request)
                 exchange.request = request
                 return
@@ -283,6 +289,7 @@ class Database:
         request = Request(call.statement(exchange.mask), exchange.arguments, *settings)
         request.label = call.label
         request.first_row_only = call.single
+        request.wide_rows = call.wide
         request.stream_after = self._options.stream_after if may_stream else 0
         request.timeout = self._timeout_of(call)
         request.waiter = self._loop.create_future()
