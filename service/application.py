@@ -104,17 +104,17 @@ class Application:
     async def close(self) -> None:
         await self._database.close()
 
-    def handle(self, scope: Any, protocol: Any, finish: Callable[[], None]) -> None:
-        """One request from the HTTP server (RSGI scope and protocol). `finish` is called once it has been answered."""
+    def handle(self, scope: Any, protocol: Any) -> None:
+        """One request from the HTTP server (RSGI scope and protocol)."""
         self.running += 1
-        exchange = Exchange(scope, protocol, finish)
+        exchange = Exchange(scope, protocol)
         try:
             match = self._table.router.find(scope.method, scope.path)
             if match is None:
                 match = self._find_otherwise(exchange)
             if match is not None:
                 exchange.values = match.values
-                exchange.steps = self._table.steps[id(match.route)]
+                exchange.remaining = iter(self._table.steps[id(match.route)])
         except Exception as error:
             self._fail(exchange, error)
             return
@@ -123,23 +123,22 @@ class Application:
     def _advance(self, exchange: Exchange) -> None:
         """Runs steps until one has to wait, or until the last."""
         try:
-            while exchange.position < len(exchange.steps) and not exchange.answered:
-                step = exchange.steps[exchange.position]
-                exchange.position += 1
+            for step in exchange.remaining:
                 waiting = step(exchange)
                 if waiting is None:
-                    continue
-                if type(waiting) is not Request:
+                    if exchange.answered:
+                        break
+                elif type(waiting) is not Request:
                     self._await(exchange, waiting)
                     return
-                if not waiting.finished:
+                elif not waiting.finished:
                     waiting.owner = exchange
                     waiting.on_done = self._resume
                     return
         except Exception as error:
             self._fail(exchange, error)
             return
-        self._finish(exchange)
+        self.running -= 1
 
     def _resume_request(self, request: Request) -> None:
         exchange: Any = request.owner
@@ -159,15 +158,11 @@ class Application:
             return
         self._advance(exchange)
 
-    def _finish(self, exchange: Exchange) -> None:
-        self.running -= 1
-        exchange.finish()
-
     def _fail(self, exchange: Exchange, error: Exception) -> None:
         """The one place where an error becomes a response."""
         scope = exchange.scope
         if isinstance(error, ClientGoneError):
-            self._finish(exchange)
+            self.running -= 1
             return
         if isinstance(error, Problem):
             problem = error
@@ -179,7 +174,7 @@ class Application:
             log.error("%s %s failed", scope.method, scope.path, exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has it")
         self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
-        self._finish(exchange)
+        self.running -= 1
 
     def _find_otherwise(self, exchange: Exchange) -> Match | None:
         """HEAD and OPTIONS of what exists, 405 for other methods, 404 for what does not exist."""

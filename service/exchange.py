@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from rowcall.ext.connection import Request
+
+if TYPE_CHECKING:
+    from rowcall.service.response_headers import CommentHeaders
 
 NO_VALUES: Mapping[str, str] = {}
 
@@ -13,35 +16,33 @@ NO_VALUES: Mapping[str, str] = {}
 class Exchange:
     """What the steps of one request share, and how far it has come.
 
+    remaining: the steps that have not begun.
     values: texts of the path's parameter segments.
     body: read once, by whoever needs it first (`service.body`).
     arguments: texts for the parameters in `mask`.
     request: the run of the routine, under way or finished.
+    comment_headers: the header lines of the comment, once the caller has been let in.
     answered: set by a step that has sent the response itself; nothing follows.
-    finish: tells the HTTP server that the response has been given.
     """
 
     __slots__ = (
         "answered",
         "arguments",
         "body",
-        "finish",
+        "comment_headers",
         "has_null",
         "mask",
-        "position",
         "protocol",
+        "remaining",
         "request",
         "scope",
-        "steps",
         "values",
     )
 
-    def __init__(self, scope: Any, protocol: Any, finish: Callable[[], None]) -> None:
+    def __init__(self, scope: Any, protocol: Any) -> None:
         self.scope = scope
         self.protocol = protocol
-        self.finish = finish
-        self.steps: tuple[Step, ...] = ()
-        self.position = 0
+        self.remaining: Iterator[Step] = iter(())
         self.values = NO_VALUES
         self.body: bytes | None = None
         self.mask = 0
@@ -49,11 +50,11 @@ class Exchange:
         self.arguments: list[bytes | None] = []
         self.request: Request | None = None
         self.answered = False
+        self.comment_headers: CommentHeaders | None = None
 
     def follow(self, steps: tuple[Step, ...]) -> None:
-        """Goes on with these steps instead of what was left."""
-        self.steps = steps
-        self.position = 0
+        """Goes on with these steps instead of what was left, from a step that has been awaited."""
+        self.remaining = iter(steps)
 
 
 Waiting = Awaitable[None] | Request | None

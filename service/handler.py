@@ -193,7 +193,7 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     for key, made in table_formats(flat, wanted, services.options, services.database).items():
         steps[key] = (*((headers,) if headers else ()), *_run(flat, services, made.writer), made.respond)
 
-    def choose(exchange: Exchange) -> None:
+    async def choose(exchange: Exchange) -> None:
         chosen = steps.get(wanted.fill(partial(argument_text, exchange)))
         if chosen is not None:
             exchange.follow(chosen)
@@ -209,9 +209,7 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
 def _run(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> tuple[Step, ...]:
     timed = services.options.http.server_timing
     call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
-    begin = services.database.begin
-    settle = services.database.settle
-    steps: tuple[Step, ...] = (lambda exchange: begin(call, exchange), lambda exchange: settle(call, exchange))
+    steps: tuple[Step, ...] = (partial(services.database.begin, call), partial(services.database.settle, call))
     return (start_clock, *steps) if timed else steps
 
 

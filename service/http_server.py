@@ -12,6 +12,7 @@ pyproject.toml and a test that speaks HTTP through it.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +23,7 @@ from granian.http import HTTP1Settings, HTTP2Settings
 from rowcall.service.edition import HttpOptions
 from rowcall.service.listeners import BACKLOG, Listener
 
-Handle = Callable[[Any, Any, Callable[[], None]], None]
+Handle = Callable[[Any, Any], None]
 
 
 class _Scheduler(CallbackScheduler):
@@ -36,13 +37,22 @@ class _Scheduler(CallbackScheduler):
 
     def __init__(self, loop: asyncio.AbstractEventLoop, handle: Handle) -> None:
         super().__init__()
-        call_soon = loop.call_soon_threadsafe
+        arrived: deque[Any] = deque()
+        wake = loop.call_soon_threadsafe
 
-        def start(watcher: Any) -> None:
-            handle(watcher.scope, watcher.proto, watcher.done)
+        def start_arrived() -> None:
+            # Those that arrive meanwhile come in the next turn, so that answers are not kept waiting.
+            for _ in range(len(arrived)):
+                watcher = arrived.popleft()
+                handle(watcher.scope, watcher.proto)
+            if arrived:
+                loop.call_soon(start_arrived)
 
         def schedule(watcher: Any) -> None:
-            call_soon(start, watcher)
+            # One wake-up of the loop for all that arrive before it runs.
+            arrived.append(watcher)
+            if len(arrived) == 1:
+                wake(start_arrived)
 
         self._schedule_fn = schedule
 

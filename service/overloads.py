@@ -22,7 +22,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     in_body = route.primary.transport is Transport.BODY
     limit = services.options.http.body_limit
 
-    def choose_by_query(exchange: Exchange) -> None:
+    async def choose_by_query(exchange: Exchange) -> None:
         exchange.follow(compiled[choose(candidates, _keys(exchange, in_body=False), route.path_values)])
 
     async def choose_by_body(exchange: Exchange) -> None:

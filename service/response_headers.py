@@ -36,7 +36,7 @@ class CommentHeaders:
         self._fixed = self._lines.fields(no_value) if self._lines.is_fixed else None
 
     def __call__(self, exchange: Exchange) -> None:
-        pass
+        exchange.comment_headers = self
 
     def fields(self, exchange: Exchange) -> tuple[tuple[str, str], ...]:
         return self._lines.fields(partial(argument_text, exchange)) if self._fixed is None else self._fixed
@@ -46,7 +46,7 @@ def problem_headers(exchange: Exchange, problem: Problem) -> Headers:
     """Those of an error response: its own, then the comment's that it does not set itself."""
     own = {name.lower() for name, _ in problem.headers}
     headers = list(problem.headers)
-    for step in exchange.steps[: exchange.position]:
-        if isinstance(step, CommentHeaders):
-            headers += [(name, value) for name, value in step.fields(exchange) if name not in own]
+    if exchange.comment_headers is not None:
+        fields = exchange.comment_headers.fields(exchange)
+        headers += [(name, value) for name, value in fields if name not in own]
     return headers

@@ -43,7 +43,9 @@ class Pace:
 
     def record(self, seconds: float) -> bool:
         """Notes one call. True when `fast` changed."""
-        self._calls += 1
+        calls = self._calls = self._calls + 1
+        if seconds <= self.threshold and self.fast and calls < WINDOW:
+            return False  # nearly every call of a busy service
         if seconds > self.threshold:
             self._slow += 1
             self._very_slow += seconds > VERY_SLOW * self.threshold
