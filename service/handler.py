@@ -100,6 +100,12 @@ def bind(endpoint: Endpoint, services: Services) -> Step:
         values = path_values(exchange)
         set_arguments(exchange, fast.bind_query(query, values) or binder.bind_query(query, values))
 
+    bind_fast, bind_exactly = fast.bind_query, binder.bind_query
+
+    def from_query_alone(exchange: Exchange) -> None:
+        query = exchange.scope.query_string
+        exchange.mask, exchange.arguments, exchange.has_null = bind_fast(query) or bind_exactly(query)
+
     async def from_body(exchange: Exchange) -> None:
         body = exchange.body
         if body is None:
@@ -122,7 +128,9 @@ def bind(endpoint: Endpoint, services: Services) -> Step:
             set_arguments(exchange, binder.bind_query(exchange.scope.query_string, values))
 
         return from_raw_body
-    return from_body if endpoint.transport is Transport.BODY else from_query
+    if endpoint.transport is Transport.BODY:
+        return from_body
+    return from_query if segments else from_query_alone
 
 
 def body_text(body: bytes) -> str:

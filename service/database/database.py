@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import psycopg
 
@@ -22,6 +21,7 @@ from rowcall.service.database.connector import SESSION, Connector, Target
 from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.lanes import RESET_SECONDS, STOPPING, ExclusiveLane, LaneOptions, SharedLane
 from rowcall.service.database.pace import Lane, Pace
+from rowcall.service.database.watchdog import Background, Watchdog
 from rowcall.service.exchange import Exchange, Waiting
 
 log = logging.getLogger("rowcall.database")
@@ -52,14 +52,13 @@ POOLED_SETTINGS = [
 # Errors that say "the prepared statement no longer fits the schema", raised before anything of the call ran.
 STALE = frozenset({"0A000", "26000", "42883", "42703", "42P01", "42704", "42804"})
 
-WATCH_EVERY = 0.25
-"""Seconds between two looks of the watchdog."""
 WIDE_ROW = 16_384
 """Bytes of a row from which rows are taken from libpq one by one."""
 CANCEL_WITHIN = 2.0
 """Seconds for the cancel requests of a service that stops."""
-GRACE = 5.0
-"""Seconds past its timeout after which a silent backend is taken for stuck (reference 08, rule 22)."""
+
+
+Settings = tuple[Statement | None, list[bytes] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +102,10 @@ class Call:
     """Has given a result that fitted one response."""
     large: bool = False
     """Has given one that did not."""
+    shared_settings: Settings | None = None
+    """What goes in front of it on a shared connection; None until it runs there."""
+    seconds: float = 0.0
+    """Its time limit on a shared connection."""
     wide: bool = True
     """Its rows are large, or not known yet: a chunk of them could be more than a worker should hold."""
     renewed: float = 0.0
@@ -116,10 +119,6 @@ class Call:
             statement = Statement(next(_ids), text.encode(), values, self.renderer, repeatable)
             self.statements[mask] = statement
         return statement
-
-
-Disconnected = Callable[[], Awaitable[None]]
-Settings = tuple[Statement | None, list[bytes] | None]
 
 
 class Database:
@@ -138,18 +137,17 @@ class Database:
         generic = Connector(target, plan_cache_mode="force_generic_plan", **fixed)
         self._generic = SharedLane("generic", generic, lanes, options.slow)
         self._settings: dict[int, Statement] = {}
-        self._watched: dict[Request, asyncio.Task[None]] = {}
-        self._disconnected: dict[Request, Disconnected] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
         self._names: UserNames | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._background = Background()
+        shared = (self._shared, self._generic)
+        self._watchdog = Watchdog(self._connector, self._exclusive, shared, self._background, pooler=target.pooler)
         self.on_stale: Callable[[], None] | None = None
         """Called when a statement no longer fits the schema even after it was prepared anew."""
 
     # --- life ------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        self._watch()
+        self._watchdog.start()
         try:
             await self._exclusive.warm()
         except psycopg.Error as error:
@@ -161,8 +159,7 @@ class Database:
 
     async def close(self) -> None:
         """Cancels what still runs, for closing alone would let it run on in the server, and closes everything."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._watchdog.stop()
         running = [(connection, connection.head) for connection in self._exclusive.connections]
         cancels = [
             self._loop.create_task(self._exclusive.cancel(connection, head))
@@ -171,12 +168,17 @@ class Database:
         ]
         if cancels:
             await asyncio.wait(cancels, timeout=CANCEL_WITHIN)
-        for task in [*self._tasks, *self._watched.values()]:
-            task.cancel()
+        self._background.cancel()
         for lane in (self._exclusive, self._shared, self._generic):
             lane.close()
             for connection in list(lane.connections):
                 connection.close(STOPPING)
+
+    def end_stream(self, request: Request, *, gone: bool) -> None:
+        """The caller is through with a streaming request. gone: its client has not taken everything."""
+        if gone:
+            self._watchdog.abandon(request)
+        self._watchdog.forget(request)
 
     def forget_names(self) -> None:
         """After a change of the schema: what is user-defined is read anew."""
@@ -216,15 +218,16 @@ class Database:
         return self._run_alone(call, exchange)
 
     def _shared_request(self, call: Call, mask: int, values: list[bytes | None]) -> Request:
-        request = Request(
-            call.statements.get(mask) or call.statement(mask),
-            values,
-            *self._settings_for(call, watched=False),
-        )
+        settings = call.shared_settings
+        if settings is None:
+            # The same for every request of the call, so worked out by the first.
+            settings = call.shared_settings = self._settings_for(call, watched=False)
+            call.seconds = self._timeout_of(call)
+        request = Request(call.statements.get(mask) or call.statement(mask), values, *settings)
         request.label = call.label
         request.limit = self._options.shared_limit
         request.first_row_only = call.single
-        request.timeout = self._timeout_of(call)
+        request.timeout = call.seconds
         return request
 
     async def _run_alone(self, call: Call, exchange: Exchange) -> None:
@@ -262,7 +265,7 @@ class Database:
         reset = (call.volatile or call.procedure) and not self._pooler
         if not reset:
             request.on_done = self._release
-        self._disconnected[request] = exchange.protocol.client_disconnect
+        self._watchdog.watch(request, exchange.protocol.client_disconnect)
         try:
             while request.state == RequestState.WAITING:
                 connection = lane.try_acquire() or await lane.acquire()
@@ -275,11 +278,11 @@ class Database:
             if waiter is not None:
                 await waiter
         except asyncio.CancelledError:
-            self._abandon(request)
+            self._watchdog.abandon(request)
             raise
         finally:
             if request.state != RequestState.STREAMING:
-                self._forget(request)
+                self._watchdog.forget(request)
         return request
 
     def _exclusive_request(self, call: Call, exchange: Exchange) -> Request:
@@ -359,7 +362,7 @@ class Database:
             self._assign_lane(call)
         if call.lane is Lane.SHARED and mask not in call.checked and not self._pooler:
             call.checked.add(mask)
-            self._spawn(self._check_generic(call, mask))
+            self._background.start(self._check_generic(call, mask))
 
     def _assign_lane(self, call: Call) -> None:
         if not call.pace.fast or call.large:
@@ -382,16 +385,6 @@ class Database:
         if is_eligible(plan, names):
             call.generic.add(mask)
             self._generic.start()
-
-    def _spawn(self, work: Any) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a background task failed", exc_info=error)
 
     # --- failing ---------------------------------------------------------------------------------------------------
 
@@ -447,81 +440,6 @@ class Database:
             return problem
         log.error("%s: the result could not be rendered", call.label, exc_info=request.failure)
         return Problem(500, "the result could not be rendered")
-
-    # --- watching --------------------------------------------------------------------------------------------------
-
-    def _watch(self) -> None:
-        loop = self._loop
-        self._timer = loop.call_later(WATCH_EVERY, self._watch)
-        now = loop.time()
-        for lane in (self._exclusive, self._shared, self._generic):
-            lane.sweep(now)
-            for connection in list(lane.connections):
-                # After a reset by the peer libuv reports one event and no more; the end of the connection, which
-                # comes behind the last bytes, would go unnoticed.
-                connection.on_readable()
-                self._watch_stuck(connection)
-        for request, disconnected in list(self._disconnected.items()):
-            self._watch_exclusive(request, disconnected)
-
-    def _watch_exclusive(self, request: Request, disconnected: Disconnected) -> None:
-        connection = request.connection
-        if connection is None or request.age < WATCH_EVERY:
-            return
-        if request not in self._watched:
-            self._watched[request] = self._loop.create_task(self._cancel_when_gone(request, disconnected))
-        # Only a request that runs without a timeout of the server's own is cancelled from here.
-        ready = connection.state == ConnectionState.READY
-        if ready and self._unlimited(request) and 0 < request.timeout < request.age:
-            self._spawn(self._exclusive.cancel(connection, request))
-
-    def _unlimited(self, request: Request) -> bool:
-        """Behind a pooler nothing can be said to the session in front of a CALL, so it runs without settings."""
-        settings = request.settings
-        return self._pooler if settings is None else settings[1] == b"0"
-
-    def _watch_stuck(self, connection: Connection) -> None:
-        head = connection.head
-        if head is None or head.timeout <= 0 or connection.state == ConnectionState.PAUSED:
-            return
-        if head.age > head.timeout + GRACE:
-            log.error("connection %d has not answered for %.0f s and is given up", connection.backend_pid, head.age)
-            self._spawn(self._terminate(connection.backend_pid))
-            connection.close("the server has stopped answering")
-
-    async def _terminate(self, backend_pid: int) -> None:
-        try:
-            async with await self._connector.open_plain() as connection:
-                await connection.execute("select pg_catalog.pg_terminate_backend(%s)", (backend_pid,))
-        except psycopg.Error as error:
-            log.warning("cannot terminate backend %d: %s", backend_pid, str(error).strip())
-
-    async def _cancel_when_gone(self, request: Request, disconnected: Disconnected) -> None:
-        await disconnected()
-        if request.state != RequestState.DONE and request in self._disconnected:
-            log.info("%s: the client is gone, the query is cancelled", request.label)
-            self._abandon(request)
-
-    def _abandon(self, request: Request) -> None:
-        """Nobody waits for the answer any more: stop the work."""
-        connection = request.connection
-        if connection is None or request.finished:
-            return
-        connection.abandon()
-        if not request.finished:
-            self._spawn(self._exclusive.cancel(connection, request))
-
-    def end_stream(self, request: Request, *, gone: bool) -> None:
-        """The caller is through with a streaming request. gone: its client has not taken everything."""
-        if gone:
-            self._abandon(request)
-        self._forget(request)
-
-    def _forget(self, request: Request) -> None:
-        self._disconnected.pop(request, None)
-        task = self._watched.pop(request, None)
-        if task is not None:
-            task.cancel()
 
 
 _SESSION_TIMEOUT = Statement(next(_ids), b"select pg_catalog.set_config('statement_timeout', $1, false)", 1)

@@ -136,8 +136,8 @@ class SharedLane:
         """Places `request` or lets it wait. Raises `Problem` 503 when there is no room."""
         if self._closed:
             raise Overload.stopping()
-        best = self._pick()
-        if best is not None and not self._waiting:
+        best = None if self._waiting else self._pick()
+        if best is not None:
             best.submit(request)
             return
         if len(self._waiting) >= self._options.queue_limit:
