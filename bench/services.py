@@ -95,7 +95,8 @@ def rowcall(*options: str, workers: int | None = None, schema: str = "bench") ->
             f"--Urls=http://127.0.0.1:{setting.port}",
             f"--HttpServer:Workers={workers or setting.workers}",
             "--Log:ConsoleMinimumLevel=Warning",
-            f"--Service:IncludeSchemas:0={schema}",
+            # The database of the start-up check has its routines elsewhere.
+            *([f"--Service:IncludeSchemas:0={schema}"] if setting.database != "many" else []),
             *options,
         ]
 

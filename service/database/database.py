@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -52,6 +53,7 @@ POOLED_SETTINGS = [
 # Errors that say "the prepared statement no longer fits the schema", raised before anything of the call ran.
 STALE = frozenset({"0A000", "26000", "42883", "42703", "42P01", "42704", "42804"})
 
+PROCESSORS = os.cpu_count() or 1
 WIDE_ROW = 16_384
 """Bytes of a row from which rows are taken from libpq one by one."""
 CANCEL_WITHIN = 2.0
@@ -358,7 +360,9 @@ class Database:
         call.small = True
         if call.volatile or call.procedure or not self._options.sharing:
             return
-        if call.pace.record(request.seconds):
+        alone = request.connection is not None
+        contention = max(1.0, self._exclusive.busy / PROCESSORS) if alone else 1.0
+        if call.pace.record(request.seconds, contention):
             self._assign_lane(call)
         if call.lane is Lane.SHARED and mask not in call.checked and not self._pooler:
             call.checked.add(mask)

@@ -219,6 +219,11 @@ class ExclusiveLane:
     def connections(self) -> set[Connection]:
         return self._all
 
+    @property
+    def busy(self) -> int:
+        """Connections that belong to a request now."""
+        return len(self._all) - len(self._idle)
+
     def try_acquire(self) -> Connection | None:
         """An idle connection, most recently used first, or None."""
         while self._idle:

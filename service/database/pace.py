@@ -7,6 +7,7 @@ alone, is promoted when it has shown that it is fast, and is demoted when it tur
 from __future__ import annotations
 
 import enum
+import math
 
 
 class Lane(enum.Enum):
@@ -32,7 +33,7 @@ class Pace:
     threshold: seconds of server time from which a call is slow.
     """
 
-    __slots__ = ("_calls", "_good_windows", "_needed", "_slow", "_very_slow", "fast", "threshold")
+    __slots__ = ("_calls", "_good_windows", "_needed", "_shortest", "_slow", "_very_slow", "fast", "threshold")
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
@@ -40,9 +41,16 @@ class Pace:
         self._good_windows = 0
         self._needed = 1
         self._calls = self._slow = self._very_slow = 0
+        self._shortest = math.inf
 
-    def record(self, seconds: float) -> bool:
-        """Notes one call. True when `fast` changed."""
+    def record(self, seconds: float, contention: float = 1.0) -> bool:
+        """Notes one call. True when `fast` changed.
+
+        contention: backends at work for each processor. The time of a call that only computes grows with it, that of
+        one that waits does not; so the time is divided by it, but the shortest call must be short as it is.
+        """
+        self._shortest = min(self._shortest, seconds)
+        seconds /= contention
         calls = self._calls = self._calls + 1
         if seconds <= self.threshold and self.fast and calls < WINDOW:
             return False  # nearly every call of a busy service
@@ -63,7 +71,8 @@ class Pace:
     def _look(self) -> bool:
         if self._calls < (FIRST_LOOK if self._needed == 1 else WINDOW):
             return False
-        self._good_windows = self._good_windows + 1 if self._slow * 2 < self._calls else 0
+        good = self._slow * 2 < self._calls and self._shortest <= self.threshold
+        self._good_windows = self._good_windows + 1 if good else 0
         self._start_window()
         if self._good_windows < self._needed:
             return False
@@ -80,3 +89,4 @@ class Pace:
 
     def _start_window(self) -> None:
         self._calls = self._slow = self._very_slow = 0
+        self._shortest = math.inf
