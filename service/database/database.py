@@ -110,7 +110,6 @@ class Call:
     """Its time limit on a shared connection."""
     wide: bool = True
     """Its rows are large, or not known yet: a chunk of them could be more than a worker should hold."""
-    renewed: float = 0.0
 
     def statement(self, mask: int) -> Statement:
         """Compiled when first needed: most endpoints are called with one or two choices of parameters."""
@@ -415,12 +414,7 @@ class Database:
         if request.error is not None and request.error.sqlstate == "26000":
             return True  # gone from that connection, which closes; the statement itself is still good
         current = call.statements.get(mask)
-        now = self._loop.time()
         if current is request.statement:
-            if now - call.renewed < 1.0:
-                self._report_stale(request)
-                return False
-            call.renewed = now
             call.statements[mask] = current.next_generation()
             # The schema has changed, and with it what a generic plan would touch.
             call.checked.discard(mask)
@@ -436,7 +430,7 @@ class Database:
         if isinstance(request.failure, Problem):
             return request.failure
         if request.loss != Loss.NOT_LOST:
-            return _lost(request)
+            return _lost(request, committed=call.procedure)
         if error is not None:
             problem = self._policy.problem(error.sqlstate, error.message)
             level = logging.WARNING if problem.status < 500 else logging.ERROR
@@ -456,8 +450,9 @@ def _is_stale(request: Request) -> bool:
     return error.sqlstate != "0A000" or error.source_function == "RevalidateCachedQuery"
 
 
-def _lost(request: Request) -> Problem:
-    if request.loss == Loss.IN_DOUBT:
+def _lost(request: Request, *, committed: bool) -> Problem:
+    """committed: what the server rolled back may be less than all, as procedures commit on their way."""
+    if request.loss == Loss.IN_DOUBT or (committed and request.loss == Loss.ROLLED_BACK):
         return unavailable(
             "the connection to the database was lost while the request ran; it is not known whether it took effect"
         )

@@ -1,0 +1,370 @@
+"""The driver under random interleavings, against a model of what each request may answer (design 3; issue 2).
+
+Each request carries a number of its own. Whatever is killed, cancelled, abandoned, timed out or replaced meanwhile, it
+gets one answer, which is its own or a defined problem; a write happened exactly when its answer says so, and only a
+request "of which it is not known" may have happened or not; afterwards no connection is missing or too many.
+
+ROWCALL_MODEL_REQUESTS=20000 makes it long; ROWCALL_MODEL_SEED repeats one choice of requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import uvloop
+from psycopg.conninfo import conninfo_to_dict
+
+from rowcall.core.problems import ErrorPolicy, Problem
+from rowcall.ext.codecs import Codecs
+from rowcall.ext.connection import Request, RequestState
+from rowcall.ext.rows import Renderer
+from rowcall.service.database.connector import Target
+from rowcall.service.database.database import Call, Database, DatabaseOptions
+from rowcall.service.database.lanes import LaneOptions
+from rowcall.service.database.pace import Pace
+from rowcall.service.exchange import Exchange
+from tests.harness import database as harness
+
+REQUESTS = int(os.environ.get("ROWCALL_MODEL_REQUESTS", "3000"))
+SEED = int(os.environ.get("ROWCALL_MODEL_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
+AT_ONCE = 40
+ROWS = 2500
+IN_DOUBT = "it is not known whether it took effect"
+
+SQL = """
+create table written (id int);
+create function echo(_id int) returns int language sql stable as 'select _id';
+create function pair(_id int) returns table (id int, twice int) language sql stable
+  as 'select _id, 2 * n from generate_series(_id, _id) n';
+create function slow_echo(_id int) returns int language plpgsql stable as $$
+begin perform pg_sleep(0.01); return _id; end $$;
+create function fail(_id int) returns int language plpgsql stable as $$
+begin raise exception 'no %', _id; end $$;
+create function big(_id int) returns table (id int, n int, v text) language sql stable
+  as $$ select _id, n, repeat('x', 80) from generate_series(1, 2500) n $$;
+create function write(_id int) returns int language sql as 'insert into written values (_id) returning id';
+create function slow_write(_id int) returns int language plpgsql as $$
+begin insert into written values (_id); perform pg_sleep(0.02); return _id; end $$;
+create function write_and_fail(_id int) returns int language plpgsql as $$
+begin insert into written values (_id); raise exception 'no %', _id; end $$;
+create function write_for_ever(_id int) returns int language plpgsql as $$
+begin insert into written values (_id); perform pg_sleep(60); return _id; end $$;
+create function dirty(_id int) returns int language plpgsql as $$
+begin
+  perform set_config('timezone', 'Asia/Tokyo', false), pg_advisory_lock(_id), set_config('work_mem', '1MB', false);
+  create temp table if not exists leftover (id int);
+  return _id;
+end $$;
+create function deallocating(_id int) returns int language plpgsql as $$
+begin execute 'deallocate all'; return _id; end $$;
+create procedure write_and_commit(_id int) language plpgsql as $$
+begin insert into written values (_id); commit; perform pg_sleep(0.005); end $$;
+"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One routine, and what it may answer."""
+
+    name: str
+    share: int
+    volatile: bool = False
+    procedure: bool = False
+    scalar: bool = True
+    timeout: float | None = None
+    fails: int = 0
+    """Status of its own failure; 0 when it succeeds."""
+    writes: bool = False
+
+    @property
+    def is_void(self) -> bool:
+        return self.procedure
+
+    def call(self) -> Call:
+        renderer = Renderer(Codecs(), "scalar" if self.scalar else "rows", not self.scalar, not self.scalar, [])
+        sql = f"call {self.name}($1::int)" if self.procedure else f"select * from {self.name}($1::int)"
+        return Call(
+            label=self.name,
+            build=lambda _mask: (sql, 1),
+            renderer=None if self.procedure else renderer,
+            pace=Pace(0.05),
+            volatile=self.volatile,
+            procedure=self.procedure,
+            rows=not self.scalar,
+            timeout=self.timeout,
+        )
+
+    def body(self, number: int) -> Any:
+        if self.procedure:
+            return None
+        if self.name == "pair":
+            return [{"id": number, "twice": 2 * number}]
+        if self.name == "big":
+            return [{"id": number, "n": n, "v": "x" * 80} for n in range(1, ROWS + 1)]
+        return number
+
+
+KINDS = (
+    Kind("echo", 30),
+    Kind("pair", 20, scalar=False),
+    Kind("slow_echo", 6),
+    Kind("fail", 6, fails=400),
+    Kind("big", 6, scalar=False),
+    Kind("write", 12, volatile=True, writes=True),
+    Kind("slow_write", 6, volatile=True, writes=True),
+    Kind("write_and_fail", 4, volatile=True, writes=True, fails=400),
+    Kind("write_for_ever", 2, volatile=True, writes=True, fails=504, timeout=0.05),
+    Kind("dirty", 2, volatile=True),
+    Kind("deallocating", 1, volatile=True),
+    Kind("write_and_commit", 4, volatile=True, procedure=True, writes=True, timeout=5.0),
+)
+
+
+class Client:
+    """The side of a request that can leave."""
+
+    def __init__(self) -> None:
+        self.gone = asyncio.Event()
+
+    async def client_disconnect(self) -> None:
+        await self.gone.wait()
+
+
+@dataclass
+class Outcome:
+    kind: Kind
+    number: int
+    answers: list[Any] = field(default_factory=list)
+    """Parsed bodies and problems; more than one is a mistake."""
+    left: bool = False
+
+
+class Model:
+    def __init__(self, database: Database, server: harness.Database, seed: int) -> None:
+        self.database = database
+        self.server = server
+        self.choice = random.Random(seed)
+        self.calls = {kind.name: kind.call() for kind in KINDS}
+        self.outcomes: list[Outcome] = []
+        self.streamed = 0
+
+    async def run(self, requests: int) -> None:
+        numbers = iter(range(1, requests + 1))
+        chaos = asyncio.create_task(self._chaos())
+        await asyncio.gather(*(self._client(numbers) for _ in range(AT_ONCE)))
+        chaos.cancel()
+        await asyncio.gather(chaos, return_exceptions=True)
+
+    async def _client(self, numbers: Any) -> None:
+        for number in numbers:
+            (kind,) = self.choice.choices(KINDS, [kind.share for kind in KINDS])
+            outcome = Outcome(kind, number)
+            self.outcomes.append(outcome)
+            client = Client()
+            task = asyncio.create_task(self._request(outcome, client))
+            impatience = self.choice.random()
+            if impatience < 0.04:
+                await asyncio.wait([task], timeout=self.choice.random() * 0.03)
+                outcome.left = not task.done()
+                task.cancel()
+            elif impatience < 0.08:
+                await asyncio.wait([task], timeout=self.choice.random() * 0.03)
+                outcome.left = not task.done()
+                client.gone.set()
+            await asyncio.wait([task])
+            if not task.cancelled():
+                task.result()
+
+    async def _request(self, outcome: Outcome, client: Client) -> None:
+        call = self.calls[outcome.kind.name]
+        exchange = Exchange(None, client, lambda: None)
+        exchange.mask, exchange.arguments = 1, [b"%d" % outcome.number]
+        try:
+            await self._wait(self.database.begin(call, exchange))
+            await self._wait(self.database.settle(call, exchange))
+            request = exchange.request
+            assert request is not None
+            if request.state == RequestState.STREAMING:
+                outcome.answers += await self._read_stream(request, client)
+            else:
+                outcome.answers.append(None if outcome.kind.is_void else json.loads(request.body))
+        except Problem as problem:
+            outcome.answers.append(problem)
+
+    async def _wait(self, waiting: Awaitable[None] | Request | None) -> None:
+        """What the application does, by a future instead of a callback."""
+        if isinstance(waiting, Request):
+            if waiting.finished:
+                return
+            done = asyncio.get_running_loop().create_future()
+            # A second answer would raise, and be reported as a mistake.
+            waiting.on_done = lambda request: None if done.cancelled() else done.set_result(request)
+            await done
+        elif waiting is not None:
+            await waiting
+
+    async def _read_stream(self, request: Request, client: Client) -> list[Any]:
+        """A reader that is slow, and sometimes leaves in the middle."""
+        self.streamed += 1
+        connection = request.connection
+        assert connection is not None
+        leaves = self.choice.random() < 0.2
+        parts = []
+        complete = False
+        try:
+            while request.state == RequestState.STREAMING:
+                parts.append(connection.take())
+                request.waiter = waiter = asyncio.get_running_loop().create_future()
+                connection.resume()
+                await asyncio.sleep(self.choice.random() * 0.02)
+                if leaves or client.gone.is_set():
+                    return []
+                if request.state == RequestState.STREAMING:
+                    await waiter
+            complete = True
+        finally:
+            self.database.end_stream(request, gone=not complete)
+        if not request.succeeded:
+            return []
+        return [json.loads(b"".join([*parts, request.body or b""]))]
+
+    async def _chaos(self) -> None:
+        """Backends are terminated, functions replaced and connections recycled while the requests run."""
+        while True:
+            await asyncio.sleep(self.choice.random() * 0.15)
+            await self.choice.choice([self._terminate, self._replace, self._recycle])()
+
+    async def _terminate(self) -> None:
+        count = self.choice.randint(1, 4)
+        await _in_thread(
+            lambda: self.server.terminate(
+                f"pid in (select pid from pg_stat_activity where datname = current_database()"
+                f" and application_name = 'model' order by random() limit {count})"
+            )
+        )
+
+    async def _replace(self) -> None:
+        column = self.choice.choice(["int", "bigint"])
+        await _in_thread(
+            lambda: self.server.execute(
+                "drop function pair(int);"
+                f"create function pair(_id int) returns table (id {column}, twice {column}) language sql stable"
+                f" as 'select _id::{column}, (2 * n)::{column} from generate_series(_id, _id) n'"
+            )
+        )
+
+    async def _recycle(self) -> None:
+        lanes = (self.database._exclusive, self.database._shared, self.database._generic)
+        connections = [connection for lane in lanes for connection in lane.connections]
+        if connections:
+            self.choice.choice(connections).drain("recycled by the test")
+
+    # --- what has to hold -------------------------------------------------------------------------------------------
+
+    def check_answers(self) -> None:
+        for outcome in self.outcomes:
+            assert len(outcome.answers) <= 1, f"answered twice: {outcome}"
+            if not outcome.answers:
+                assert outcome.left or outcome.kind.name == "big", f"not answered: {outcome}"
+                continue
+            (answer,) = outcome.answers
+            if not isinstance(answer, Problem):
+                assert not outcome.kind.fails, f"a success that cannot be: {outcome}"
+                assert answer == outcome.kind.body(outcome.number), f"not its own answer: {outcome}"
+            elif answer.status == 400:
+                assert answer.title == f"no {outcome.number}", f"not its own problem: {outcome}"
+            else:
+                cancelled = outcome.left or outcome.kind.fails == 504
+                replaced = outcome.kind.name == "pair" and answer.status in (404, 500)
+                assert answer.status == 503 or (cancelled and answer.status == 504) or replaced, (
+                    f"an undefined problem: {outcome} {answer.detail}"
+                )
+
+    def check_writes(self) -> None:
+        written = Counter(number for (number,) in self.server.fetch("select id from written"))
+        for outcome in self.outcomes:
+            count = written.pop(outcome.number, 0)
+            if not outcome.kind.writes:
+                assert count == 0
+            elif not outcome.answers:
+                assert count <= 1, f"written twice: {outcome}"
+            elif not isinstance(outcome.answers[0], Problem):
+                assert count == 1, f"a success that was written {count} times: {outcome}"
+            elif IN_DOUBT in outcome.answers[0].detail or outcome.kind.procedure:
+                assert count <= 1, f"written twice: {outcome}"
+            else:
+                assert count == 0, f"a failure that took effect: {outcome} {outcome.answers[0].detail}"
+        assert not written
+
+    async def check_connections(self) -> None:
+        """Everything is idle, everything idle can be had, and PostgreSQL counts what the lanes count."""
+        exclusive = self.database._exclusive
+        lanes = (exclusive, self.database._shared, self.database._generic)
+
+        def held() -> set[int]:
+            return {connection.backend_pid for lane in lanes for connection in lane.connections}
+
+        async with asyncio.timeout(20):
+            while any(connection.in_flight for lane in lanes for connection in lane.connections):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            while set(await _in_thread(lambda: self.server.backends("application_name = 'model'"))) != held():  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        idle = set()
+        while (connection := exclusive.try_acquire()) is not None:
+            assert connection not in idle, "in the pool twice"
+            idle.add(connection)
+        assert idle == exclusive.connections, "a connection was never released"
+        for connection in idle:
+            exclusive.release(connection)
+        assert self.database._disconnected == {}
+        assert self.database._watched == {}
+
+
+async def _in_thread(work: Callable[[], Any]) -> Any:
+    return await asyncio.get_running_loop().run_in_executor(None, work)
+
+
+@pytest.mark.parametrize("sharing", [True, False], ids=["sharing", "every request alone"])
+def test_each_request_gets_exactly_its_own_answer(own_database: harness.Database, sharing: bool) -> None:
+    own_database.execute(SQL)
+    parameters = {name: str(value) for name, value in conninfo_to_dict(own_database.conninfo).items()}
+    options = DatabaseOptions(
+        lanes=LaneOptions(
+            shared_connections=2, shared_depth=6, exclusive_connections=5, queue_limit=100, queue_timeout=5.0
+        ),
+        sharing=sharing,
+    )
+    mistakes: list[dict[str, Any]] = []
+
+    async def work() -> Model:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: mistakes.append(context))
+        database = Database(Target({**parameters, "application_name": "model"}), options, ErrorPolicy())
+        await database.start()
+        model = Model(database, own_database, SEED)
+        try:
+            await asyncio.wait_for(model.run(REQUESTS), max(60, REQUESTS / 20))
+            await model.check_connections()
+        finally:
+            await database.close()
+        return model
+
+    print("seed", SEED)
+    model = uvloop.run(work())
+    print(Counter((outcome.kind.name, _kind_of(outcome)) for outcome in model.outcomes), model.streamed)
+    model.check_answers()
+    model.check_writes()
+    assert mistakes == []
+
+
+def _kind_of(outcome: Outcome) -> object:
+    if not outcome.answers:
+        return "left"
+    return outcome.answers[0].status if isinstance(outcome.answers[0], Problem) else 200
