@@ -193,7 +193,7 @@ class Model:
 
     async def _request(self, outcome: Outcome, client: Client) -> None:
         call = self.calls[outcome.kind.name]
-        exchange = Exchange(None, client, lambda: None)
+        exchange = Exchange(None, client)
         exchange.mask, exchange.arguments = 1, [b"%d" % outcome.number]
         try:
             await self._wait(self.database.begin(call, exchange))
