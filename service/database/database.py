@@ -181,6 +181,11 @@ class Database:
             self._watchdog.abandon(request)
         self._watchdog.forget(request)
 
+    @property
+    def watching(self) -> bool:
+        """Some request has a connection of its own."""
+        return bool(self._watchdog)
+
     def forget_names(self) -> None:
         """After a change of the schema: what is user-defined is read anew."""
         self._names = None

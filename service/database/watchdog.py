@@ -68,6 +68,10 @@ class Watchdog:
         self._listening: dict[Request, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
+    def __bool__(self) -> bool:
+        """Some request is being watched."""
+        return bool(self._requests or self._listening)
+
     def start(self) -> None:
         self._look()
 

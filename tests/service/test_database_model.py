@@ -338,8 +338,7 @@ class Model:
         assert idle == exclusive.connections, "a connection was never released"
         for connection in idle:
             exclusive.release(connection)
-        assert self.database._disconnected == {}
-        assert self.database._watched == {}
+        assert not self.database.watching
 
     async def _pids(self) -> set[int]:
         return set(await _in_thread(lambda: self.server.backends("application_name = 'model'")))
