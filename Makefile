@@ -35,6 +35,7 @@ check: build
 	$(BIN)/ruff format --check $(wildcard $(CHECKED))
 	$(BIN)/ruff check $(wildcard $(CHECKED))
 	$(BIN)/mypy -p rowcall.core -p rowcall.ext -p rowcall.service
+	$(BIN)/pip install --quiet --group bench
 	MYPYPATH=.:build/namespace $(BIN)/mypy -p bench
 
 format: build
