@@ -406,6 +406,9 @@ class Database:
         if request.loss == Loss.IN_DOUBT:
             return repeats <= 1 and request.statement.repeatable
         error = request.error
+        if error is not None and error.sqlstate == "26000" and _is_stale(request):
+            # Gone from that connection, which closes; the statement itself is good. The next may have lost it too.
+            return repeats <= 1 + self._options.lanes.exclusive_connections
         if error is None or repeats > 1:
             self._report_stale(request)
             return False
@@ -416,8 +419,6 @@ class Database:
     def _renew_statement(self, call: Call, mask: int, request: Request) -> bool:
         if not _is_stale(request):
             return False
-        if request.error is not None and request.error.sqlstate == "26000":
-            return True  # gone from that connection, which closes; the statement itself is still good
         current = call.statements.get(mask)
         if current is request.statement:
             call.statements[mask] = current.next_generation()
