@@ -21,10 +21,9 @@ from rowcall.core.problems import CONTENT_TYPE, Problem
 from rowcall.core.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.connection import Request
-from rowcall.service.body import ClientGoneError
 from rowcall.service.database.database import Database
 from rowcall.service.edition import Edition, WorkerOptions
-from rowcall.service.exchange import Exchange, Step
+from rowcall.service.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.handler import Services
 from rowcall.service.head import HeadProtocol
 from rowcall.service.overloads import compile_route

@@ -7,10 +7,7 @@ from typing import Any
 from granian._granian import RSGIProtocolClosed
 
 from rowcall.core.problems import Problem
-
-
-class ClientGoneError(Exception):
-    """The client has left before its request was complete. Nobody is there to be answered."""
+from rowcall.service.exchange import ClientGoneError
 
 
 def too_large(limit: int) -> Problem:

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 NO_VALUES: Mapping[str, str] = {}
 
 
+class ClientGoneError(Exception):
+    """The client has left, in the middle of its request or of its answer, or has left the answer unread for too long.
+    Nobody is there to be told."""
+
+
 class Exchange:
     """What the steps of one request share, and how far it has come.
 

@@ -21,15 +21,12 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from rowcall.ext.connection import Connection, Request, RequestState
+from rowcall.service.exchange import ClientGoneError
 
 log = logging.getLogger("rowcall")
 
 PIPE_BYTES = 262_144
 _F_SETPIPE_SZ = 1031
-
-
-class ClientGoneError(Exception):
-    """The client left, or left the response unread for too long."""
 
 
 class PipeBody:

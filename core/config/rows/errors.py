@@ -29,7 +29,7 @@ ROWS: tuple[Key, ...] = (
     section("ErrorHandlingOptions:TimeoutErrorMapping", "The answer when a command takes too long."),
     integer("ErrorHandlingOptions:TimeoutErrorMapping:StatusCode", 504, "Status."),
     text("ErrorHandlingOptions:TimeoutErrorMapping:Title", "Command execution timed out", "Title.", nullable=True),
-    text("ErrorHandlingOptions:TimeoutErrorMapping:Details", None, "Detail; null says which limit was passed."),
+    text("ErrorHandlingOptions:TimeoutErrorMapping:Details", None, "Detail; null gives the SQLSTATE."),
     text("ErrorHandlingOptions:TimeoutErrorMapping:Type", None, "Type URI; null is the one of the status."),
     Key(
         "ErrorHandlingOptions:ErrorCodePolicies",
