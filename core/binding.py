@@ -181,9 +181,10 @@ class Binder:
 
     def _or_default(self, slot: _Slot, reason: str | None) -> _Value:
         """What stands for a value that was not sent, or that was not usable for `reason` (reference 01, 7.1)."""
-        if slot.default is not ABSENT:
+        refused = reason is not None and slot.parameter.exact
+        if slot.default is not ABSENT and not refused:
             return slot.default
-        if slot.optional:
+        if slot.optional and not refused:
             return ABSENT
         if reason is not None:
             raise BindingError(404, reason, slot.parameter.api_name)

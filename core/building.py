@@ -107,12 +107,15 @@ def _default_options(defaults: EndpointDefaults) -> Options:
 
 
 def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
-    method = default_method(routine)
+    source = routine.source
+    method = default_method(routine) if source is None else source.method
+    reads = Transport.QUERY if method == "GET" else Transport.BODY
+    tags = frozenset((routine.kind.value, _VOLATILITY_TAGS.get(routine.volatility, "other")))
     return Draft(
         name=routine.identity,
         method=method,
-        changes={"transport": Transport.QUERY if method == "GET" else Transport.BODY},
-        tags=frozenset((routine.kind.value, _VOLATILITY_TAGS.get(routine.volatility, "other"))),
+        changes={"transport": reads if source is None else source.transport},
+        tags=tags if source is None else source.tags,
         parameters=frozenset(parameter.name for parameter in routine.parameters if parameter.name),
     )
 
@@ -142,6 +145,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
 
 
 def _default_path(routine: Routine, defaults: EndpointDefaults) -> str:
+    if routine.source is not None:
+        return routine.source.path
     return default_path(routine.schema, routine.name, defaults.url_path_prefix, defaults.kebab_case_urls)
 
 

@@ -41,7 +41,7 @@ def all_present(endpoint: Endpoint) -> int:
 
 
 def call_sql(endpoint: Endpoint, present: int) -> str:
-    """`select "a", ("b")."c" from "shop"."f"("_x" => $1::integer)`.
+    """`select "a", ("b")."c" from "shop"."f"("_x" => $1::integer)`, or what the routine's `source` says.
 
     The n-th present parameter is `$n`. Absent parameters with a server-side default are left out; absent fields of a
     composite are NULL.
@@ -50,6 +50,8 @@ def call_sql(endpoint: Endpoint, present: int) -> str:
         UncallableError: an argument before an unnamed (hence positional) one is absent.
     """
     routine = endpoint.routine
+    if routine.source is not None:
+        return routine.source.sql(endpoint, present)
     call = f"{quote_qualified(routine.schema, routine.name)}({', '.join(_written(_arguments(endpoint, present)))})"
     if routine.kind is RoutineKind.PROCEDURE:
         return f"call {call}"

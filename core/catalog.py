@@ -11,6 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.record import Record
+from rowcall.core.source import Source
+
+VOID_TYPE = 2278
+"""Oid of the pseudo-type `void`, the same in every database."""
 
 
 class TypeKind(enum.Enum):
@@ -61,6 +65,9 @@ class TypeInfo(Record):
 class RoutineKind(enum.Enum):
     FUNCTION = "function"
     PROCEDURE = "procedure"
+    TABLE = "table"
+    VIEW = "view"
+    FILE = "file"
 
 
 class Volatility(enum.Enum):
@@ -91,6 +98,8 @@ class Parameter(Record):
     has_default: bool
     argument: int = 0
     """0-based position in the whole argument list, pure OUT arguments included."""
+    exact: bool = False
+    """See `core.endpoint.EndpointParameter.exact`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,8 @@ class Column(Record):
 
 @dataclass(frozen=True, slots=True)
 class Routine(Record):
-    """A function or procedure the connected role may call."""
+    """What an endpoint stands for: a function or procedure the connected role may call, or something that is exposed
+    like one and has SQL of its own (`source`): one operation on a table, a file."""
 
     oid: int
     kind: RoutineKind
@@ -125,10 +135,14 @@ class Routine(Record):
     """True when `columns` are the attributes of one directly returned composite (not OUT/TABLE names)."""
     out_parameters: tuple[Parameter, ...] = ()
     """Pure OUT parameters of a procedure."""
+    source: Source | None = None
+    """None: a function or procedure, which is called."""
 
     @property
     def identity(self) -> str:
         """`schema.name(type, type)`, for messages and for a stable order."""
+        if self.source is not None:
+            return self.source.identity
         types = ", ".join(parameter.type_name for parameter in self.parameters)
         return f"{self.schema}.{self.name}({types})"
 

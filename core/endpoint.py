@@ -95,6 +95,8 @@ class EndpointParameter(Record):
     """Name of that segment as the template spells it: the key in `core.routing.Match.values`."""
     field: str = ""
     """Field of a composite in its database spelling, `_box_width`; equal to `db_name` otherwise."""
+    exact: bool = False
+    """A value that cannot be used is refused although none is needed: what a filter leaves out would widen it."""
 
 
 @dataclass(frozen=True, slots=True)

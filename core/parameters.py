@@ -47,11 +47,15 @@ def value_kind(info: TypeInfo | None) -> ValueKind:
 def expand(
     routine: Routine, types: Mapping[int, TypeInfo], separator: str, camel: bool
 ) -> tuple[EndpointParameter, ...]:
-    """All request parameters of a routine, a composite one replaced by its fields (reference 01, 2.4)."""
+    """All request parameters of a routine, a composite one replaced by its fields (reference 01, 2.4).
+
+    Behind a `source` there is no argument list that could take fields: a composite stays one value.
+    """
+    called = routine.source is None
     expanded: list[EndpointParameter] = []
     for position, parameter in enumerate(routine.parameters):
         info = types.get(parameter.type_oid)
-        if info is not None and info.kind is TypeKind.COMPOSITE and info.attributes:
+        if called and info is not None and info.kind is TypeKind.COMPOSITE and info.attributes:
             expanded.extend(_fields(parameter, position, info, types, separator, camel, first=len(expanded) + 1))
         else:
             expanded.append(_whole(parameter, position, types, camel, number=len(expanded) + 1))
@@ -73,6 +77,7 @@ def _whole(
         position=position,
         variadic=parameter.mode is ParameterMode.VARIADIC,
         field=db_name,
+        exact=parameter.exact,
     )
 
 

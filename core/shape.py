@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rowcall.core.casting import base_of, cast_text
-from rowcall.core.catalog import Attribute, Column, Routine, RoutineKind, TypeInfo, TypeKind
+from rowcall.core.catalog import VOID_TYPE, Attribute, Column, Routine, RoutineKind, TypeInfo, TypeKind
 from rowcall.core.endpoint import ResultColumn, ResultPath, ResultShape
 from rowcall.core.naming import api_name, quote_identifier
 
@@ -31,7 +31,7 @@ def result_shape(
     """nested: composite columns stay whole (`Options.nested`). resolve_nested: composites inside them are told as
     objects, else as PostgreSQL's text (`ResolveNestedCompositeTypes`, reference 02, 4.3)."""
     returned = base_of(routine.return_type_oid, types)
-    if routine.kind is RoutineKind.PROCEDURE or _is_pseudo(returned, "void"):
+    if routine.kind is RoutineKind.PROCEDURE or routine.return_type_oid == VOID_TYPE or _is_pseudo(returned, "void"):
         return VOID
     selection = _Selection(types, camel, nested, resolve_nested)
     columns = () if _is_bare(routine, returned, nested) else tuple(selection.columns(routine))

@@ -15,13 +15,13 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import psycopg
 
 from rowcall.core.building import EndpointDefaults, build_endpoint
-from rowcall.core.catalog import Catalog
+from rowcall.core.catalog import Catalog, Routine
 from rowcall.core.config import Settings
 from rowcall.core.endpoint import Endpoint
 from rowcall.core.routing import RouteError, build_router, check_path
@@ -294,9 +294,9 @@ class Supervisor:
     def _build(self, catalog: Catalog) -> tuple[Endpoint, ...]:
         """Endpoints of a catalogue. One that cannot be built is left out and named."""
         endpoints: list[Endpoint] = []
-        for routine in catalog.routines:
+        for routine, defaults in self._exposed(catalog):
             try:
-                built = build_endpoint(routine, catalog, self._defaults)
+                built = build_endpoint(routine, catalog, defaults)
                 if built.endpoint is not None:
                     check_path(built.endpoint)
             except RouteError as error:
@@ -313,6 +313,13 @@ class Supervisor:
         for diagnostic in build_router(endpoints)[1]:
             log.warning("%s", diagnostic)
         return tuple(endpoints)
+
+    def _exposed(self, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
+        """What may become an endpoint, source by source: of two with one method and path the later one answers first
+        (reference 01, 4.2).
+        """
+        for routine in catalog.routines:
+            yield routine, self._defaults
 
     def _log_created(self, endpoint: Endpoint) -> None:
         if log.isEnabledFor(logging.DEBUG) and self._settings.flag("Service:DebugLogEndpointCreateEvents"):

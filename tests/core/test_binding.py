@@ -27,6 +27,11 @@ class TestQuery:
     def test_a_value_that_does_not_convert_gives_way_to_a_server_default(self) -> None:
         assert FIND_PARCELS.bind_query("zone=3&since=zz") == Binding(0b01, [b"3"], False)
 
+    def test_an_exact_parameter_is_not_left_out_for_a_value_that_does_not_convert(self) -> None:
+        exact = binder(parameter("zone"), parameter("since", "date", default=True, exact=True))
+        assert exact.bind_query("zone=3") == Binding(0b01, [b"3"], False)
+        assert refusal(exact.bind_query, "zone=3&since=zz") == (404, "parameter 'since' (date): 'zz' is not a date")
+
     def test_an_unknown_key_is_404_and_names_the_nearest_known_one(self) -> None:
         assert refusal(FIND_PARCELS.bind_query, "zoen=3") == (
             404,

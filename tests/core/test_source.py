@@ -1,0 +1,72 @@
+"""What has SQL of its own becomes an endpoint like a routine that is called."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+
+from rowcall.core.call import call_sql
+from rowcall.core.catalog import VOID_TYPE, RoutineKind
+from rowcall.core.endpoint import Endpoint, ResultPath, Transport
+from rowcall.core.record import Record
+from rowcall.core.shape import result_shape
+from tests.core.routines import GAUGE, catalog, endpoint, parameter, routine
+
+
+@dataclass(frozen=True, slots=True)
+class Script(Record):
+    """A source that tells its parameters."""
+
+    identity: str
+    tags: frozenset[str] = frozenset()
+    method: str = "DELETE"
+    transport: Transport = Transport.QUERY
+    path: str = "/prefix/script"
+
+    def sql(self, endpoint: Endpoint, present: int) -> str:
+        return f"script {present:b} of {len(endpoint.parameters)}"
+
+
+def script(*parameters, **changes) -> Endpoint:  # type: ignore[no-untyped-def]
+    comment = changes.pop("comment", None)
+    source = Script("a script", **changes)
+    return endpoint(*parameters, source=source, kind=RoutineKind.FILE, returns=VOID_TYPE, comment=comment)
+
+
+def test_method_transport_and_path_are_those_of_the_source() -> None:
+    made = script()
+    assert (made.method, made.transport, made.path) == ("DELETE", Transport.QUERY, "/prefix/script")
+
+
+def test_annotations_win_over_the_source() -> None:
+    made = script(comment="HTTP DELETE /elsewhere")
+    assert (made.method, made.transport, made.path) == ("DELETE", Transport.BODY, "/elsewhere")
+
+
+def test_the_source_writes_the_statement() -> None:
+    assert call_sql(script(parameter("a", default=True), parameter("b")), 0b10) == "script 10 of 2"
+
+
+def test_a_composite_parameter_stays_one_value() -> None:
+    assert [one.cast for one in script(parameter("box", GAUGE)).parameters] == ['"public"."gauge"']
+
+
+def test_the_type_void_gives_no_content_although_the_catalogue_was_not_asked_for_it() -> None:
+    made = routine(source=Script("a script"), kind=RoutineKind.FILE, returns=VOID_TYPE)
+    without = {oid: info for oid, info in catalog().types.items() if oid != VOID_TYPE}
+    assert result_shape(made, without, camel=True).path is ResultPath.VOID
+
+
+def test_for_lines_match_the_tags_of_the_source_and_are_prose_without_any() -> None:
+    comment = "HTTP\nfor reading\npath /muted"
+    assert script(comment=comment, tags=frozenset({"writing"})).path == "/prefix/script"
+    assert script(comment=comment).path == "/muted"
+
+
+def test_messages_name_it_as_the_source_does() -> None:
+    assert script().routine.identity == "a script"
+
+
+def test_it_travels_to_the_workers() -> None:
+    made = script(parameter("a"))
+    assert pickle.loads(pickle.dumps(made)) == made
