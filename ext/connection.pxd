@@ -35,7 +35,7 @@ cpdef enum Loss:
 
 cdef enum Step:
     STEP_PARSE
-    STEP_SETTINGS
+    STEP_AHEAD
     STEP_CALL
     STEP_RESET
 
@@ -57,11 +57,10 @@ cdef class Statement:
 cdef class Request:
     cdef readonly Statement statement
     cdef readonly list values
-    cdef readonly Statement settings_statement
-    cdef readonly list settings
+    cdef public tuple ahead
     cdef readonly RequestState state
     cdef readonly ServerError error
-    cdef readonly Step failed_step
+    cdef readonly bint failed_ahead
     cdef readonly Loss loss
     cdef readonly bytes body
     cdef readonly Py_ssize_t rows
@@ -79,8 +78,10 @@ cdef class Request:
     cdef public Py_ssize_t limit
     cdef public bint first_row_only
     cdef public bint wide_rows
-    cdef unsigned char steps[24]
+    cdef public bint unlimited
+    cdef unsigned char steps[64]
     cdef int step_count
+    cdef int steps_ahead
     cdef int step
     cdef list parses
     cdef int parse

@@ -1,6 +1,6 @@
 """Drives one libpq connection in pipeline mode. The reasons behind each rule are measured in reference 08.
 
-A request is one segment: `[Parse if new] [settings] call Sync`, an implicit transaction of its own. It succeeds when
+A request is one segment: `[Parse if new] [what goes ahead] call Sync`, an implicit transaction of its own. It succeeds when
 its Sync is read without an error before it, and not earlier: a deferred constraint may still fail after the last row.
 Results come in order, so the head of the queue owns whatever arrives. Rows are rendered into the connection's one
 buffer while they arrive; nothing is kept of them but the bytes of the answer.
@@ -61,7 +61,7 @@ cdef enum:
     MESSAGE_BYTES = 96
     # A prepared statement with its plan costs the server about 70 kB (reference 08, 8.3).
     MAX_PREPARED = 500
-    MAX_STEPS = 24
+    MAX_STEPS = 64
     CHUNK_ROWS = 64
 
 # Reported by the server whenever they change, so a difference from the start tells, at no cost, that a routine
@@ -123,21 +123,21 @@ cdef class Statement:
 cdef class Request:
     """One run of a statement. The same object carries the answer back; it is used once.
 
-    settings: values for `settings_statement`, run in front of the call in the same transaction.
+    ahead: statements with their values, run in front of the call in the same transaction; their rows are dropped.
+    failed_ahead: the error is one of those statements, so the call has not run.
     waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
     on_done: called with the request once it is DONE, whatever came of it.
     timeout: seconds the server may take, for whoever watches; nothing here acts on it.
+    unlimited: the server knows of no time limit, so that it is for the watcher to cancel.
     wide_rows: rows are known to be so large that they are better taken one by one.
     stream_after: bytes after which the connection pauses and hands out what it has; 0: never.
     limit: bytes after which the rest is read and dropped (`overflowed`); 0: no limit.
     """
 
-    def __init__(self, Statement statement not None, list values not None, Statement settings_statement=None,
-                 list settings=None):
+    def __init__(self, Statement statement not None, list values not None, tuple ahead=None):
         self.statement = statement
         self.values = values
-        self.settings_statement = settings_statement
-        self.settings = settings
+        self.ahead = ahead
         self.state = RequestState.WAITING
         self.loss = Loss.NOT_LOST
 
@@ -258,12 +258,14 @@ cdef class Connection:
         request.step = 0
         request.parse = 0
         request.parses = None
-        request.failed_step = STEP_CALL
-        # Both before anything is placed: half a segment costs the connection.
+        # All before anything is placed: half a segment costs the connection.
         _check_values(request.statement, request.values)
-        if request.settings_statement is not None:
-            _check_values(request.settings_statement, request.settings)
-            self._command(request, request.settings_statement, request.settings, STEP_SETTINGS)
+        if request.ahead is not None:
+            for statement, values in request.ahead:
+                _check_values(statement, values)
+            for statement, values in request.ahead:
+                self._command(request, statement, values, STEP_AHEAD)
+            request.steps_ahead = request.step_count
         self._command(request, request.statement, request.values, STEP_CALL)
         return 0
 
@@ -282,7 +284,6 @@ cdef class Connection:
         request.step = 0
         request.parse = 0
         request.parses = None
-        request.failed_step = STEP_CALL
         try:
             for statement in statements:
                 self._command(request, statement, [], STEP_RESET)
@@ -539,7 +540,7 @@ cdef class Connection:
             self.drain("a transaction was left open")
         if request.error is None:
             request.error = error
-            request.failed_step = step
+            request.failed_ahead = request.step < request.steps_ahead
         if error.severity == "FATAL" or error.severity == "PANIC":
             self._lose(error.message)
         return 0

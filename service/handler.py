@@ -25,7 +25,9 @@ from rowcall.ext.parameters import FastBinder
 from rowcall.ext.timed_rows import TimedWriter
 from rowcall.service import responses
 from rowcall.service.body import read_body
-from rowcall.service.database.database import Call, Database
+from rowcall.service.database.call import Call
+from rowcall.service.database.context import Context
+from rowcall.service.database.database import Database
 from rowcall.service.database.pace import Pace
 from rowcall.service.edition import WorkerOptions
 from rowcall.service.exchange import Exchange, Step
@@ -217,7 +219,9 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
 def _run(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> tuple[Step, ...]:
     timed = services.options.http.server_timing
     call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
-    steps: tuple[Step, ...] = (partial(services.database.begin, call), partial(services.database.settle, call))
+    database = services.database
+    begin = database.begin if call.context is None else database.begin_with_context
+    steps: tuple[Step, ...] = (partial(begin, call), partial(database.settle, call))
     return (start_clock, *steps) if timed else steps
 
 
@@ -225,6 +229,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
     shape = endpoint.shape
     routine = endpoint.routine
     single = endpoint.options.single
+    context = context_of(endpoint, services)
 
     def build(mask: int) -> tuple[str, int]:
         try:
@@ -237,12 +242,25 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         build=build,
         renderer=writer,
         pace=Pace(services.options.database.slow),
-        volatile=routine.volatility is Volatility.VOLATILE,
+        # Commands may do anything, as volatile routines may.
+        volatile=routine.volatility is Volatility.VOLATILE or bool(context.commands),
         procedure=routine.kind is RoutineKind.PROCEDURE,
         rows=shape.path is ResultPath.ROWS and shape.is_set,
         single=single,
         timeout=endpoint.options.timeout,
+        context=context or None,
     )
+
+
+ContextFactory = Callable[[Endpoint, Services], Context | None]
+
+CONTEXT: Sequence[ContextFactory] = ()
+"""What requests bring along for their routine, in the order in which it is set (`service.database.context`)."""
+
+
+def context_of(endpoint: Endpoint, services: Services) -> Context:
+    found = (factory(endpoint, services) for factory in CONTEXT)
+    return sum((one for one in found if one is not None), Context())
 
 
 def respond(endpoint: Endpoint, services: Services) -> Step:

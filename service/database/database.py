@@ -1,13 +1,12 @@
 """Runs calls: picks the lane, repeats what may be repeated, and turns what is left into a `Problem`.
 
-A `Call` is what one endpoint runs. `Database.begin` and `settle` put a `Request` into the exchange that succeeded, or
-one that is STREAMING and whose connection the caller goes on with (`service.streaming`).
+`Database.begin` and `settle` put a `Request` into the exchange that succeeded, or one that is STREAMING and whose
+connection the caller goes on with (`service.streaming`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import os
 from collections.abc import Callable
@@ -16,22 +15,22 @@ from dataclasses import dataclass, field
 import psycopg
 
 from rowcall.core.problems import ErrorPolicy, Problem, unavailable
-from rowcall.ext.body_writer import BodyWriter
 from rowcall.ext.connection import Connection, ConnectionState, Loss, Request, RequestState, Statement
+from rowcall.service.database.call import Call
 from rowcall.service.database.connector import SESSION, Connector, Target
+from rowcall.service.database.context import Ahead, Values, ahead_of
 from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.lanes import RESET_SECONDS, STOPPING, ExclusiveLane, LaneOptions, SharedLane
-from rowcall.service.database.pace import Lane, Pace
+from rowcall.service.database.pace import Lane
+from rowcall.service.database.statements import numbers, settings_statement
 from rowcall.service.database.watchdog import Background, Watchdog
 from rowcall.service.exchange import Exchange, Waiting
 
 log = logging.getLogger("rowcall.database")
 
-_ids = itertools.count(1)
-
 # What a routine may leave in its session, undone before the connection serves anybody else (reference 08, 6).
 RESET = [
-    Statement(next(_ids), text, 0)
+    Statement(next(numbers), text, 0)
     for text in (
         b"select pg_catalog.pg_advisory_unlock_all()",
         b"reset session authorization",
@@ -43,7 +42,7 @@ RESET = [
 ]
 
 # Behind a transaction pooler no session is ours, so what the text of values depends on travels with each request.
-POOLED_SETTINGS = [
+POOLED_SETTINGS: Values = [
     part.encode()
     for name, value in SESSION.items()
     if name not in ("client_encoding",) and not name.startswith("tcp_")
@@ -58,9 +57,6 @@ WIDE_ROW = 16_384
 """Bytes of a row from which rows are taken from libpq one by one."""
 CANCEL_WITHIN = 2.0
 """Seconds for the cancel requests of a service that stops."""
-
-
-Settings = tuple[Statement | None, list[bytes] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,50 +74,6 @@ class DatabaseOptions:
     """Bytes of a result that a shared connection may buffer."""
 
 
-@dataclass(slots=True, eq=False)
-class Call:
-    """What one endpoint runs, and what has been learned about it.
-
-    build: SQL and number of values for a mask of present parameters.
-    """
-
-    label: str
-    build: Callable[[int], tuple[str, int]]
-    renderer: BodyWriter | None
-    pace: Pace
-    volatile: bool
-    procedure: bool = False
-    rows: bool = False
-    """Gives a set, which may be large."""
-    single: bool = False
-    timeout: float | None = None
-    lane: Lane = Lane.EXCLUSIVE
-    statements: dict[int, Statement] = field(default_factory=dict)
-    generic: set[int] = field(default_factory=set)
-    """Masks whose statement may run with a forced generic plan."""
-    checked: set[int] = field(default_factory=set)
-    small: bool = False
-    """Has given a result that fitted one response."""
-    large: bool = False
-    """Has given one that did not."""
-    shared_settings: Settings | None = None
-    """What goes in front of it on a shared connection; None until it runs there."""
-    seconds: float = 0.0
-    """Its time limit on a shared connection."""
-    wide: bool = True
-    """Its rows are large, or not known yet: a chunk of them could be more than a worker should hold."""
-
-    def statement(self, mask: int) -> Statement:
-        """Compiled when first needed: most endpoints are called with one or two choices of parameters."""
-        statement = self.statements.get(mask)
-        if statement is None:
-            text, values = self.build(mask)
-            repeatable = not self.volatile and not self.procedure
-            statement = Statement(next(_ids), text.encode(), values, self.renderer, repeatable)
-            self.statements[mask] = statement
-        return statement
-
-
 class Database:
     """The connections of one worker."""
 
@@ -137,11 +89,10 @@ class Database:
         self._shared = SharedLane("shared", Connector(target, **fixed), lanes, options.slow)
         generic = Connector(target, plan_cache_mode="force_generic_plan", **fixed)
         self._generic = SharedLane("generic", generic, lanes, options.slow)
-        self._settings: dict[int, Statement] = {}
         self._names: UserNames | None = None
         self._background = Background()
         shared = (self._shared, self._generic)
-        self._watchdog = Watchdog(self._connector, self._exclusive, shared, self._background, pooler=target.pooler)
+        self._watchdog = Watchdog(self._connector, self._exclusive, shared, self._background)
         self.on_stale: Callable[[], None] | None = None
         """Called when a statement no longer fits the schema even after it was prepared anew."""
 
@@ -207,6 +158,18 @@ class Database:
                 return request
         return self._run_alone(call, exchange)
 
+    def begin_with_context(self, call: Call, exchange: Exchange) -> Waiting:
+        """`begin` for a call whose requests bring something along."""
+        if call.lane is not Lane.EXCLUSIVE and call.context is not None:
+            lane = self._generic if exchange.mask in call.generic and self._generic.ready else self._shared
+            if lane.ready:
+                request = self._shared_request(call, exchange.mask, exchange.arguments)
+                request.ahead = call.context.ahead(exchange, self._settings_of(call, watched=False)) or None
+                exchange.request = request
+                lane.submit(request)
+                return request
+        return self._run_alone(call, exchange)
+
     def settle(self, call: Call, exchange: Exchange) -> Waiting:
         """Judges what has been begun: succeeded or streaming, or once more on a connection of its own.
 
@@ -224,12 +187,12 @@ class Database:
         return self._run_alone(call, exchange)
 
     def _shared_request(self, call: Call, mask: int, values: list[bytes | None]) -> Request:
-        settings = call.shared_settings
-        if settings is None:
+        if not call.known:
             # The same for every request of the call, so worked out by the first.
-            settings = call.shared_settings = self._settings_for(call, watched=False)
+            call.shared_ahead = ahead_of(self._settings_of(call, watched=False)) or None
             call.seconds = self._timeout_of(call)
-        request = Request(call.statements.get(mask) or call.statement(mask), values, *settings)
+            call.known = True
+        request = Request(call.statements.get(mask) or call.statement(mask), values, call.shared_ahead)
         request.label = call.label
         request.limit = self._options.shared_limit
         request.first_row_only = call.single
@@ -275,8 +238,8 @@ class Database:
         try:
             while request.state == RequestState.WAITING:
                 connection = lane.try_acquire() or await lane.acquire()
-                if call.procedure and call.timeout is not None and reset:
-                    await self._prepare_procedure(connection, call)
+                if call.procedure and reset:
+                    await self._prepare_procedure(connection, call, exchange)
                 # False when it has died since it was acquired: on to the next one.
                 if self._place_alone(connection, request):
                     lane.finish(connection, reset=reset)
@@ -294,13 +257,15 @@ class Database:
     def _exclusive_request(self, call: Call, exchange: Exchange) -> Request:
         may_stream = call.rows and not call.single
         watched = may_stream and (call.large or not call.small)
-        settings: Settings = (None, None) if call.procedure else self._settings_for(call, watched=watched)
-        request = Request(call.statement(exchange.mask), exchange.arguments, *settings)
+        ahead = self._ahead_alone(call, exchange, watched=watched)
+        request = Request(call.statement(exchange.mask), exchange.arguments, ahead or None)
         request.label = call.label
         request.first_row_only = call.single
         request.wide_rows = call.wide
         request.stream_after = self._options.stream_after if may_stream else 0
         request.timeout = self._timeout_of(call)
+        # Behind a pooler nothing can be said to the session in front of a CALL.
+        request.unlimited = watched or (call.procedure and self._pooler)
         request.waiter = self._loop.create_future()
         return request
 
@@ -321,11 +286,27 @@ class Database:
         if connection is not None and connection.state != ConnectionState.CLOSED:
             self._exclusive.release(connection)
 
-    async def _prepare_procedure(self, connection: Connection, call: Call) -> None:
+    def _ahead_alone(self, call: Call, exchange: Exchange, *, watched: bool) -> Ahead:
+        """What stands in front of a call in its segment on a connection of its own."""
+        context = call.context
+        if not call.procedure:
+            settings = self._settings_of(call, watched=watched)
+            return ahead_of(settings) if context is None else context.ahead(exchange, settings)
+        if context is None:
+            return ()
+        return context.ahead(exchange, []) if self._pooler else context.commands_ahead(exchange)
+
+    async def _prepare_procedure(self, connection: Connection, call: Call, exchange: Exchange) -> None:
         """Settings of a CALL go in front of it at session level: in its own segment they would keep it from
         committing (reference 08, 3). The reset behind it takes them back."""
-        milliseconds = str(round((call.timeout or 0) * 1000)).encode()
-        request = Request(_SESSION_TIMEOUT, [milliseconds])
+        settings: Values = []
+        if call.timeout is not None:
+            settings += _timeout_setting(call.timeout)
+        if call.context is not None:
+            settings += call.context.setting_values(exchange)
+        if not settings:
+            return
+        request = Request(settings_statement(len(settings) // 2, local=False), settings)
         request.timeout = RESET_SECONDS
         request.waiter = waiter = self._loop.create_future()
         try:
@@ -338,25 +319,13 @@ class Database:
             connection.close("its session could not be prepared")
             raise self._problem(call, request)
 
-    def _settings_for(self, call: Call, *, watched: bool) -> Settings:
-        """Transaction-local settings of one request, all in one statement; none when the defaults will do."""
+    def _settings_of(self, call: Call, *, watched: bool) -> Values:
+        """Transaction-local settings that every request of the call needs; none when the defaults will do."""
         if not watched and not self._pooler and call.timeout is None:
-            return None, None
+            return []
         # A large result may take as long as its reader does, so the watchdog looks at progress instead.
-        timeout = 0.0 if watched else self._timeout_of(call)
-        settings = [b"statement_timeout", str(round(timeout * 1000)).encode()]
-        if self._pooler:
-            settings += POOLED_SETTINGS
-        return self._settings_statement(len(settings) // 2), settings
-
-    def _settings_statement(self, count: int) -> Statement:
-        statement = self._settings.get(count)
-        if statement is None:
-            parts = ", ".join(
-                f"pg_catalog.set_config(${number}, ${number + 1}, true)" for number in range(1, 2 * count, 2)
-            )
-            statement = self._settings[count] = Statement(next(_ids), f"select {parts}".encode(), 2 * count)
-        return statement
+        settings = _timeout_setting(0.0 if watched else self._timeout_of(call))
+        return settings + POOLED_SETTINGS if self._pooler else settings
 
     # --- learning --------------------------------------------------------------------------------------------------
 
@@ -446,7 +415,8 @@ class Database:
         return Problem(500, "the result could not be rendered")
 
 
-_SESSION_TIMEOUT = Statement(next(_ids), b"select pg_catalog.set_config('statement_timeout', $1, false)", 1)
+def _timeout_setting(seconds: float) -> Values:
+    return [b"statement_timeout", str(round(seconds * 1000)).encode()]
 
 
 def _is_stale(request: Request) -> bool:

@@ -55,15 +55,12 @@ class Watchdog:
         exclusive: ExclusiveLane,
         shared: Sequence[SharedLane],
         background: Background,
-        *,
-        pooler: bool,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._connector = connector
         self._exclusive = exclusive
         self._shared = shared
         self._background = background
-        self._pooler = pooler
         self._requests: dict[Request, Disconnected] = {}
         self._listening: dict[Request, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -122,13 +119,8 @@ class Watchdog:
             self._listening[request] = self._loop.create_task(self._abandon_when_gone(request, disconnected))
         # Only a request that runs without a timeout of the server's own is cancelled from here.
         ready = connection.state == ConnectionState.READY
-        if ready and self._unlimited(request) and 0 < request.timeout < request.age:
+        if ready and request.unlimited and 0 < request.timeout < request.age:
             self._background.start(self._exclusive.cancel(connection, request))
-
-    def _unlimited(self, request: Request) -> bool:
-        """Behind a pooler nothing can be said to the session in front of a CALL, so it runs without settings."""
-        settings = request.settings
-        return self._pooler if settings is None else settings[1] == b"0"
 
     def _look_for_silence(self, connection: Connection) -> None:
         head = connection.head

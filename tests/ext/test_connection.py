@@ -134,7 +134,7 @@ def test_values_that_cannot_be_sent_are_refused_without_harm_to_others(server: D
             before, behind = request(echo, "before"), request(echo, "behind")
             connection.submit(before)
             with pytest.raises((ValueError, TypeError)):
-                connection.submit(Request(echo, values, local, [b"my.name", b"x"]))
+                connection.submit(Request(echo, values, ((local, [b"my.name", b"x"]),)))
             connection.submit(behind)
             assert json.loads((await outcome(before)).body) == [{"v": "before"}]
             assert json.loads((await outcome(behind)).body) == [{"v": "behind"}]
@@ -147,7 +147,7 @@ def test_settings_hold_for_their_own_request_only(server: Database) -> None:
         show = statement("select current_setting('my.name', true) as v")
         local = Statement(-1, SETTINGS, 2)
         async with connected(server) as connection:
-            mine = Request(show, [], local, [b"my.name", b"alice"])
+            mine = Request(show, [], ((local, [b"my.name", b"alice"]),))
             mine.waiter = asyncio.get_running_loop().create_future()
             next_one = request(show)
             connection.submit(mine)
@@ -163,7 +163,7 @@ def test_a_failed_setting_stops_the_call(server: Database) -> None:
         write = statement("insert into written values (77) returning id")
         local = Statement(-1, SETTINGS, 2)
         async with connected(server) as connection:
-            bad = Request(write, [], local, [b"statement_timeout", b"abc"])
+            bad = Request(write, [], ((local, [b"statement_timeout", b"abc"]),))
             bad.waiter = asyncio.get_running_loop().create_future()
             connection.submit(bad)
             await outcome(bad)

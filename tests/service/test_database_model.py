@@ -26,8 +26,9 @@ from rowcall.core.problems import ErrorPolicy, Problem
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.connection import Connection, Request, RequestState
 from rowcall.ext.rows import Renderer
+from rowcall.service.database.call import Call
 from rowcall.service.database.connector import Target
-from rowcall.service.database.database import Call, Database, DatabaseOptions
+from rowcall.service.database.database import Database, DatabaseOptions
 from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.database.pace import Pace
 from rowcall.service.exchange import Exchange

@@ -1,0 +1,60 @@
+"""What one endpoint runs, and what has been learned about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rowcall.ext.body_writer import BodyWriter
+from rowcall.ext.connection import Statement
+from rowcall.service.database.context import Ahead, Context
+from rowcall.service.database.pace import Lane, Pace
+from rowcall.service.database.statements import numbers
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """What one endpoint runs, and what has been learned about it.
+
+    build: SQL and number of values for a mask of present parameters.
+    """
+
+    label: str
+    build: Callable[[int], tuple[str, int]]
+    renderer: BodyWriter | None
+    pace: Pace
+    volatile: bool
+    procedure: bool = False
+    rows: bool = False
+    """Gives a set, which may be large."""
+    single: bool = False
+    timeout: float | None = None
+    context: Context | None = None
+    """What requests bring along; only `Database.begin_with_context` may begin such a call."""
+    lane: Lane = Lane.EXCLUSIVE
+    statements: dict[int, Statement] = field(default_factory=dict)
+    generic: set[int] = field(default_factory=set)
+    """Masks whose statement may run with a forced generic plan."""
+    checked: set[int] = field(default_factory=set)
+    small: bool = False
+    """Has given a result that fitted one response."""
+    large: bool = False
+    """Has given one that did not."""
+    shared_ahead: Ahead | None = None
+    """What goes in front of it on a shared connection, besides its context."""
+    known: bool = False
+    """`shared_ahead` and `seconds` have been worked out."""
+    seconds: float = 0.0
+    """Its time limit on a shared connection."""
+    wide: bool = True
+    """Its rows are large, or not known yet: a chunk of them could be more than a worker should hold."""
+
+    def statement(self, mask: int) -> Statement:
+        """Compiled when first needed: most endpoints are called with one or two choices of parameters."""
+        statement = self.statements.get(mask)
+        if statement is None:
+            text, values = self.build(mask)
+            repeatable = not self.volatile and not self.procedure
+            statement = Statement(next(numbers), text.encode(), values, self.renderer, repeatable)
+            self.statements[mask] = statement
+        return statement

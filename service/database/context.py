@@ -1,0 +1,80 @@
+"""What a request brings along for its routine besides arguments: settings, and commands that run before the call.
+
+A capability declares it at compile time, with a factory in `service.handler.CONTEXT`:
+
+    def client_address(endpoint: Endpoint, services: Services) -> Context | None:
+        if not endpoint.options.user_context:
+            return None
+        name = b"request.ip_address"
+        return Context(settings=(lambda exchange: (name, exchange.scope.client.encode()),))
+
+Each source of settings is asked once for each run, when the arguments are bound, and gives names and values in turn:
+`(name, value, name, value, ...)`. None as a value reads back as an empty text, which is all that PostgreSQL can do; a
+name that is left out is not touched. A source has to give the same for the same exchange, as a call whose connection
+was lost runs again; what has to be waited for is worked out by a step before.
+
+All settings of a request go to the server in one prepared statement, values and names as its parameters, in the same
+segment and so in the same transaction as the call; behind them the commands in their order, then the call. They are
+gone when that transaction ends, on connections that are shared and on others, whatever the call did. If one of them
+fails, the call does not run, and `Request.failed_ahead` tells. An endpoint without any pays nothing.
+
+A procedure may commit, which would end a transaction-local setting, and could not if anything stood in front of it in
+its segment. Its settings are therefore set for the session, in a segment before, and reset behind the call. Commands
+of a procedure do share its segment, as does everything behind a transaction pooler; it then cannot commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rowcall.ext.connection import Statement
+from rowcall.service.database.statements import settings_statement
+from rowcall.service.exchange import Exchange
+
+Values = list[bytes | None]
+Ahead = tuple[tuple[Statement, Values], ...]
+"""Statements in front of a call, with their values."""
+
+Source = Callable[[Exchange], Sequence[bytes | None]]
+"""Names and values in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """SQL that runs before the call and may do anything, so the call gets a connection of its own.
+
+    statement: from `statements.statement_for`. values: texts for its `$n`.
+    """
+
+    statement: Statement
+    values: Callable[[Exchange], Values]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    settings: tuple[Source, ...] = ()
+    commands: tuple[Command, ...] = ()
+
+    def __add__(self, other: Context) -> Context:
+        return Context(self.settings + other.settings, self.commands + other.commands)
+
+    def __bool__(self) -> bool:
+        return bool(self.settings or self.commands)
+
+    def setting_values(self, exchange: Exchange) -> Values:
+        """Names and values in turn, those of all sources."""
+        return [part for source in self.settings for part in source(exchange)]
+
+    def ahead(self, exchange: Exchange, others: Values) -> Ahead:
+        """Everything in front of a call. others: settings that it needs besides, names and values in turn."""
+        settings = others + self.setting_values(exchange)
+        return (*ahead_of(settings), *self.commands_ahead(exchange))
+
+    def commands_ahead(self, exchange: Exchange) -> Ahead:
+        return tuple((command.statement, command.values(exchange)) for command in self.commands)
+
+
+def ahead_of(settings: Values) -> Ahead:
+    """Settings that end with the transaction, as the statement in front of a call."""
+    return ((settings_statement(len(settings) // 2), settings),) if settings else ()

@@ -1,0 +1,24 @@
+"""Statements of the service's own that run in front of calls: one object for each text, as each is prepared once."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+
+from rowcall.ext.connection import Statement
+
+numbers = itertools.count(1)
+"""For `Statement.id`, which is unique in the process."""
+
+
+@cache
+def statement_for(sql: str, values: int) -> Statement:
+    """values: how many `$n` it has."""
+    return Statement(next(numbers), sql.encode(), values)
+
+
+@cache
+def settings_statement(count: int, *, local: bool = True) -> Statement:
+    """Gives `count` settings a value: all in one statement, names and values as parameters (reference 08, rule 6)."""
+    pairs = (f"pg_catalog.set_config(${number}, ${number + 1}, {local})" for number in range(1, 2 * count, 2))
+    return statement_for(f"select {', '.join(pairs)}", 2 * count)

@@ -1,0 +1,212 @@
+"""What a request brings along is seen by its routine and by nobody after it, on every kind of connection."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import uvloop
+from psycopg.conninfo import conninfo_to_dict
+
+from rowcall.core.problems import ErrorPolicy, Problem
+from rowcall.ext.codecs import Codecs
+from rowcall.ext.connection import Request
+from rowcall.ext.rows import Renderer
+from rowcall.service.database.call import Call
+from rowcall.service.database.connector import Target
+from rowcall.service.database.context import Command, Context
+from rowcall.service.database.database import Database, DatabaseOptions
+from rowcall.service.database.lanes import LaneOptions
+from rowcall.service.database.pace import Lane, Pace
+from rowcall.service.database.statements import statement_for
+from rowcall.service.exchange import Exchange
+from tests.harness import database as harness
+
+SQL = """
+create function seen() returns json language sql stable as $$
+  select json_build_array(current_setting('my.user', true), current_setting('my.text', true), pg_backend_pid()) $$;
+create table written (who text, said text);
+create table log (line text);
+create procedure write_twice() language plpgsql as $$
+begin
+  insert into written values (current_setting('my.user', true), 'before');
+  commit;
+  insert into written values (current_setting('my.user', true), 'behind');
+end $$;
+create procedure write_once() language sql as
+  $$ insert into written values (current_setting('my.user', true), (select max(line) from log)) $$;
+"""
+
+ODD = "it''s $1, \\ {x} \u00fc; drop table written"
+
+
+@pytest.fixture(scope="module")
+def server(every_database: harness.Database) -> harness.Database:
+    every_database.execute(SQL)
+    return every_database
+
+
+class Protocol:
+    async def client_disconnect(self) -> None:
+        await asyncio.Event().wait()
+
+
+class Scope:
+    def __init__(self, user: str) -> None:
+        self.user = user
+
+
+def settings(exchange: Exchange) -> Sequence[bytes | None]:
+    return b"my.user", exchange.scope.user.encode(), b"my.text", ODD.encode()
+
+
+CONTEXT = Context(settings=(settings,))
+
+
+def call(sql: str = "select * from seen()", context: Context | None = CONTEXT, **options: Any) -> Call:
+    procedure = sql.startswith("call")
+    renderer = None if procedure else Renderer(Codecs(), "scalar", False, False, [])
+    return Call("a call", lambda _mask: (sql, 0), renderer, Pace(5.0), procedure, procedure, context=context, **options)
+
+
+@asynccontextmanager
+async def opened(server: harness.Database, **target: Any) -> AsyncIterator[Database]:
+    """One connection on each lane, so that every request follows another."""
+    lanes = LaneOptions(shared_connections=1, exclusive_connections=1)
+    parameters = {key: str(value) for key, value in conninfo_to_dict(server.conninfo).items() if value is not None}
+    database = Database(Target(parameters, **target), DatabaseOptions(lanes), ErrorPolicy())
+    await database.start()
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+async def ask(database: Database, one: Call, user: str = "alice") -> Any:
+    exchange = Exchange(Scope(user), Protocol())
+    begin = database.begin if one.context is None else database.begin_with_context
+    for step in (begin, database.settle):
+        waiting = step(one, exchange)
+        if isinstance(waiting, Request):
+            if not waiting.finished:
+                done = asyncio.get_running_loop().create_future()
+                waiting.on_done = done.set_result
+                await done
+        elif waiting is not None:
+            await waiting
+    assert exchange.request
+    return json.loads(exchange.request.body) if exchange.request.body else None
+
+
+def run(work: Callable[[], Awaitable[None]]) -> None:
+    uvloop.run(work())  # type: ignore[arg-type]
+
+
+async def until_shared(database: Database, one: Call) -> None:
+    """The first calls are measured alone; then its lane opens."""
+    for _ in range(1000):
+        await ask(database, one)
+        if one.lane is Lane.SHARED and database._shared.ready:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("the call never came to the shared lane")
+
+
+@pytest.mark.parametrize("target", [{}, {"pooler": True}], ids=["direct", "pooler"])
+def test_settings_reach_the_routine_and_not_the_next_request(server: harness.Database, target: dict[str, Any]) -> None:
+    async def work() -> None:
+        async with opened(server, **target) as database:
+            with_context, plain = call(), call(context=None)
+            first = await ask(database, with_context)
+            second = await ask(database, plain)
+            assert first[:2] == ["alice", ODD]
+            assert second == ["", "", first[2]]
+
+    run(work)
+
+
+def test_settings_reach_the_routine_and_not_the_next_request_on_a_shared_connection(server: harness.Database) -> None:
+    async def work() -> None:
+        async with opened(server) as database:
+            with_context, plain = call(), call(context=None)
+            await until_shared(database, with_context)
+            await until_shared(database, plain)
+            users = [f"user {number}" for number in range(30)]
+            asked = [ask(database, one, user) for user in users for one in (with_context, plain)]
+            answers = await asyncio.gather(*asked)
+            assert [answer[0] for answer in answers[::2]] == users
+            # A name that was set once reads back as an empty text: PostgreSQL knows no other way.
+            assert {tuple(answer[:2]) for answer in answers[1::2]} == {("", "")}
+            assert len({answer[2] for answer in answers}) == 1
+
+    run(work)
+
+
+def test_a_time_limit_and_settings_go_together(server: harness.Database) -> None:
+    async def work() -> None:
+        async with opened(server) as database:
+            limited = call(
+                "select json_build_array(current_setting('my.user'), current_setting('statement_timeout'))", timeout=7.0
+            )
+            assert await ask(database, limited) == ["alice", "7s"]
+            await until_shared(database, limited)
+            assert await ask(database, limited, "bob") == ["bob", "7s"]
+
+    run(work)
+
+
+def test_a_setting_that_fails_stops_the_call(server: harness.Database) -> None:
+    async def work() -> None:
+        async with opened(server) as database:
+            bad = call("insert into written values ('never') returning 1", Context(settings=(wrong,)))
+            with pytest.raises(Problem, match="22023"):
+                await ask(database, bad)
+            assert (await ask(database, call(context=None)))[0] in (None, "")
+
+    def wrong(_exchange: Exchange) -> Sequence[bytes | None]:
+        return b"my.user", b"alice", b"statement_timeout", b"soon"
+
+    run(work)
+    assert server.value("select count(*) from written where who = 'never'") == 0
+
+
+def test_a_procedure_sees_its_settings_beyond_a_commit_and_the_next_request_does_not(server: harness.Database) -> None:
+    async def work() -> None:
+        async with opened(server) as database:
+            await ask(database, call("call write_twice()"), "carol")
+            assert (await ask(database, call(context=None)))[:2] == ["", ""]
+
+    run(work)
+    assert server.fetch("select * from written where who = 'carol'") == [("carol", "before"), ("carol", "behind")]
+
+
+def test_commands_run_in_order_behind_the_settings_and_before_the_call(server: harness.Database) -> None:
+    def said(text: str) -> Command:
+        sql = "insert into log values (current_setting('my.user') || $1)"
+        return Command(statement_for(sql, 1), lambda _exchange: [text.encode()])
+
+    async def work() -> None:
+        async with opened(server) as database:
+            context = Context((settings,), (said(" a"), said(" b")))
+            logged = call("select json_agg(line) from log where line like 'dora%'", context)
+            assert await ask(database, logged, "dora") == ["dora a", "dora b"]
+            await ask(database, call("call write_once()", context), "zoe")
+
+    run(work)
+    assert server.fetch("select * from written where who = 'zoe'") == [("zoe", "zoe b")]
+
+
+def test_a_call_whose_command_fails_does_not_run(server: harness.Database) -> None:
+    broken = Command(statement_for("select 1 / $1::int", 1), lambda _exchange: [b"0"])
+
+    async def work() -> None:
+        async with opened(server) as database:
+            with pytest.raises(Problem, match="22012"):
+                await ask(database, call("insert into written values ('nobody') returning 1", Context((), (broken,))))
+
+    run(work)
+    assert server.value("select count(*) from written where who = 'nobody'") == 0
