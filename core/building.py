@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from rowcall.core.annotations import BY_NAME
 from rowcall.core.annotations.declaration import Draft
 from rowcall.core.catalog import Catalog, Routine, Volatility
 from rowcall.core.comments import read_comment
@@ -72,8 +73,14 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
     if not draft.enabled or not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
         return Built(None, tuple(draft.diagnostics))
     endpoint = _endpoint(routine, catalog, defaults, draft)
-    tables = table_diagnostics(endpoint, defaults.table_formats)
-    return Built(endpoint, (*draft.diagnostics, *_name_clashes(endpoint), *unknown_placeholders(endpoint), *tables))
+    noticed = (
+        *draft.diagnostics,
+        *_without_effect(endpoint, draft),
+        *_name_clashes(endpoint),
+        *unknown_placeholders(endpoint),
+        *table_diagnostics(endpoint, defaults.table_formats),
+    )
+    return Built(endpoint, noticed)
 
 
 def build_endpoints(catalog: Catalog, defaults: EndpointDefaults) -> tuple[list[Endpoint], list[Diagnostic]]:
@@ -148,6 +155,14 @@ def _default_path(routine: Routine, defaults: EndpointDefaults) -> str:
     if routine.source is not None:
         return routine.source.path
     return default_path(routine.schema, routine.name, defaults.url_path_prefix, defaults.kebab_case_urls)
+
+
+def _without_effect(endpoint: Endpoint, draft: Draft) -> Iterator[Diagnostic]:
+    """What the comment asks of capabilities that do not exist yet, once for each annotation."""
+    for name, line in draft.used.items():
+        if not BY_NAME[name].in_effect:
+            message = f"{endpoint.name}: the annotation {name} is understood but not in effect yet"
+            yield Diagnostic(endpoint.routine.identity, line, message)
 
 
 def _name_clashes(endpoint: Endpoint) -> Iterator[Diagnostic]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 
 from rowcall.core.annotations import BY_WORD
-from rowcall.core.annotations.declaration import BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
 from rowcall.core.annotations.exposure import TAGS, open_block
-from rowcall.core.annotations.parameters import unescaped
-from rowcall.core.annotations.response import set_header
+from rowcall.core.annotations.parameters import CUSTOM, unescaped
+from rowcall.core.annotations.response import HEADER, set_header
 
 _LINE_ENDS = re.compile(r"[\r\n]+")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -25,55 +25,74 @@ def read_comment(text: str, draft: Draft) -> None:
 
 
 def _read_line(line: Line, draft: Draft) -> None:
+    annotation = None
     try:
-        understood = _apply(line, draft)
+        annotation = _apply(line, draft)
     except BadValueError as error:
         draft.warn(line, str(error))
         return
-    (draft.applied if understood else draft.prose).append(line.text)
+    if annotation is None:
+        draft.prose.append(line.text)
+        return
+    draft.applied.append(line.shown)
+    draft.used.setdefault(annotation.name, line.shown)
 
 
-def _apply(line: Line, draft: Draft) -> bool:
-    """The order of these tests is part of the grammar: `for` block, `key = value`, `Name: value`, keyword."""
+def _apply(line: Line, draft: Draft) -> Annotation | None:
+    """The order of these tests is part of the grammar: `for` block, `key = value`, `Name: value`, keyword.
+
+    Gives the annotation that the line was, None for prose.
+    """
     if draft.tags and line.keyword in TAGS.aliases:
         open_block(draft, line)
-        return True
+        return TAGS
     if draft.muted:
-        return False
+        return _apply_keyword(line, draft)
     return _apply_assignment(line, draft) or _apply_header(line, draft) or _apply_keyword(line, draft)
 
 
-def _apply_assignment(line: Line, draft: Draft) -> bool:
+def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
     sides = line.split_at("=")
     if sides is None:
-        return False
+        return None
     key, value = sides
     if key in draft.parameters:
         draft.expressions[key] = value
-        return True
+        return CUSTOM
     annotation = BY_WORD.get(key.lower())
-    assign = annotation.assign if annotation is not None else None
+    if annotation is None or not annotation.assignable:
+        draft.custom[key] = unescaped(draft, line, value)
+        return CUSTOM
+    _hide(line, annotation, key)
     decoded = unescaped(draft, line, value)
-    if assign is not None:
-        assign(draft, decoded)
-    else:
-        draft.custom[key] = decoded
-    return True
+    if annotation.assign_word is not None:
+        annotation.assign_word(draft, key.lower(), decoded)
+    elif annotation.assign is not None:
+        annotation.assign(draft, decoded)
+    return annotation
 
 
-def _apply_header(line: Line, draft: Draft) -> bool:
+def _apply_header(line: Line, draft: Draft) -> Annotation | None:
     sides = line.split_at(":")
     if sides is None or not _HEADER_NAME.fullmatch(sides[0]):
-        return False
+        return None
     set_header(draft, *sides)
-    return True
+    return HEADER
 
 
-def _apply_keyword(line: Line, draft: Draft) -> bool:
+def _apply_keyword(line: Line, draft: Draft) -> Annotation | None:
     annotation = BY_WORD.get(line.keyword)
     if annotation is None or annotation.apply is None or annotation is TAGS:
-        return False
+        return None
+    if draft.muted and not annotation.everywhere:
+        return None
     if len(line.words) < annotation.minimum_words:
-        return False
+        return None
+    _hide(line, annotation, line.words[0])
     annotation.apply(draft, line)
-    return True
+    return annotation
+
+
+def _hide(line: Line, annotation: Annotation, word: str) -> None:
+    if annotation.secret:
+        line.shown = f"{word} ***"

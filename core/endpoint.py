@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.catalog import Column, Routine
 from rowcall.core.record import Record
+from rowcall.core.wishes import BasicAuth, Caching, ClientCode, Document, Encryption, Events, Forwarding, Tool, Upload
 
 
 class Transport(enum.Enum):
@@ -168,6 +169,21 @@ class Options(Record):
     """Key of a table format, or text with `{parameter}` that gives one for each request (reference 02, 11.1)."""
     excel_file_name: str | None = None
     excel_sheet: str | None = None
+    caching: Caching | None = None
+    """Here and below: None where the comment says nothing about the capability."""
+    rate_limiter: str | None = None
+    """Name of a policy, as written."""
+    basic_auth: BasicAuth | None = None
+    encryption: Encryption | None = None
+    proxy: Forwarding | None = None
+    proxy_out: Forwarding | None = None
+    upload: Upload | None = None
+    events: Events | None = None
+    client_code: ClientCode | None = None
+    """TypeScript and JavaScript."""
+    dart_client_code: ClientCode | None = None
+    tool: Tool | None = None
+    document: Document | None = None
 
 
 @dataclass(frozen=True, slots=True)

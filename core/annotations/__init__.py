@@ -7,11 +7,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rowcall.core.annotations import access, execution, exposure, parameters, raw, request, response, table_formats
+from rowcall.core.annotations import (
+    access,
+    caching,
+    client_code,
+    documents,
+    encryption,
+    events,
+    execution,
+    exposure,
+    limits,
+    parameters,
+    proxying,
+    raw,
+    request,
+    response,
+    table_formats,
+    uploads,
+)
 from rowcall.core.annotations.declaration import Annotation
 
-_MODULES = (exposure, parameters, request, access, execution, response, raw, table_formats)
+_MODULES = (
+    exposure,
+    parameters,
+    request,
+    access,
+    limits,
+    encryption,
+    execution,
+    response,
+    raw,
+    table_formats,
+    caching,
+    proxying,
+    uploads,
+    events,
+    client_code,
+    documents,
+)
 
 CATALOGUE: tuple[Annotation, ...] = tuple(annotation for module in _MODULES for annotation in module.ANNOTATIONS)
 
 BY_WORD: Mapping[str, Annotation] = {word: annotation for annotation in CATALOGUE for word in annotation.aliases}
+
+BY_NAME: Mapping[str, Annotation] = {annotation.name: annotation for annotation in CATALOGUE}

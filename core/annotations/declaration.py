@@ -9,9 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
 
 from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import Options
+from rowcall.core.naming import api_name
+
+Wish = TypeVar("Wish")
+
+_ON = frozenset({"true", "on", "enabled", "enable", "1"})
+_OFF = frozenset({"false", "off", "disabled", "disable", "0"})
 
 
 class BadValueError(ValueError):
@@ -21,10 +28,12 @@ class BadValueError(ValueError):
 class Line:
     """One comment line, trimmed, as annotations look at it (reference 01, 5.1)."""
 
-    __slots__ = ("_bare", "keyword", "text", "words")
+    __slots__ = ("_bare", "keyword", "shown", "text", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.shown = text
+        """The text without what must not be shown."""
         self._bare = text.removeprefix("@")
         self.words = tuple(word for word in self._bare.replace(",", " ").split(" ") if word)
         """Split at blanks and commas; tabs belong to words."""
@@ -38,6 +47,11 @@ class Line:
     def rest(self) -> str:
         """Everything behind the first word, commas and inner blanks kept."""
         return self._bare.partition(" ")[2].strip()
+
+    @property
+    def joined(self) -> str:
+        """The words behind the first one, with one blank between them."""
+        return " ".join(self.arguments)
 
     def split_at(self, separator: str) -> tuple[str, str] | None:
         """Both sides of the first `separator`, if the left one is a single name (reference 01, 5.1 rule 5)."""
@@ -76,10 +90,29 @@ class Draft:
     applied: list[str] = field(default_factory=list)
     prose: list[str] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    used: dict[str, str] = field(default_factory=dict)
+    """Name of each annotation that was understood → its first line, as it may be shown."""
 
     def set(self, **changes: object) -> None:
         """Change options: `draft.set(single=True)`."""
         self.changes.update(changes)
+
+    def get(self, option: str, nothing: Wish) -> Wish:
+        """An option that is a record, as far as it has been filled."""
+        return cast("Wish", self.changes.get(option, nothing))
+
+    def within(self, option: str, nothing: Any, **changes: object) -> None:
+        """Change fields of an option that is a record: `draft.within("caching", Caching(), enabled=True)`."""
+        self.changes[option] = replace(self.get(option, nothing), **changes)
+
+    def parameter_named(self, word: str) -> str | None:
+        """Database name of the parameter that a word means: that name itself, in any case, or its name in requests."""
+        if word in self.parameters:
+            return word
+        names = sorted(self.parameters)
+        wanted = word.lower()
+        exact = (name for name in names if name.lower() == wanted)
+        return next(exact, None) or next((name for name in names if api_name(name).lower() == wanted), None)
 
     def options(self, defaults: Options) -> Options:
         """The defaults with everything that the comment changed."""
@@ -92,7 +125,7 @@ class Draft:
         )
 
     def warn(self, line: Line, message: str) -> None:
-        self.diagnostics.append(Diagnostic(self.name, line.text, message))
+        self.diagnostics.append(Diagnostic(self.name, line.shown, message))
 
 
 Apply = Callable[[Draft, Line], None]
@@ -100,6 +133,9 @@ Apply = Callable[[Draft, Line], None]
 
 Assign = Callable[[Draft, str], None]
 """Effect of the form `timeout = 5 seconds`, given the right side."""
+
+AssignWord = Callable[[Draft, str, str], None]
+"""The same for a declaration whose words each keep a value of their own: given the word and the right side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +148,21 @@ class Annotation:
     apply: Apply | None = None
     assign: Assign | None = None
     """None: `keyword = value` is an ordinary custom parameter."""
+    assign_word: AssignWord | None = None
+    """In place of `assign`."""
     minimum_words: int = 1
     """A shorter line is prose."""
+    in_effect: bool = True
+    """False: understood and checked, but what it asks for does not exist yet; using it gives one warning."""
+    everywhere: bool = False
+    """Counts in muted blocks too (reference 01, 5.2: plugins see every line)."""
+    secret: bool = False
+    """Its arguments never appear in logs or output."""
+
+    @property
+    def assignable(self) -> bool:
+        """`word = value` means something."""
+        return self.assign is not None or self.assign_word is not None
 
 
 def flag(option: str) -> Apply:
@@ -133,6 +182,20 @@ def assigned_flag(option: str) -> Assign:
             draft.set(**{option: value.lower() == "true"})
 
     return assign
+
+
+def switch(value: str) -> bool:
+    """Meaning of a switch in the form `key = value` (reference 01, 5.5 rule 3).
+
+    Raises:
+        BadValueError: the word is neither on nor off.
+    """
+    word = value.lower()
+    if word in _ON:
+        return True
+    if word in _OFF:
+        return False
+    raise BadValueError(f"'{value}' is neither true nor false")
 
 
 def choose(value: str, choices: Mapping[str, object]) -> object:

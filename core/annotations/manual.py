@@ -37,7 +37,7 @@ def _cells(annotation: Annotation) -> Iterator[str]:
     yield f"`{annotation.name}`"
     yield f"`{annotation.syntax}`"
     yield ", ".join(f"`{word}`" for word in annotation.aliases) or "none: the form decides"
-    yield "yes" if annotation.assign is not None else ""
+    yield "yes" if annotation.assignable else ""
     yield annotation.description
 
 

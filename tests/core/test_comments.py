@@ -174,13 +174,13 @@ def test_a_header_value_cannot_smuggle_control_characters() -> None:
 @pytest.mark.parametrize(
     ("comment", "custom"),
     [
-        ("tsclient_module = html", (("tsclient_module", "html"),)),
-        ("@tsclient_module = html", (("tsclient_module", "html"),)),
+        ("house_style = html", (("house_style", "html"),)),
+        ("@house_style = html", (("house_style", "html"),)),
         ("a = 1\nb = 2\na = 3", (("a", "3"), ("b", "2"))),
         ("X = a: b", (("X", "a: b"),)),
         ("nested = true", (("nested", "true"),)),
         (r"sep = \t\u0041\\", (("sep", "\tA\\"),)),
-        (r"file = C:\dir", (("file", r"C:\dir"),)),
+        (r"folder = C:\dir", (("folder", r"C:\dir"),)),
         ("= 5", ()),
         ("@ = 5", ()),
         ("param x = 5", ()),
@@ -191,7 +191,7 @@ def test_custom_parameters(comment: str, custom: tuple[tuple[str, str], ...]) ->
 
 
 def test_an_unknown_escape_is_reported() -> None:
-    assert messages(r"file = C:\dir") == [r"'\d' is not an escape sequence; the value stays as written"]
+    assert messages(r"folder = C:\dir") == [r"'\d' is not an escape sequence; the value stays as written"]
 
 
 @pytest.mark.parametrize("comment", [r"_token = select '\d' || {a}", r"@_token = select '\d' || {a}"])
