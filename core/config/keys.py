@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 JsonValue = str | int | float | bool | None | Sequence["JsonValue"] | Mapping[str, "JsonValue"]
 
@@ -23,6 +23,9 @@ class KeyType(enum.Enum):
     TEXT_MAP = "map of texts"
     OBJECT_MAP = "map of sections"
     OBJECTS = "list of sections"
+    STEPS = "list of texts or sections"
+    NAMES = "list of names, or map of names to default texts"
+    ANY = "any value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,10 @@ class Key:
     """The value never appears in output or logs."""
     open: bool = False
     """Any keys may stand below: names are the user's own and bodies are not checked."""
+    pending: bool = False
+    """Nothing reads the key yet. It is validated; giving it another value than its default is answered by a warning."""
+    only_for: tuple[str, ...] = ()
+    """Values of the sibling key `Type` with which this key means something; empty: with all."""
 
     @property
     def allowed(self) -> str:
@@ -64,24 +71,34 @@ def section(path: str, meaning: str, *, open: bool = False) -> Key:
     return Key(path, KeyType.SECTION, {}, meaning, open=open)
 
 
-def text(path: str, default: str | None, meaning: str, *, nullable: bool = False) -> Key:
-    return Key(path, KeyType.TEXT, default, meaning, nullable=nullable or default is None)
+def pending(*keys: Key) -> tuple[Key, ...]:
+    """Rows of a capability that does not exist yet. Whoever builds it takes this word away, and nothing else."""
+    return tuple(replace(key, pending=True) for key in keys)
 
 
-def flag(path: str, default: bool, meaning: str) -> Key:
-    return Key(path, KeyType.BOOL, default, meaning)
+def only_for(types: str, *keys: Key) -> tuple[Key, ...]:
+    """Rows that stand beside a key `Type` and belong to these of its values only."""
+    return tuple(replace(key, only_for=tuple(types.split())) for key in keys)
 
 
-def integer(path: str, default: int | None, meaning: str) -> Key:
-    return Key(path, KeyType.INT, default, meaning, nullable=default is None)
+def text(path: str, default: str | None, meaning: str, *, nullable: bool = False, secret: bool = False) -> Key:
+    return Key(path, KeyType.TEXT, default, meaning, nullable=nullable or default is None, secret=secret)
+
+
+def flag(path: str, default: bool | None, meaning: str) -> Key:
+    return Key(path, KeyType.BOOL, default, meaning, nullable=default is None)
+
+
+def integer(path: str, default: int | None, meaning: str, *, nullable: bool = False) -> Key:
+    return Key(path, KeyType.INT, default, meaning, nullable=nullable or default is None)
 
 
 def choice(path: str, choices: str, default: str | None, meaning: str) -> Key:
     return Key(path, KeyType.CHOICE, default, meaning, nullable=default is None, choices=tuple(choices.split()))
 
 
-def interval(path: str, default: str | None, meaning: str) -> Key:
-    return Key(path, KeyType.INTERVAL, default, meaning, nullable=default is None)
+def interval(path: str, default: str | None, meaning: str, *, nullable: bool = False) -> Key:
+    return Key(path, KeyType.INTERVAL, default, meaning, nullable=nullable or default is None)
 
 
 def texts(path: str, default: Sequence[str] | None, meaning: str) -> Key:
@@ -94,3 +111,19 @@ def numbers(path: str, default: Sequence[float], meaning: str) -> Key:
 
 def text_map(path: str, default: Mapping[str, str], meaning: str, *, choices: str = "", secret: bool = False) -> Key:
     return Key(path, KeyType.TEXT_MAP, default, meaning, choices=tuple(choices.split()), secret=secret, open=True)
+
+
+def names(path: str, meaning: str) -> Key:
+    return Key(path, KeyType.NAMES, (), meaning)
+
+
+def steps(path: str, meaning: str) -> Key:
+    return Key(path, KeyType.STEPS, (), meaning)
+
+
+def objects(path: str, default: Sequence[Mapping[str, JsonValue]] | None, meaning: str) -> Key:
+    return Key(path, KeyType.OBJECTS, default, meaning, nullable=default is None)
+
+
+def object_map(path: str, default: Mapping[str, JsonValue] | None, meaning: str, *, open: bool = False) -> Key:
+    return Key(path, KeyType.OBJECT_MAP, default, meaning, nullable=default is None, open=open)

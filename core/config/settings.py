@@ -41,10 +41,14 @@ class Settings:
 
     def flag(self, path: str) -> bool:
         """true/yes/1 and false/no/0 in any case; empty text, null or an unset `{NAME}` gives the default."""
+        return bool(self.flag_or_none(path))
+
+    def flag_or_none(self, path: str) -> bool | None:
+        """A boolean where "not said" is an answer of its own: None when neither the user nor the table says."""
         key = _row(path, KeyType.BOOL)
         value = self._given(path)
         if value is None:
-            return bool(key.default)
+            return None if key.default is None else bool(key.default)
         if value.casefold() not in _BOOLEANS:
             raise self._error(path, f"{value!r} is not a boolean; allowed: {key.allowed}")
         return _BOOLEANS[value.casefold()]
@@ -56,11 +60,14 @@ class Settings:
         return value
 
     def integer_or_none(self, path: str, *, minimum: int = 0) -> int | None:
-        """A whole number of at least `minimum`; empty text, null or an unset `{NAME}` gives the default."""
+        """A whole number of at least `minimum`; an unset `{NAME}` gives the default.
+
+        Null and empty text give None where the key may be null, else the default.
+        """
         key = _row(path, KeyType.INT)
         value = self._given(path)
         if value is None:
-            return key.default if isinstance(key.default, int) else None
+            return key.default if isinstance(key.default, int) and not self._is_null(key, path) else None
         try:
             number = int(value)
         except ValueError:
@@ -76,11 +83,11 @@ class Settings:
         return value
 
     def seconds_or_none(self, path: str) -> float | None:
-        """A duration in seconds (spec 2.4)."""
+        """A duration in seconds (spec 2.4). Null and empty text give None where the key may be null."""
         key = _row(path, KeyType.INTERVAL)
         value = self._given(path)
         if value is None:
-            return None if key.default is None else parse_interval(str(key.default))
+            return None if key.default is None or self._is_null(key, path) else parse_interval(str(key.default))
         seconds = parse_interval(value)
         if seconds is None:
             raise self._error(path, f"{value!r} is not {key.allowed}")
@@ -143,6 +150,17 @@ class Settings:
         text = next((text for known, text in defaults if known.casefold() == name.casefold()), None)
         return None if text is None else self._resolved(f"{path}:{name}", Scalar(str(text), _DEFAULT))
 
+    def name_defaults(self, path: str) -> dict[str, str | None]:
+        """Names with what stands in for them: a list of names has None for each, a map says it (reference 06, 1.4)."""
+        _row(path, KeyType.NAMES)
+        node = find(self.root, path)
+        if not isinstance(node, Section):
+            return {}
+        if node.is_array:
+            return dict.fromkeys(self._elements(path))
+        texts = ((child.name, child.node) for child in node if isinstance(child.node, Scalar))
+        return {name: self._scalar(f"{path}:{name}", scalar) for name, scalar in texts}
+
     def value(self, path: str) -> JsonValue:
         """A whole section or list as plain data, all scalars as text; the default when it is not configured."""
         node = find(self.root, path)
@@ -162,6 +180,11 @@ class Settings:
         text = None if node is None else self._scalar(path, node)
         text = text.strip() if text else None
         return None if not text or has_placeholder(text) else text
+
+    def _is_null(self, key: Key, path: str) -> bool:
+        """The user has said null, or an empty text, where that is a value of its own: "none" or "no limit"."""
+        node = find(self.root, path) if key.nullable else None
+        return isinstance(node, Scalar) and not (node.text or "").strip()
 
     def _elements(self, path: str) -> list[str]:
         node = find(self.root, path)

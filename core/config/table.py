@@ -9,20 +9,90 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.config.keys import Key, KeyType
-from rowcall.core.config.rows import application, connections, errors, http_server, log, service, table_formats
+from rowcall.core.config.rows import (
+    antiforgery,
+    application,
+    auth,
+    auth_external,
+    auth_passkeys,
+    authentication_options,
+    cache,
+    client_code,
+    connections,
+    cors,
+    dart_client_code,
+    data_protection,
+    errors,
+    forwarded_headers,
+    health_checks,
+    http_client,
+    http_files,
+    http_server,
+    log,
+    mcp,
+    openapi,
+    proxy,
+    rate_limiter,
+    response_compression,
+    security_headers,
+    service,
+    sql_files,
+    ssl,
+    static_files,
+    stats,
+    table_formats,
+    test_runner,
+    thread_pool,
+    uploads,
+    validation,
+    watch,
+)
 
 KEYS: tuple[Key, ...] = (
     *application.ROWS,
     *connections.ROWS,
+    *ssl.ROWS,
+    *data_protection.ROWS,
     *http_server.ROWS,
+    *thread_pool.ROWS,
+    *auth.ROWS,
+    *auth_external.ROWS,
+    *auth_passkeys.ROWS,
     *log.ROWS,
+    *response_compression.ROWS,
+    *antiforgery.ROWS,
+    *static_files.ROWS,
+    *cors.ROWS,
+    *security_headers.ROWS,
+    *forwarded_headers.ROWS,
+    *health_checks.ROWS,
+    *stats.ROWS,
+    *test_runner.ROWS,
+    *watch.ROWS,
+    *cache.ROWS,
+    *validation.ROWS,
+    *rate_limiter.ROWS,
     *errors.ROWS,
     *service.ROWS,
+    *uploads.ROWS,
     *table_formats.ROWS,
+    *authentication_options.ROWS,
+    *http_files.ROWS,
+    *openapi.ROWS,
+    *mcp.ROWS,
+    *client_code.ROWS,
+    *dart_client_code.ROWS,
+    *http_client.ROWS,
+    *proxy.ROWS,
+    *sql_files.ROWS,
 )
 
 ALIASES: Mapping[str, str] = {"kestrel": "HttpServer"}
 """Second names of top-level sections, by case-folded name."""
+
+
+_WILD = "<>"
+_OPEN = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS, KeyType.NAMES, KeyType.ANY}
 
 
 @dataclass(slots=True)
@@ -34,13 +104,22 @@ class Room:
     rooms: dict[str, Room] = field(default_factory=dict)
 
     def below(self, name: str) -> Room | None:
-        """The known name `name`, or the placeholder for names of the user's own."""
-        return self.rooms.get(name.casefold()) or self.rooms.get("<name>")
+        """The known name `name`, or what stands for names of the user's own and for the elements of an array."""
+        return self.rooms.get(name.casefold()) or self.rooms.get(_WILD)
+
+    @property
+    def is_wild(self) -> bool:
+        """`<name>` or `[]`: any name fits."""
+        return _folded(self.name) == _WILD
 
     @property
     def open(self) -> bool:
         """Whatever stands below is the user's own, or an array, whose elements are not inspected."""
-        return self.key is not None and (self.key.open or self.key.type in (KeyType.TEXTS, KeyType.NUMBERS))
+        return self.key is not None and (self.key.open or self.key.type in _OPEN)
+
+
+def _folded(name: str) -> str:
+    return _WILD if name == "[]" or name.startswith("<") else name.casefold()
 
 
 def build_rooms(keys: Iterable[Key]) -> Room:
@@ -49,21 +128,28 @@ def build_rooms(keys: Iterable[Key]) -> Room:
     for key in keys:
         room = root
         for name in key.path.split(":"):
-            room = room.rooms.setdefault(name.casefold(), Room(name))
+            room = room.rooms.setdefault(_folded(name), Room(name))
         room.key = key
     return root
 
 
 ROOMS = build_rooms(KEYS)
-_BY_PATH = {key.path.casefold(): key for key in KEYS}
 
 
 def key_at(path: str) -> Key:
-    """The row of `path`. A KeyError is a mistake in our own code: every key that is read is declared."""
-    return _BY_PATH[path.casefold()]
+    """The row of `path`, in which names of the user's own stand as they are: `CacheOptions:Profiles:slow:Expiration`.
+
+    A KeyError is a mistake in our own code: every key that is read is declared.
+    """
+    room: Room | None = ROOMS
+    for name in path.split(":"):
+        room = None if room is None else room.below(name)
+    if room is None or room.key is None:
+        raise KeyError(path)
+    return room.key
 
 
-_SINGLE = {KeyType.TEXT, KeyType.BOOL, KeyType.INT, KeyType.CHOICE, KeyType.INTERVAL}
+_SINGLE = {KeyType.TEXT, KeyType.BOOL, KeyType.INT, KeyType.CHOICE, KeyType.INTERVAL, KeyType.ANY}
 
 
 def knows(path: str) -> bool:

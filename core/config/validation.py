@@ -40,10 +40,12 @@ def _unknown(section: Section, room: Room, path: str, known_path: str) -> Iterat
 
 
 def _suggestion(name: str, room: Room, known_path: str) -> str | None:
-    """A name of the same section that looks alike, else a key with exactly this name in another section."""
+    """A name of the same section that looks alike, else the highest key with exactly this name in another section."""
     near = difflib.get_close_matches(name.casefold(), room.rooms, n=1, cutoff=0.7)
     if near:
         known = room.rooms[near[0]].name
         return f"{known_path}:{known}" if known_path else known
     elsewhere = [key.path for key in KEYS if key.path.rpartition(":")[2].casefold() == name.casefold()]
-    return elsewhere[0] if len(elsewhere) == 1 else None
+    depth = min((path.count(":") for path in elsewhere), default=0)
+    highest = [path for path in elsewhere if path.count(":") == depth]
+    return highest[0] if len(highest) == 1 else None

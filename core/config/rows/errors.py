@@ -1,12 +1,14 @@
 """Which database error becomes which answer, and which command may run again."""
 
-from rowcall.core.config.keys import Key, KeyType, flag, integer, numbers, section, text, texts
+from rowcall.core.config.keys import Key, KeyType, flag, integer, numbers, object_map, section, text, texts
 
 _RETRYABLE = (
     "40001 40P01 08000 08003 08006 08001 08004 08007 08P01 53000 53100 53200 53300 53400 "
     "57P01 57P02 57P03 58000 58030 55P03 55006 55000"
 )
 _STRATEGY = "CommandRetryOptions:Strategies:<name>"
+_POLICY = "ErrorHandlingOptions:ErrorCodePolicies:[]"
+_CODE = f"{_POLICY}:ErrorCodes:<code>"
 _DELAYS = (0, 1, 2, 5, 10)
 
 ROWS: tuple[Key, ...] = (
@@ -47,6 +49,11 @@ ROWS: tuple[Key, ...] = (
         ),
         "Named policies: SQLSTATE to StatusCode, Title (null: the database's message), Details, Type. "
         "Any policy given here replaces the built-in list.",
-        open=True,
     ),
+    text(f"{_POLICY}:Name", None, "Name of the policy. An entry without one is left out."),
+    object_map(f"{_POLICY}:ErrorCodes", {}, "SQLSTATE to answer."),
+    integer(f"{_CODE}:StatusCode", None, "Status. An entry without one is left out."),
+    text(f"{_CODE}:Title", None, "Title. null is the database's message."),
+    text(f"{_CODE}:Details", None, "Detail. null is the SQLSTATE."),
+    text(f"{_CODE}:Type", None, "Type URI. null is the one of the status."),
 )

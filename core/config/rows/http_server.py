@@ -1,6 +1,9 @@
 """The HTTP server section. Names and meaning follow the established system; what it means here is said in each row."""
 
-from rowcall.core.config.keys import Key, KeyType, flag, integer, interval, section, text
+from rowcall.core.config.keys import Key, KeyType, choice, flag, integer, interval, section, text
+
+_ENDPOINT = "HttpServer:Endpoints:<name>:"
+_CERTIFICATE = _ENDPOINT + "Certificate:"
 
 ROWS: tuple[Key, ...] = (
     section("HttpServer", "The HTTP server. `Kestrel` is accepted as a second name of this section."),
@@ -12,6 +15,20 @@ ROWS: tuple[Key, ...] = (
         "Named listeners with a `Url` each; when there are any, they replace Urls. Names are free.",
         open=True,
     ),
+    text(_ENDPOINT + "Url", None, "Address with scheme, host and port."),
+    choice(
+        _ENDPOINT + "Protocols",
+        "Http1 Http2 Http1AndHttp2 Http3 Http1AndHttp2AndHttp3",
+        None,
+        "HTTP versions of this listener.",
+    ),
+    text(_CERTIFICATE + "Path", None, "PFX, PEM or CRT file."),
+    text(_CERTIFICATE + "KeyPath", None, "PEM file of the private key."),
+    text(_CERTIFICATE + "Password", None, "Password of the key or of the PFX file.", secret=True),
+    text(_CERTIFICATE + "Subject", None, "Accepted; there is no certificate store here."),
+    text(_CERTIFICATE + "Store", None, "Accepted; there is no certificate store here."),
+    text(_CERTIFICATE + "Location", None, "Accepted; there is no certificate store here."),
+    flag(_CERTIFICATE + "AllowInvalid", False, "Accepted; there is no certificate store here."),
     Key(
         "HttpServer:Certificates",
         KeyType.OBJECT_MAP,

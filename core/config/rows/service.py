@@ -1,6 +1,21 @@
 """The service's own options: which routines become endpoints, their names, and what requests and answers look like."""
 
-from rowcall.core.config.keys import Key, choice, flag, interval, section, text, texts
+from rowcall.core.config.keys import (
+    Key,
+    choice,
+    flag,
+    interval,
+    names,
+    objects,
+    pending,
+    section,
+    steps,
+    text,
+    text_map,
+    texts,
+)
+
+_BEFORE = "Service:BeforeRoutineCommands:[]:"
 
 ROWS: tuple[Key, ...] = (
     section("Service", "Which routines are served, and how."),
@@ -81,14 +96,62 @@ ROWS: tuple[Key, ...] = (
     ),
     choice(
         "Service:RequestHeadersMode",
-        "Ignore Parameter",
+        "Ignore Context Parameter",
         "Parameter",
-        "Whether the request's headers reach routines: as JSON in the parameter named below, or not at all.",
+        "Whether the request's headers reach routines: as JSON in a session variable, as JSON in a parameter, or not "
+        "at all.",
+    ),
+    *pending(
+        text(
+            "Service:RequestHeadersContextKey",
+            "request.headers",
+            "Session variable that receives the request's headers as a JSON object, in mode Context.",
+        ),
     ),
     text(
         "Service:RequestHeadersParameterName",
         "_headers",
         "Parameter with a default that receives the request's headers as a JSON object, unless the request sets it.",
+    ),
+    *pending(
+        flag(
+            "Service:WrapInTransaction",
+            False,
+            "Run all that belongs to a request in one transaction, with settings that end with it.",
+        ),
+        steps(
+            "Service:BeforeRoutineCommands",
+            "Commands before each routine, once its session variables are set: texts, or sections.",
+        ),
+        flag(_BEFORE + "Enabled", False, "Run the command of a section. A text always runs."),
+        text(_BEFORE + "Sql", None, "The command, with parameters $1, $2 and so on."),
+        objects(_BEFORE + "Parameters", (), "Their values."),
+        choice(_BEFORE + "Parameters:[]:Source", "Claim RequestHeader IpAddress", None, "Where a value comes from."),
+        text(_BEFORE + "Parameters:[]:Name", None, "Claim or header."),
+        text("Service:InstanceIdRequestHeaderName", None, "Header that tells routines which process serves them."),
+        text_map("Service:CustomRequestHeaders", {}, "More headers for routines to see."),
+        names(
+            "Service:AvailableEnvVars",
+            "Environment variables that values of annotations may name as {NAME}. An unset one is empty, or the text "
+            "given with its name.",
+        ),
+        text(
+            "Service:ExecutionIdHeaderName",
+            "X-NpgsqlRest-ID",
+            "Request header that ties a call to an event stream. The default is the one existing clients send.",
+        ),
+        choice(
+            "Service:DefaultServerSentEventsEventNoticeLevel",
+            "INFO NOTICE WARNING",
+            "INFO",
+            "Which notices become events.",
+        ),
+        text_map("Service:ServerSentEventsResponseHeaders", {}, "More headers of event streams."),
+        flag(
+            "Service:WarnUnboundServerSentEventsNotices",
+            True,
+            "Warn once of a notice that would be an event if its endpoint said so.",
+        ),
     ),
     flag("Service:JsonTimestampsAreUtc", True, "Take date-times of a JSON body that carry no offset as UTC."),
     section("Service:RoutineOptions", "Functions and procedures."),

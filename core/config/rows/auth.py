@@ -1,0 +1,87 @@
+"""Authentication schemes: cookies, opaque bearer tokens, signed tokens, and more of each kind by name (spec 5.1)."""
+
+from rowcall.core.config.keys import Key, choice, flag, interval, object_map, only_for, pending, section, text
+
+_P = "Auth:"
+_S = "Auth:Schemes:<name>:"
+_SAME_SITE = "Strict Lax None Unspecified"
+_SECURE = "SameAsRequest Always None"
+
+ROWS: tuple[Key, ...] = pending(
+    section("Auth", "How callers prove who they are."),
+    flag(_P + "CookieAuth", False, "Offer sessions in a cookie."),
+    text(_P + "CookieAuthScheme", None, "Name under which a login picks cookies. null is `Cookies`."),
+    interval(_P + "CookieValid", "14 days", "How long a session lasts. null is 14 days.", nullable=True),
+    text(_P + "CookieName", None, "Name of the cookie. null is `.AspNetCore.` and the scheme."),
+    text(_P + "CookiePath", None, "Path of the cookie. null is `/`."),
+    text(_P + "CookieDomain", None, "Domain of the cookie. null sends none."),
+    flag(_P + "CookieMultiSessions", True, "Keep the cookie when the browser is closed."),
+    flag(_P + "CookieHttpOnly", True, "Hide the cookie from scripts."),
+    choice(_P + "CookieSameSite", _SAME_SITE, None, "SameSite of the cookie. null is Lax."),
+    choice(_P + "CookieSecure", _SECURE, None, "When the cookie is limited to https. null is SameAsRequest."),
+    flag(_P + "BearerTokenAuth", False, "Offer opaque bearer tokens."),
+    text(_P + "BearerTokenAuthScheme", None, "Name under which a login picks them. null is `BearerToken`."),
+    interval(
+        _P + "BearerTokenExpire",
+        "1 hour",
+        "Lifetime of both tokens, access and refresh. null is 1 hour.",
+        nullable=True,
+    ),
+    text(
+        _P + "BearerTokenRefreshPath",
+        "/api/token/refresh",
+        'Path where POST `{"refresh": …}` gives new tokens. null offers none.',
+        nullable=True,
+    ),
+    flag(_P + "JwtAuth", False, "Offer signed tokens (JWT)."),
+    text(_P + "JwtAuthScheme", None, "Name under which a login picks them. null is `Bearer`."),
+    text(_P + "JwtSecret", None, "Secret of the HS256 signature: 32 characters or more.", secret=True),
+    text(_P + "JwtIssuer", None, "`iss` of issued tokens, and what JwtValidateIssuer demands."),
+    text(_P + "JwtAudience", None, "`aud` of issued tokens, and what JwtValidateAudience demands."),
+    interval(_P + "JwtExpire", "60 minutes", "Lifetime of an access token. null is 60 minutes.", nullable=True),
+    interval(_P + "JwtRefreshExpire", "7 days", "Lifetime of a refresh token. null is 7 days.", nullable=True),
+    flag(_P + "JwtValidateIssuer", False, "Refuse tokens of another issuer."),
+    flag(_P + "JwtValidateAudience", False, "Refuse tokens for another audience."),
+    flag(_P + "JwtValidateLifetime", True, "Refuse tokens that are not valid yet or no longer."),
+    flag(_P + "JwtValidateIssuerSigningKey", True, "Check the key that signed a token."),
+    interval(_P + "JwtClockSkew", "5 minutes", "How far clocks may differ. null is 5 minutes.", nullable=True),
+    text(
+        _P + "JwtRefreshPath",
+        "/api/jwt/refresh",
+        'Path where POST `{"refreshToken": …}` gives a new pair. null offers none.',
+        nullable=True,
+    ),
+    object_map(_P + "Schemes", {}, "More schemes, by the name a login asks for."),
+    choice(_S + "Type", "Cookies BearerToken Jwt", None, "Kind of the scheme. Needed."),
+    flag(_S + "Enabled", True, "Offer the scheme."),
+    *only_for(
+        "Cookies",
+        interval(_S + "CookieValid", None, "How long a session lasts. null takes Auth's."),
+        text(_S + "CookieName", None, "Name of the cookie; no two schemes may share one. null takes Auth's."),
+        text(_S + "CookiePath", None, "Path of the cookie. null takes Auth's."),
+        text(_S + "CookieDomain", None, "Domain of the cookie. null takes Auth's."),
+        flag(_S + "CookieMultiSessions", None, "Keep the cookie when the browser is closed. null takes Auth's."),
+        flag(_S + "CookieHttpOnly", None, "Hide the cookie from scripts. null takes Auth's."),
+        choice(_S + "CookieSameSite", _SAME_SITE, None, "SameSite of the cookie. null takes Auth's."),
+        choice(_S + "CookieSecure", _SECURE, None, "When the cookie is limited to https. null takes Auth's."),
+    ),
+    *only_for(
+        "BearerToken",
+        interval(_S + "BearerTokenExpire", None, "Lifetime of the tokens. null takes Auth's."),
+        text(_S + "BearerTokenRefreshPath", None, "Refresh path of this scheme alone. null offers none."),
+    ),
+    *only_for(
+        "Jwt",
+        text(_S + "JwtSecret", None, "Secret of 32 characters or more. null takes Auth's.", secret=True),
+        text(_S + "JwtIssuer", None, "Issuer. null takes Auth's."),
+        text(_S + "JwtAudience", None, "Audience. null takes Auth's."),
+        interval(_S + "JwtExpire", None, "Lifetime of an access token. null takes Auth's."),
+        interval(_S + "JwtRefreshExpire", None, "Lifetime of a refresh token. null takes Auth's."),
+        interval(_S + "JwtClockSkew", None, "How far clocks may differ. null takes Auth's."),
+        flag(_S + "JwtValidateIssuer", None, "Refuse other issuers. null takes Auth's."),
+        flag(_S + "JwtValidateAudience", None, "Refuse other audiences. null takes Auth's."),
+        flag(_S + "JwtValidateLifetime", None, "Check the lifetime. null takes Auth's."),
+        flag(_S + "JwtValidateIssuerSigningKey", None, "Check the signing key. null takes Auth's."),
+        text(_S + "JwtRefreshPath", None, "Refresh path of this scheme alone. null offers none."),
+    ),
+)

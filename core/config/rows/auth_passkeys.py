@@ -1,0 +1,93 @@
+"""Sign-in with passkeys (WebAuthn)."""
+
+from rowcall.core.config.keys import Key, choice, flag, integer, pending, section, text, texts
+
+_P = "Auth:PasskeyAuth:"
+_COMPLETE = "$1,$2,$3,$4,$5,$6,$7,$8"
+
+
+def _path(name: str, default: str, meaning: str) -> Key:
+    return text(_P + name, default, f"POST path: {meaning}", nullable=True)
+
+
+def _column(name: str, default: str, meaning: str) -> Key:
+    return text(f"{_P}{name}ColumnName", default, f"Result column that holds {meaning}.")
+
+
+ROWS: tuple[Key, ...] = pending(
+    section("Auth:PasskeyAuth", "Passkeys (WebAuthn)."),
+    flag(_P + "Enabled", False, "Offer passkeys."),
+    flag(_P + "EnableRegister", False, "Let new users register with a passkey."),
+    text(_P + "RateLimiterPolicy", None, "Rate limit of all these paths."),
+    text(_P + "ConnectionName", None, "Connection that runs the commands. null is the main one."),
+    text(_P + "CommandRetryStrategy", "default", "Strategy by which the commands are repeated.", nullable=True),
+    text(_P + "RelyingPartyId", None, "Domain the passkeys belong to. null takes the host of the request."),
+    text(_P + "RelyingPartyName", None, "Name the user is shown. null takes ApplicationName."),
+    texts(_P + "RelyingPartyOrigins", (), "Origins that may use the passkeys. An empty list lets all, with a warning."),
+    _path("AddPasskeyOptionsPath", "/api/passkey/add/options", "options for another key of the signed-in user."),
+    _path("AddPasskeyPath", "/api/passkey/add", "keep that key."),
+    _path("RegistrationOptionsPath", "/api/passkey/register/options", "options for a new user."),
+    _path("RegistrationPath", "/api/passkey/register", "keep the new user and the key."),
+    _path("LoginOptionsPath", "/api/passkey/login/options", "options for a login."),
+    _path("LoginPath", "/api/passkey/login", "log in."),
+    integer(_P + "ChallengeTimeoutMinutes", 5, "Minutes within which a challenge must be answered."),
+    choice(
+        _P + "UserVerificationRequirement", "preferred required discouraged", "required", "WebAuthn userVerification."
+    ),
+    choice(_P + "ResidentKeyRequirement", "preferred required discouraged", "required", "WebAuthn residentKey."),
+    choice(_P + "AttestationConveyance", "none indirect direct enterprise", "none", "WebAuthn attestation."),
+    text(
+        _P + "ChallengeAddExistingUserCommand",
+        "select * from passkey_challenge_add_existing($1,$2)",
+        "Query that makes a challenge for the signed-in user: $1 claims, $2 body (both JSON).",
+    ),
+    text(
+        _P + "ChallengeRegistrationCommand",
+        "select * from passkey_challenge_registration($1)",
+        "Query that makes a challenge for a new user: $1 body (JSON).",
+    ),
+    text(
+        _P + "ChallengeAuthenticationCommand",
+        "select * from passkey_challenge_authentication($1,$2)",
+        "Query that makes a challenge for a login: $1 user name, $2 body (JSON).",
+    ),
+    text(
+        _P + "VerifyChallengeCommand",
+        "select * from passkey_verify_challenge($1,$2)",
+        "Query that gives a stored challenge once and removes it: $1 id, $2 operation.",
+    ),
+    flag(_P + "ValidateSignCount", True, "Check the counter of signatures, and keep it."),
+    text(
+        _P + "AuthenticateDataCommand",
+        "select * from passkey_authenticate_data($1)",
+        "Query that finds a stored key: $1 credential id.",
+    ),
+    text(
+        _P + "CompleteAddExistingUserCommand",
+        f"select * from passkey_complete_add_existing({_COMPLETE})",
+        "Query that keeps another key of a user; eight parameters.",
+    ),
+    text(
+        _P + "CompleteRegistrationCommand",
+        f"select * from passkey_complete_registration({_COMPLETE})",
+        "Query that keeps a new user and the key; eight parameters.",
+    ),
+    text(
+        _P + "CompleteAuthenticateCommand",
+        "select * from passkey_complete_authenticate($1,$2,$3,$4)",
+        "Query that ends a login; four parameters. Its row is a login row.",
+    ),
+    text(_P + "ClientAnalyticsIpKey", "ip", "Key of the analytics JSON under which the client's address is added."),
+    _column("Status", "status", "the status"),
+    _column("Message", "message", "the message"),
+    _column("Challenge", "challenge", "the challenge"),
+    _column("ChallengeId", "challenge_id", "the id of the challenge"),
+    _column("UserName", "user_name", "the user's name"),
+    _column("UserDisplayName", "user_display_name", "the name to show"),
+    _column("UserHandle", "user_handle", "the user handle"),
+    _column("ExcludeCredentials", "exclude_credentials", "keys the user has already"),
+    _column("AllowCredentials", "allow_credentials", "keys that may log in"),
+    _column("PublicKey", "public_key", "the public key"),
+    _column("PublicKeyAlgorithm", "public_key_algorithm", "the COSE algorithm"),
+    _column("SignCount", "sign_count", "the counter of signatures"),
+)

@@ -1,0 +1,60 @@
+"""Login rows, claims, and how they reach routines (spec 5.2)."""
+
+from rowcall.core.config.keys import Key, choice, flag, pending, section, text, text_map
+
+_P = "Service:AuthenticationOptions:"
+_B = _P + "BasicAuth:"
+
+ROWS: tuple[Key, ...] = pending(
+    section("Service:AuthenticationOptions", "Login rows, claims, and how they reach routines."),
+    text(_P + "DefaultAuthenticationType", None, "Authentication type of who logs in. null is the database's name."),
+    text(_P + "StatusColumnName", "status", "Column of a login row: did it work."),
+    text(_P + "SchemeColumnName", "scheme", "Column of a login row: which scheme."),
+    text(_P + "BodyColumnName", "body", "Column of a login row: the body of the answer."),
+    text(_P + "ResponseTypeColumnName", "application/json", "Column of a login row: the type of that body."),
+    text(_P + "HashColumnName", "hash", "Column of a login row: hash to check the password against."),
+    text(_P + "PasswordParameterNameContains", "pass", "A parameter with this in its name is the password."),
+    text(_P + "DefaultUserIdClaimType", "user_id", "Claim that is the user's id."),
+    text(_P + "DefaultNameClaimType", "user_name", "Claim that is the user's name."),
+    text(_P + "DefaultRoleClaimType", "user_roles", "Claim that holds roles."),
+    text(_P + "DefaultDisplayNameClaimType", "display_name", "Claim that is the name to show."),
+    flag(_P + "SerializeAuthEndpointsResponse", False, "Send the login row in the answer too."),
+    flag(_P + "ObfuscateAuthParameterLogValues", True, "Hide values of login, logout and sensitive endpoints in logs."),
+    text(_P + "PasswordVerificationFailedCommand", None, "Command after a wrong password."),
+    text(_P + "PasswordVerificationSucceededCommand", None, "Command after a right password."),
+    flag(_P + "UseUserContext", False, "Give claims to session variables for every endpoint."),
+    text_map(
+        _P + "ContextKeyClaimsMapping",
+        {"request.user_id": "user_id", "request.user_name": "user_name", "request.user_roles": "user_roles"},
+        "Session variable to claim.",
+    ),
+    text(_P + "ClaimsJsonContextKey", None, "Session variable that receives all claims as JSON."),
+    text(
+        _P + "IpAddressContextKey",
+        "request.ip_address",
+        "Session variable that receives the client's address.",
+        nullable=True,
+    ),
+    flag(_P + "UseUserParameters", False, "Give claims to parameters of every endpoint."),
+    text_map(
+        _P + "ParameterNameClaimsMapping",
+        {"_user_id": "user_id", "_user_name": "user_name", "_user_roles": "user_roles"},
+        "Parameter to claim.",
+    ),
+    text(_P + "ClaimsJsonParameterName", "_user_claims", "Parameter that receives all claims as JSON.", nullable=True),
+    text(_P + "IpAddressParameterName", "_ip_address", "Parameter that receives the client's address.", nullable=True),
+    text(_P + "LoginPath", None, "The endpoint with this path is a login."),
+    text(_P + "LogoutPath", None, "The endpoint with this path is a logout."),
+    section(_P + "BasicAuth", "User name and password with each request."),
+    flag(_B + "Enabled", False, "Ask for them on all endpoints."),
+    text(_B + "Realm", None, "Realm that the browser shows. null is a built-in name."),
+    text_map(_B + "Users", {}, "User name to password, or to its hash.", secret=True),
+    choice(
+        _B + "SslRequirement",
+        "Required Warning Ignore",
+        "Required",
+        "Without Ssl:Enabled: do not start, start with a warning, or say nothing.",
+    ),
+    flag(_B + "UseDefaultPasswordHasher", True, "Passwords above are hashes, as `rowcall --hash` prints them."),
+    text(_B + "ChallengeCommand", None, "Query that checks name and password and gives claims."),
+)

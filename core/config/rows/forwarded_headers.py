@@ -1,0 +1,12 @@
+"""What a proxy in front says about the client (spec 2.10)."""
+
+from rowcall.core.config.keys import Key, flag, integer, pending, section, texts
+
+ROWS: tuple[Key, ...] = pending(
+    section("ForwardedHeaders", "What a proxy in front says about the client."),
+    flag("ForwardedHeaders:Enabled", False, "Believe X-Forwarded-For, -Proto and -Host."),
+    integer("ForwardedHeaders:ForwardLimit", 1, "Entries of X-Forwarded-For to believe. null is all.", nullable=True),
+    texts("ForwardedHeaders:KnownProxies", (), "Addresses that are believed. With KnownNetworks empty too: all."),
+    texts("ForwardedHeaders:KnownNetworks", (), "Networks that are believed, such as `10.0.0.0/8`."),
+    texts("ForwardedHeaders:AllowedHosts", (), "Hosts that X-Forwarded-Host may name. An empty list is any."),
+)

@@ -1,0 +1,18 @@
+"""Health endpoints (spec 2.8)."""
+
+from rowcall.core.config.keys import Key, flag, interval, pending, section, text
+
+_P = "HealthChecks:"
+
+ROWS: tuple[Key, ...] = pending(
+    section("HealthChecks", "Endpoints that say whether the service is well."),
+    flag(_P + "Enabled", False, "Offer them."),
+    interval(_P + "CacheDuration", "5 seconds", "How long an answer is kept. null keeps none.", nullable=True),
+    text(_P + "Path", "/health", "Everything together."),
+    text(_P + "ReadyPath", "/health/ready", "Tells whether requests can be served."),
+    text(_P + "LivePath", "/health/live", "Tells whether the process answers."),
+    flag(_P + "IncludeDatabaseCheck", True, "Ask the database too."),
+    text(_P + "DatabaseCheckName", "postgresql", "Name of that check in the log."),
+    flag(_P + "RequireAuthorization", False, "Answer signed-in users only."),
+    text(_P + "RateLimiterPolicy", None, "Rate limit of these paths."),
+)

@@ -1,0 +1,18 @@
+"""Files of example requests (`.http`)."""
+
+from rowcall.core.config.keys import Key, choice, flag, pending, section, text
+
+_P = "Service:HttpFileOptions:"
+
+ROWS: tuple[Key, ...] = pending(
+    section("Service:HttpFileOptions", "Files of example requests, for editors that can send them."),
+    flag(_P + "Enabled", False, "Make them."),
+    choice(_P + "Option", "Disabled File Endpoint Both", "File", "Write files, serve them, or both."),
+    text(_P + "Name", None, "Name of a file. null is the database's."),
+    text(_P + "NamePattern", "{0}_{1}", "How a name is made: {0} the name, {1} the schema."),
+    choice(_P + "CommentHeader", "None Simple Full", "Simple", "What is said above a request."),
+    flag(_P + "CommentHeaderIncludeComments", True, "Show the comment of the routine there."),
+    choice(_P + "FileMode", "Database Schema", "Schema", "One file, or one for each schema."),
+    flag(_P + "FileOverwrite", True, "Write over files that exist."),
+    flag(_P + "OmitAutomaticParameters", False, "Leave out parameters the service fills itself."),
+)

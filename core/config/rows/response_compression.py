@@ -1,0 +1,36 @@
+"""Compressed answers."""
+
+from rowcall.core.config.keys import Key, choice, flag, pending, section, texts
+
+_TYPES = (
+    "text/plain",
+    "text/css",
+    "application/javascript",
+    "text/javascript",
+    "text/html",
+    "application/xml",
+    "text/xml",
+    "application/json",
+    "text/json",
+    "image/svg+xml",
+    "font/woff",
+    "font/woff2",
+    "application/font-woff",
+    "application/font-woff2",
+)
+
+ROWS: tuple[Key, ...] = pending(
+    section("ResponseCompression", "Compressed answers."),
+    flag("ResponseCompression:Enabled", False, "Compress answers for clients that accept it."),
+    flag("ResponseCompression:EnableForHttps", False, "Compress over https too."),
+    flag("ResponseCompression:UseBrotli", True, "Offer `br`, before gzip."),
+    flag("ResponseCompression:UseGzipFallback", True, "Offer `gzip`."),
+    choice(
+        "ResponseCompression:CompressionLevel",
+        "Optimal Fastest NoCompression SmallestSize",
+        "Optimal",
+        "How much effort goes into it.",
+    ),
+    texts("ResponseCompression:IncludeMimeTypes", _TYPES, "Media types that are compressed."),
+    texts("ResponseCompression:ExcludeMimeTypes", (), "Media types that never are."),
+)

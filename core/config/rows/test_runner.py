@@ -1,0 +1,50 @@
+"""Tests written in SQL."""
+
+from rowcall.core.config.keys import Key, flag, integer, interval, object_map, pending, section, steps, text
+
+_P = "TestRunner:"
+_TABLE = "TestRunner:ResponseTempTable:"
+_STEP = "TestRunner:Steps:<name>:"
+
+
+def _column(name: str, default: str, meaning: str) -> Key:
+    return text(f"{_TABLE}Columns:{name}", default, f"{meaning}. An empty name leaves it out.", nullable=True)
+
+
+ROWS: tuple[Key, ...] = pending(
+    section("TestRunner", "Tests written in SQL."),
+    text(_P + "FilePattern", "", "Pattern of test files. An empty text finds none."),
+    text(_P + "Filter", "", "Only files whose path contains this text, or matches this pattern."),
+    text(_P + "Tag", "", "Only files with one of these tags, separated by commas or spaces."),
+    text(_P + "ExcludeTag", "", "No file with one of these tags."),
+    text(_P + "ConnectionName", "", "Connection that tests use as the main one; opened after Setup."),
+    integer(_P + "MaxParallelism", 0, "Files that run at the same time. 0 is one for each processor."),
+    flag(_P + "FailFast", False, "Begin no other file after a failure."),
+    interval(_P + "PerTestTimeout", "30s", "Longest run of a file. 0 sets no limit."),
+    text(_P + "JUnitOutput", None, "File for a JUnit report."),
+    flag(_P + "Keep", False, "Leave out Teardown."),
+    flag(_P + "DetailedReport", False, "Show passed assertions, whole statements and notices."),
+    flag(_P + "AllowEmpty", False, "Finding no test is a success."),
+    flag(_P + "Coverage", None, "Tell which endpoints were called. null: when nothing was filtered."),
+    integer(_P + "CoverageThreshold", None, "Least percentage of endpoints that must be called."),
+    text(_P + "LoggerName", "rowcall.test", "Log channel of the runner."),
+    section(_P + "ResponseTempTable", "Temporary table that receives a response."),
+    text(_TABLE + "Name", "_response", "Its name in a file with one request."),
+    text(_TABLE + "MultiNamePattern", "_response_{n}", "Its name in a file with several; {n} counts."),
+    text(_TABLE + "DebugTable", None, "Ordinary table that receives them too, made anew in each run."),
+    section(_TABLE + "Columns", "Names of its columns."),
+    _column("Status", "status", "Status, int"),
+    _column("Body", "body", "Body, text"),
+    _column("ContentType", "content_type", "Content type, text"),
+    _column("Headers", "headers", "Headers, jsonb"),
+    _column("IsSuccess", "is_success", "Whether the status is a success, boolean"),
+    object_map(_P + "Steps", {}, "Named steps for Setup and Teardown."),
+    flag(_STEP + "Enabled", True, "false makes the step do nothing."),
+    text(_STEP + "Sql", None, "Statements."),
+    text(_STEP + "SqlFile", None, "File of statements."),
+    text(_STEP + "Command", None, "Command for the shell."),
+    text(_STEP + "WorkingDirectory", None, "Folder the command runs in."),
+    text(_STEP + "ConnectionName", None, "Connection that runs the statements."),
+    steps(_P + "Setup", "Steps before the endpoints are discovered: names, or sections like those of Steps."),
+    steps(_P + "Teardown", "Steps at the end, whatever happened."),
+)

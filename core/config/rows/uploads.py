@@ -1,0 +1,68 @@
+"""Uploaded files and what becomes of them (spec 4.4)."""
+
+from rowcall.core.config.keys import Key, flag, integer, pending, section, text
+
+_P = "Service:UploadOptions:"
+_H = "Service:UploadOptions:UploadHandlers:"
+
+
+def _handler(prefix: str, key: str, name: str, what: str) -> tuple[Key, ...]:
+    return (
+        flag(f"{_H}{prefix}Enabled", True, f"Offer the handler that {what}."),
+        text(_H + key, name, "Name by which it is asked for."),
+    )
+
+
+def _checks(prefix: str) -> tuple[Key, ...]:
+    return (
+        flag(f"{_H}{prefix}CheckText", False, "Take files of text only."),
+        flag(f"{_H}{prefix}CheckImage", False, "Take images only."),
+    )
+
+
+ROWS: tuple[Key, ...] = pending(
+    section("Service:UploadOptions", "Uploaded files."),
+    flag(_P + "Enabled", False, "Let endpoints take files."),
+    flag(_P + "LogUploadEvent", True, "Log each upload."),
+    flag(_P + "LogUploadParameters", False, "Log its parameters too."),
+    text(_P + "DefaultUploadHandler", "large_object", "Handler of endpoints that name none."),
+    flag(_P + "UseDefaultUploadMetadataParameter", False, "Give every upload's metadata to the parameter below."),
+    text(_P + "DefaultUploadMetadataParameterName", "_upload_metadata", "That parameter."),
+    flag(_P + "UseDefaultUploadMetadataContextKey", False, "Give it to the session variable below."),
+    text(_P + "DefaultUploadMetadataContextKey", "request.upload_metadata", "That session variable."),
+    section(_P + "UploadHandlers", "What becomes of files."),
+    flag(_H + "StopAfterFirstSuccess", False, "Ask no further handler once one has taken the file."),
+    text(_H + "IncludedMimeTypePatterns", None, "Patterns of types that are taken, separated by commas."),
+    text(_H + "ExcludedMimeTypePatterns", None, "Patterns of types that are refused, separated by commas."),
+    integer(_H + "BufferSize", 8192, "Bytes moved at a time."),
+    integer(_H + "TextTestBufferSize", 4096, "Bytes looked at to tell text."),
+    integer(_H + "TextNonPrintableThreshold", 5, "Unprintable bytes among them that make it no text."),
+    text(_H + "AllowedImageTypes", "jpeg, png, gif, bmp, tiff, webp", "Kinds of images, separated by commas."),
+    text(
+        _H + "RowCommandUserClaimsKey",
+        "claims",
+        "Key of the metadata that tells row commands who the user is.",
+        nullable=True,
+    ),
+    *_handler("LargeObject", "LargeObjectKey", "large_object", "keeps a file in the database"),
+    *_checks("LargeObject"),
+    *_handler("FileSystem", "FileSystemKey", "file_system", "keeps a file in a folder"),
+    text(_H + "FileSystemPath", "/tmp/uploads", "That folder."),  # noqa: S108 - the documented default
+    flag(_H + "FileSystemUseUniqueFileName", True, "Give each file a name of its own."),
+    flag(_H + "FileSystemCreatePathIfNotExists", True, "Make the folder when it is missing."),
+    *_checks("FileSystem"),
+    *_handler("CsvUpload", "CsvUploadKey", "csv", "runs a command for each row of a CSV file"),
+    flag(_H + "CsvUploadCheckFileStatus", True, "Make sure first that the file is text."),
+    text(_H + "CsvUploadDelimiterChars", ",", "Characters between fields."),
+    flag(_H + "CsvUploadHasFieldsEnclosedInQuotes", True, "Fields may stand in quotes."),
+    flag(_H + "CsvUploadSetWhiteSpaceToNull", True, "A blank field is NULL."),
+    text(_H + "CsvUploadRowCommand", "call process_csv_row($1,$2,$3,$4)", "Command for each row."),
+    *_handler("ExcelUpload", "ExcelKey", "excel", "runs a command for each row of a spreadsheet"),
+    text(_H + "ExcelSheetName", None, "Sheet that is read. null is the first."),
+    flag(_H + "ExcelAllSheets", False, "Read all sheets."),
+    text(_H + "ExcelTimeFormat", "HH:mm:ss", "How a time is written."),
+    text(_H + "ExcelDateFormat", "yyyy-MM-dd", "How a date is written."),
+    text(_H + "ExcelDateTimeFormat", "yyyy-MM-dd HH:mm:ss", "How a date with a time is written."),
+    flag(_H + "ExcelRowDataAsJson", False, "Give a row as JSON by cell address, rather than as an array of texts."),
+    text(_H + "ExcelUploadRowCommand", "call process_excel_row($1,$2,$3,$4)", "Command for each row."),
+)

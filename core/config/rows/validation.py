@@ -1,0 +1,47 @@
+"""Rules for parameter values."""
+
+from rowcall.core.config.keys import Key, choice, flag, integer, object_map, pending, section, text
+
+_RULE = "ValidationOptions:Rules:<name>:"
+
+
+def _built_in(kind: str, message: str, pattern: str | None = None) -> dict[str, str | int | None]:
+    return {
+        "Type": kind,
+        "Pattern": pattern,
+        "MinLength": None,
+        "MaxLength": None,
+        "Message": message,
+        "StatusCode": 400,
+    }
+
+
+ROWS: tuple[Key, ...] = pending(
+    section("ValidationOptions", "Rules for parameter values."),
+    flag("ValidationOptions:Enabled", True, "Take the rules below; false leaves the built-in four."),
+    object_map(
+        "ValidationOptions:Rules",
+        {
+            "not_null": _built_in("NotNull", "Parameter '{0}' cannot be null"),
+            "not_empty": _built_in("NotEmpty", "Parameter '{0}' cannot be empty"),
+            "required": _built_in("Required", "Parameter '{0}' is required"),
+            "email": _built_in("Regex", "Parameter '{0}' must be a valid email address", r"^[^@\s]+@[^@\s]+\.[^@\s]+$"),
+        },
+        "Named rules, for the annotation `validate`. No usable rule leaves the built-in four.",
+    ),
+    choice(
+        _RULE + "Type",
+        "NotNull NotEmpty Required Regex MinLength MaxLength",
+        None,
+        "What is checked. A rule without it is left out, with a warning.",
+    ),
+    text(_RULE + "Pattern", None, "Regular expression, for Regex."),
+    integer(_RULE + "MinLength", None, "Fewest characters, for MinLength."),
+    integer(_RULE + "MaxLength", None, "Most characters, for MaxLength."),
+    text(
+        _RULE + "Message",
+        "Validation failed for parameter '{0}'",
+        "What a refused caller reads: {0} database name, {1} request name, {2} name of the rule.",
+    ),
+    integer(_RULE + "StatusCode", 400, "Status of the refusal."),
+)

@@ -1,0 +1,119 @@
+"""The table knows every key of the established system, with its type and its default.
+
+The list is read where the shared reference texts are at hand, beside the repository or where ROWCALL_SHARED points.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rowcall.core.config import KEYS, Key, KeyType
+
+ROOTS = [Path(os.environ.get("ROWCALL_SHARED", "")), *Path(__file__).resolve().parents]
+FILES = [root / folder / "reference/config-keys.json" for root in ROOTS for folder in (".", "shared")]
+REFERENCE = next((file for file in FILES if file.is_file()), None)
+
+TYPES = {
+    "string": {KeyType.TEXT, KeyType.INTERVAL},
+    "bool": {KeyType.BOOL},
+    "int": {KeyType.INT},
+    "enum": {KeyType.CHOICE},
+    "object": {KeyType.SECTION},
+    "string[]": {KeyType.TEXTS},
+    "number[]": {KeyType.NUMBERS},
+    "map<string,string>": {KeyType.TEXT_MAP},
+    "map<string,enum>": {KeyType.TEXT_MAP},
+    "map<string,object>": {KeyType.OBJECT_MAP},
+    "object[]": {KeyType.OBJECTS},
+    "(string|object)[]": {KeyType.STEPS},
+    "string[]|map<string,string>": {KeyType.NAMES},
+    "any": {KeyType.ANY},
+}
+
+OUR_OWN_DEFAULT = {
+    # names of the product
+    "Log:MinimalLevels",
+    "TestRunner:LoggerName",
+    "Service:OpenApiOptions:FileName",
+    "Service:McpOptions:ToolSchemas:OpenAiFileName",
+    "Service:McpOptions:ToolSchemas:AnthropicFileName",
+    # a cancelled statement is 504: a 205 would tell the client that all went well
+    "ErrorHandlingOptions:ErrorCodePolicies",
+}
+
+
+def listed() -> list[dict[str, Any]]:
+    if REFERENCE is None:
+        return []
+    entries: list[dict[str, Any]] = json.loads(REFERENCE.read_text(encoding="utf-8"))
+    return [{**entry, "path": entry["path"].replace("Kestrel", "HttpServer")} for entry in entries]
+
+
+ROWS = {key.path: key for key in KEYS}
+
+needs_reference = pytest.mark.skipif(REFERENCE is None, reason="the list of keys is not at hand")
+
+
+def plain(value: object) -> object:
+    """The value as JSON gives it back."""
+    return json.loads(json.dumps(value))
+
+
+@needs_reference
+def test_every_key_is_in_the_table() -> None:
+    assert [entry["path"] for entry in listed() if entry["path"] not in ROWS] == []
+
+
+def differences(entry: Mapping[str, Any], key: Key) -> list[str]:
+    found = []
+    if key.type not in TYPES[entry["type"]]:
+        found.append(f"type {key.type.name}, not {entry['type']}")
+    if key.path not in OUR_OWN_DEFAULT and plain(key.default) != entry["default"]:
+        found.append(f"default {key.default!r}, not {entry['default']!r}")
+    if key.nullable != entry["nullable"]:
+        found.append(f"nullable {key.nullable}")
+    if set(key.choices) != set(entry.get("enum", ())):
+        found.append(f"choices {key.choices}")
+    return found
+
+
+@needs_reference
+def test_every_key_has_its_type_default_nullability_and_choices() -> None:
+    compared = {entry["path"]: differences(entry, ROWS[entry["path"]]) for entry in listed() if entry["path"] in ROWS}
+    assert {path: found for path, found in compared.items() if found} == {}
+
+
+def test_no_key_is_declared_twice() -> None:
+    assert len({key.path.casefold() for key in KEYS}) == len(KEYS)
+
+
+def test_every_key_says_what_it_means() -> None:
+    assert [key.path for key in KEYS if not key.meaning.endswith(".")] == []
+
+
+def test_every_default_is_of_its_type() -> None:
+    assert [key.path for key in KEYS if not fits(key)] == []
+
+
+def fits(key: Key) -> bool:
+    if key.default is None:
+        return key.nullable
+    match key.type:
+        case KeyType.BOOL:
+            return isinstance(key.default, bool)
+        case KeyType.INT:
+            return isinstance(key.default, int)
+        case KeyType.CHOICE:
+            return key.default in key.choices
+        case KeyType.SECTION | KeyType.TEXT_MAP | KeyType.OBJECT_MAP:
+            return isinstance(key.default, Mapping)
+        case KeyType.TEXT | KeyType.INTERVAL:
+            return isinstance(key.default, str)
+        case _:
+            return isinstance(key.default, Sequence)
