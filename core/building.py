@@ -18,6 +18,7 @@ from rowcall.core.comments import read_comment
 from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import Endpoint, EndpointParameter, NullText, Options, QueryNull, ResultPath, Transport
 from rowcall.core.header_lines import unknown_placeholders
+from rowcall.core.known_names import NOBODY_LOOKED, KnownNames, unknown_names
 from rowcall.core.naming import default_path
 from rowcall.core.parameters import claim_segments, expand
 from rowcall.core.shape import VOID, result_shape
@@ -53,6 +54,7 @@ class EndpointDefaults:
     resolve_nested: bool = True
     table_formats: tuple[str, ...] = ()
     """Keys of the registered table formats."""
+    known: KnownNames = NOBODY_LOOKED
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *_without_effect(endpoint, draft),
         *_name_clashes(endpoint),
         *unknown_placeholders(endpoint),
+        *unknown_names(endpoint, defaults.known),
         *table_diagnostics(endpoint, defaults.table_formats),
     )
     return Built(endpoint, noticed)

@@ -169,6 +169,10 @@ class Options(Record):
     """Key of a table format, or text with `{parameter}` that gives one for each request (reference 02, 11.1)."""
     excel_file_name: str | None = None
     excel_sheet: str | None = None
+    error_policy: str | None = None
+    """Name of an error policy. None: the default one."""
+    retry_strategy: str | None = None
+    """Name of a retry strategy. None: the default one."""
     caching: Caching | None = None
     """Here and below: None where the comment says nothing about the capability."""
     rate_limiter: str | None = None

@@ -101,25 +101,58 @@ class ErrorMapping:
     detail: str | None = None
     type_url: str | None = None
 
+    def problem(self, sqlstate: str, message: str) -> Problem:
+        return Problem(self.status, self.detail or sqlstate, title=self.title or message, type_url=self.type_url)
+
+
+QUERY_CANCELED = "57014"
+
+TIMED_OUT = ErrorMapping(504, "Command execution timed out")
+
+BUILT_IN_CODES: Mapping[str, ErrorMapping] = {
+    "42501": ErrorMapping(403, "Insufficient Privilege"),
+    # A cancelled command is no success, and a status without a body would tell nobody what happened.
+    QUERY_CANCELED: ErrorMapping(504, "Cancelled"),
+    "P0001": ErrorMapping(400),
+    "P0004": ErrorMapping(400),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """SQLSTATE → HTTP (reference 01, 11.2). `timeout` is for 57014, whoever asked for the cancel."""
+    """SQLSTATE → HTTP (reference 01, 11.2).
 
-    codes: Mapping[str, ErrorMapping] = field(
-        default_factory=lambda: {
-            "42501": ErrorMapping(403, "Insufficient Privilege"),
-            "P0001": ErrorMapping(400),
-            "P0004": ErrorMapping(400),
-        }
-    )
-    timeout: ErrorMapping = ErrorMapping(504, "Command execution timed out")
+    timeout: what becomes of a command that had no more time, whatever the policy says of 57014.
+    """
+
+    codes: Mapping[str, ErrorMapping] = field(default_factory=lambda: BUILT_IN_CODES)
+    timeout: ErrorMapping = TIMED_OUT
+
+    def maps(self, sqlstate: str) -> bool:
+        """Answered at once, and never by another attempt."""
+        return sqlstate in self.codes or sqlstate == QUERY_CANCELED
 
     def problem(self, sqlstate: str, message: str) -> Problem:
         """The answer for an error of the database. Unmapped ones are 500 and name the SQLSTATE in their title."""
-        mapping = self.timeout if sqlstate == "57014" else self.codes.get(sqlstate)
-        if mapping is None:
-            return Problem(500, sqlstate, title=f"{sqlstate}: {message}")
-        return Problem(
-            mapping.status, mapping.detail or sqlstate, title=mapping.title or message, type_url=mapping.type_url
-        )
+        mapping = self.codes.get(sqlstate)
+        if mapping is None and sqlstate == QUERY_CANCELED:
+            mapping = self.timeout
+        return unmapped(sqlstate, message) if mapping is None else mapping.problem(sqlstate, message)
+
+
+def unmapped(sqlstate: str, message: str) -> Problem:
+    """An error of the database that no policy knows."""
+    return Problem(500, sqlstate, title=f"{sqlstate}: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPolicies:
+    """Those of the configuration, by their names as written. A name that is none of them maps nothing: no policy
+    inherits from another one."""
+
+    named: Mapping[str, ErrorPolicy] = field(default_factory=lambda: {"Default": ErrorPolicy()})
+    default: str = "Default"
+    timeout: ErrorMapping = TIMED_OUT
+
+    def of(self, name: str | None) -> ErrorPolicy:
+        return self.named.get(name or self.default) or ErrorPolicy({}, self.timeout)

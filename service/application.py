@@ -63,7 +63,7 @@ class Application:
     def __init__(self, options: WorkerOptions) -> None:
         """To be made in the running event loop."""
         self._options = options
-        self._database = Database(options.target, options.database, options.policy)
+        self._database = Database(options.target, options.database)
         self._table = _empty_table()
         self._prepared: Table | None = None
         self.running = 0

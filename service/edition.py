@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from rowcall.core.catalog import TypeInfo
 from rowcall.core.endpoint import Endpoint
-from rowcall.core.problems import ErrorPolicy
+from rowcall.core.problems import ErrorPolicies
+from rowcall.core.retry import RetryStrategies
 from rowcall.core.tables import TableFormats
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
@@ -45,7 +46,8 @@ class WorkerOptions:
     target: Target
     database: DatabaseOptions
     http: HttpOptions = HttpOptions()
-    policy: ErrorPolicy = field(default_factory=ErrorPolicy)
+    policies: ErrorPolicies = field(default_factory=ErrorPolicies)
+    retries: RetryStrategies = field(default_factory=RetryStrategies)
     resolve_nested: bool = True
     timestamps_utc: bool = True
     problem_types: bool = True

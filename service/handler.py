@@ -249,6 +249,8 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         single=single,
         timeout=endpoint.options.timeout,
         context=context or None,
+        policy=services.options.policies.of(endpoint.options.error_policy),
+        retry=services.options.retries.of(endpoint.options.retry_strategy),
     )
 
 

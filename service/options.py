@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from rowcall.core.building import CommentsMode, EndpointDefaults
 from rowcall.core.config import Settings
 from rowcall.core.endpoint import NullText, QueryNull
-from rowcall.core.problems import ErrorMapping, ErrorPolicy
+from rowcall.core.known_names import KnownNames
 from rowcall.core.tables import HtmlTables, TableFormats, Workbooks
 from rowcall.service.connection_string import ConnectionInfo
 from rowcall.service.database.connector import Target
@@ -16,13 +15,13 @@ from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.discovery import RoutineFilter
 from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.edition import HttpOptions, WorkerOptions
-from rowcall.service.startup import StartupError
+from rowcall.service.failing_options import error_policies, retry_strategies
 
 DEFAULT_TIMEOUT = 30.0
-_TIMEOUT = "ErrorHandlingOptions:TimeoutErrorMapping"
 
 
-def endpoint_defaults(settings: Settings) -> EndpointDefaults:
+def endpoint_defaults(settings: Settings, options: WorkerOptions) -> EndpointDefaults:
+    """`options`: those that hold the things that annotations name."""
     mode = settings.choice("Service:CommentsMode")
     return EndpointDefaults(
         comments_mode=CommentsMode("OnlyAnnotated" if mode == "OnlyWithHttpTag" else mode),
@@ -34,8 +33,9 @@ def endpoint_defaults(settings: Settings) -> EndpointDefaults:
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
         custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
         nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
-        table_formats=table_formats(settings).keys,
+        table_formats=options.tables.keys,
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
+        known=KnownNames(frozenset(options.policies.named), frozenset(options.retries.named)),
     )
 
 
@@ -97,7 +97,8 @@ def worker_options(settings: Settings, connection: ConnectionInfo) -> WorkerOpti
             stream_after=settings.integer(pool + "StreamAfterBytes", minimum=1),
         ),
         http=_http_options(settings),
-        policy=error_policy(settings),
+        policies=error_policies(settings),
+        retries=retry_strategies(settings),
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
         timestamps_utc=settings.flag("Service:JsonTimestampsAreUtc"),
         camel_case=settings.flag("Service:CamelCaseNames"),
@@ -142,39 +143,3 @@ def _default_certificate(settings: Settings) -> dict[str, str]:
         if name.casefold() == "default" and isinstance(entry, Mapping):
             return {key.casefold(): str(text) for key, text in entry.items() if text}
     return {}
-
-
-def error_policy(settings: Settings) -> ErrorPolicy:
-    """The default policy (reference 01, 11.2). A configured list replaces the built-in one."""
-    timeout = ErrorMapping(
-        settings.integer(_TIMEOUT + ":StatusCode", minimum=100),
-        settings.text_or_none(_TIMEOUT + ":Title"),
-        settings.text_or_none(_TIMEOUT + ":Details"),
-        settings.text_or_none(_TIMEOUT + ":Type"),
-    )
-    wanted = settings.text("ErrorHandlingOptions:DefaultErrorCodePolicy")
-    policies = settings.value("ErrorHandlingOptions:ErrorCodePolicies")
-    for policy in policies if isinstance(policies, Sequence) else ():
-        if isinstance(policy, Mapping) and _get(policy, "Name") == wanted:
-            codes = _get(policy, "ErrorCodes")
-            mappings = codes if isinstance(codes, Mapping) else {}
-            return ErrorPolicy(
-                {code: mapping for code, entry in mappings.items() if (mapping := _mapping(code, entry)) is not None},
-                timeout,
-            )
-    return ErrorPolicy(timeout=timeout)
-
-
-def _mapping(code: str, entry: Any) -> ErrorMapping | None:
-    status = _get(entry, "StatusCode") if isinstance(entry, Mapping) else None
-    if status in (None, ""):
-        return None
-    try:
-        number = int(str(status))
-    except ValueError:
-        raise StartupError(f"ErrorHandlingOptions: StatusCode of {code} is not a number: {status!r}") from None
-    return ErrorMapping(number, _get(entry, "Title"), _get(entry, "Details"), _get(entry, "Type"))
-
-
-def _get(mapping: Mapping[str, Any], name: str) -> Any:
-    return next((value for key, value in mapping.items() if key.casefold() == name.casefold()), None)

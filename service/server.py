@@ -26,10 +26,11 @@ def run(
     """
 
     async def serve() -> int:
+        options = worker_options(settings, connection)
         supervisor = Supervisor(
             settings,
-            worker_options(settings, connection),
-            endpoint_defaults(settings),
+            options,
+            endpoint_defaults(settings, options),
             routine_filter(settings),
             on_listening,
         )

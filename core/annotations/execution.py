@@ -1,8 +1,8 @@
-"""Annotations about running the routine: command_timeout, buffer_rows."""
+"""Annotations about running the routine: timeout, buffer_rows, error_code_policy, retry_strategy."""
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line
 from rowcall.core.interval import parse_interval
 
 
@@ -31,6 +31,23 @@ def _assign_buffer_rows(draft: Draft, value: str) -> None:
     draft.set(buffer_rows=int(value))
 
 
+def _name(option: str) -> Apply:
+    """Effect of a keyword whose argument is a name: everything behind it, as written."""
+
+    def apply(draft: Draft, line: Line) -> None:
+        draft.set(**{option: line.rest})
+
+    return apply
+
+
+def _assigned_name(option: str) -> Assign:
+    def assign(draft: Draft, value: str) -> None:
+        if value:
+            draft.set(**{option: value})
+
+    return assign
+
+
 ANNOTATIONS = (
     Annotation(
         name="timeout",
@@ -48,6 +65,26 @@ ANNOTATIONS = (
         description="Rows gathered before they are sent: 0 sends each row, 1 the whole result at once.",
         apply=_buffer_rows,
         assign=_assign_buffer_rows,
+        minimum_words=2,
+    ),
+    Annotation(
+        name="error_code_policy",
+        aliases=("error_code_policy_name", "error_code_policy", "error_code"),
+        syntax="error_code_policy <name>",
+        description="Which policy of `ErrorHandlingOptions:ErrorCodePolicies` makes statuses of the errors of the "
+        "database. It stands alone: what it does not list is 500.",
+        apply=_name("error_policy"),
+        assign=_assigned_name("error_policy"),
+        minimum_words=2,
+    ),
+    Annotation(
+        name="retry_strategy",
+        aliases=("retry_strategy_name", "retry_strategy", "retry"),
+        syntax="retry_strategy <name>",
+        description="Which strategy of `CommandRetryOptions:Strategies` says which errors are tried again, and when. "
+        "Procedures are never tried again.",
+        apply=_name("retry_strategy"),
+        assign=_assigned_name("retry_strategy"),
         minimum_words=2,
     ),
 )

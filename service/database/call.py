@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rowcall.core.problems import ErrorPolicy
+from rowcall.core.retry import RetryStrategy
 from rowcall.ext.body_writer import BodyWriter
 from rowcall.ext.connection import Statement
 from rowcall.service.database.context import Ahead, Context
@@ -29,6 +31,9 @@ class Call:
     """Gives a set, which may be large."""
     single: bool = False
     timeout: float | None = None
+    policy: ErrorPolicy = field(default_factory=ErrorPolicy)
+    """What its errors become."""
+    retry: RetryStrategy | None = None
     context: Context | None = None
     """What requests bring along; only `Database.begin_with_context` may begin such a call."""
     lane: Lane = Lane.EXCLUSIVE

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from rowcall.core.problems import ErrorPolicy, Problem, unavailable
-from rowcall.ext.connection import Connection, ConnectionState, Loss, Request, RequestState, Statement
+from rowcall.ext.connection import Connection, ConnectionState, Request, RequestState, Statement
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import SESSION, Connector, Target
 from rowcall.service.database.context import Ahead, Values, ahead_of
 from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
+from rowcall.service.database.failures import Failures, Tries
 from rowcall.service.database.lanes import RESET_SECONDS, STOPPING, ExclusiveLane, LaneOptions, SharedLane
 from rowcall.service.database.pace import Lane
 from rowcall.service.database.statements import numbers, settings_statement
 from rowcall.service.database.watchdog import Background, Watchdog
-from rowcall.service.exchange import Exchange, Waiting
+from rowcall.service.exchange import ClientGoneError, Exchange, Waiting
 
 log = logging.getLogger("rowcall.database")
 
@@ -48,9 +48,6 @@ POOLED_SETTINGS: Values = [
     if name not in ("client_encoding",) and not name.startswith("tcp_")
     for part in (name, value)
 ]
-
-# Errors that say "the prepared statement no longer fits the schema", raised before anything of the call ran.
-STALE = frozenset({"0A000", "26000", "42883", "42703", "42P01", "42704", "42804"})
 
 PROCESSORS = os.cpu_count() or 1
 WIDE_ROW = 16_384
@@ -77,11 +74,10 @@ class DatabaseOptions:
 class Database:
     """The connections of one worker."""
 
-    def __init__(self, target: Target, options: DatabaseOptions, policy: ErrorPolicy) -> None:
+    def __init__(self, target: Target, options: DatabaseOptions) -> None:
         lanes = options.lanes
         self._loop = asyncio.get_running_loop()
         self._options = options
-        self._policy = policy
         self._pooler = target.pooler
         self._connector = Connector(target)
         self._exclusive = ExclusiveLane(self._connector, lanes, [] if target.pooler else RESET)
@@ -93,8 +89,16 @@ class Database:
         self._background = Background()
         shared = (self._shared, self._generic)
         self._watchdog = Watchdog(self._connector, self._exclusive, shared, self._background)
-        self.on_stale: Callable[[], None] | None = None
+        self._failures = Failures(lanes.exclusive_connections)
+
+    @property
+    def on_stale(self) -> Callable[[], None] | None:
         """Called when a statement no longer fits the schema even after it was prepared anew."""
+        return self._failures.on_stale
+
+    @on_stale.setter
+    def on_stale(self, callback: Callable[[], None] | None) -> None:
+        self._failures.on_stale = callback
 
     # --- life ------------------------------------------------------------------------------------------------------
 
@@ -182,9 +186,11 @@ class Database:
         if request.succeeded:
             self._learn(call, exchange.mask, request)
             return None
-        if not self._may_follow(call, exchange.mask, request, 1):
-            raise self._problem(call, request)
-        return self._run_alone(call, exchange)
+        tries = Tries()
+        pause = self._pause(call, exchange.mask, request, tries)
+        if pause is None:
+            raise self._failures.problem(call, request)
+        return self._run_alone(call, exchange, tries, pause)
 
     def _shared_request(self, call: Call, mask: int, values: list[bytes | None]) -> Request:
         if not call.known:
@@ -199,9 +205,13 @@ class Database:
         request.timeout = call.seconds
         return request
 
-    async def _run_alone(self, call: Call, exchange: Exchange) -> None:
-        repeats = 0
+    async def _run_alone(
+        self, call: Call, exchange: Exchange, tries: Tries | None = None, pause: float | None = 0.0
+    ) -> None:
+        tries = tries or Tries()
         while True:
+            if pause:
+                await _wait(pause, exchange)
             request = await self._run_exclusive(call, exchange)
             if request.state == RequestState.STREAMING:
                 call.large = True
@@ -214,18 +224,18 @@ class Database:
                 self._learn(call, exchange.mask, request)
                 exchange.request = request
                 return
-            repeats += 1
-            if not self._may_follow(call, exchange.mask, request, repeats):
-                raise self._problem(call, request)
+            pause = self._pause(call, exchange.mask, request, tries)
+            if pause is None:
+                raise self._failures.problem(call, request, tries)
 
-    def _may_follow(self, call: Call, mask: int, request: Request, repeats: int) -> bool:
-        """Another run may follow this one."""
+    def _pause(self, call: Call, mask: int, request: Request, tries: Tries) -> float | None:
+        """Seconds until another run may follow this one; None: none may."""
         if request.overflowed:
             # Too large for a shared connection. Repeatable, or it would not have been there.
             call.large = True
             self._assign_lane(call)
-            return True
-        return self._repeat(call, mask, request, repeats)
+            return 0.0
+        return self._failures.pause(call, mask, request, tries)
 
     async def _run_exclusive(self, call: Call, exchange: Exchange) -> Request:
         """One run on a connection of its own: finished, or STREAMING."""
@@ -317,7 +327,7 @@ class Database:
             raise
         if request.error is not None:
             connection.close("its session could not be prepared")
-            raise self._problem(call, request)
+            raise self._failures.problem(call, request)
 
     def _settings_of(self, call: Call, *, watched: bool) -> Values:
         """Transaction-local settings that every request of the call needs; none when the defaults will do."""
@@ -363,73 +373,15 @@ class Database:
             call.generic.add(mask)
             self._generic.start()
 
-    # --- failing ---------------------------------------------------------------------------------------------------
-
-    def _repeat(self, call: Call, mask: int, request: Request, repeats: int) -> bool:
-        """May it run again without having run twice? (reference 08, rules 19 to 21)"""
-        if request.loss == Loss.NOT_STARTED:
-            return repeats <= 3
-        if request.loss == Loss.ROLLED_BACK:
-            # More than once: where one backend was terminated, the next one may have been as well.
-            return repeats <= 3 and not call.procedure
-        if request.loss == Loss.IN_DOUBT:
-            return repeats <= 1 and request.statement.repeatable
-        error = request.error
-        if error is not None and error.sqlstate == "26000" and _is_stale(request):
-            # Gone from that connection, which closes; the statement itself is good. The next may have lost it too.
-            return repeats <= 1 + self._options.lanes.exclusive_connections
-        if error is None or repeats > 1:
-            self._report_stale(request)
-            return False
-        if error.sqlstate in ("25P01", "25P02") and request.connection is None:
-            return True
-        return self._renew_statement(call, mask, request)
-
-    def _renew_statement(self, call: Call, mask: int, request: Request) -> bool:
-        if not _is_stale(request):
-            return False
-        current = call.statements.get(mask)
-        if current is request.statement:
-            call.statements[mask] = current.next_generation()
-            # The schema has changed, and with it what a generic plan would touch.
-            call.checked.discard(mask)
-            call.generic.discard(mask)
-        return True
-
-    def _report_stale(self, request: Request) -> None:
-        if self.on_stale is not None and _is_stale(request):
-            self.on_stale()
-
-    def _problem(self, call: Call, request: Request) -> Problem:
-        error = request.error
-        if isinstance(request.failure, Problem):
-            return request.failure
-        if request.loss != Loss.NOT_LOST:
-            return _lost(request, committed=call.procedure)
-        if error is not None:
-            problem = self._policy.problem(error.sqlstate, error.message)
-            level = logging.WARNING if problem.status < 500 else logging.ERROR
-            log.log(level, "%s: %s: %s", call.label, error.sqlstate, error.message)
-            return problem
-        log.error("%s: the result could not be rendered", call.label, exc_info=request.failure)
-        return Problem(500, "the result could not be rendered")
-
 
 def _timeout_setting(seconds: float) -> Values:
     return [b"statement_timeout", str(round(seconds * 1000)).encode()]
 
 
-def _is_stale(request: Request) -> bool:
-    error = request.error
-    if error is None or error.sqlstate not in STALE or error.context is not None or request.seen_result:
-        return False
-    return error.sqlstate != "0A000" or error.source_function == "RevalidateCachedQuery"
-
-
-def _lost(request: Request, *, committed: bool) -> Problem:
-    """committed: what the server rolled back may be less than all, as procedures commit on their way."""
-    if request.loss == Loss.IN_DOUBT or (committed and request.loss == Loss.ROLLED_BACK):
-        return unavailable(
-            "the connection to the database was lost while the request ran; it is not known whether it took effect"
-        )
-    return unavailable("the connection to the database was lost before the request took effect")
+async def _wait(seconds: float, exchange: Exchange) -> None:
+    """Raises `ClientGoneError` when the client leaves before."""
+    gone = asyncio.ensure_future(exchange.protocol.client_disconnect())
+    done, _ = await asyncio.wait({gone}, timeout=seconds)
+    gone.cancel()
+    if done:
+        raise ClientGoneError("the client has left before the command was tried again")

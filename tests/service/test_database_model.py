@@ -22,7 +22,7 @@ import pytest
 import uvloop
 from psycopg.conninfo import conninfo_to_dict
 
-from rowcall.core.problems import ErrorPolicy, Problem
+from rowcall.core.problems import Problem
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.connection import Connection, Request, RequestState
 from rowcall.ext.rows import Renderer
@@ -363,7 +363,7 @@ def test_each_request_gets_exactly_its_own_answer(own_database: harness.Database
 
     async def work() -> Model:
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: mistakes.append(context))
-        database = Database(Target({**parameters, "application_name": "model"}), options, ErrorPolicy())
+        database = Database(Target({**parameters, "application_name": "model"}), options)
         await database.start()
         model = Model(database, own_database, SEED)
         try:

@@ -1,0 +1,169 @@
+"""What follows a run that failed: another one, at once or after a pause, or the `Problem` that the client gets.
+
+Two reasons for another run. The connection or the prepared statement was at fault, and nothing of the call has
+happened: it is repeated silently and at once (reference 08, rules 19 to 21). Or the error is one that passes by
+itself, and the endpoint's strategy lists it: it is retried after the strategy's delays (reference 01, 12). Neither
+repeats what may have taken effect.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rowcall.core.problems import QUERY_CANCELED, Problem, unavailable, unmapped
+from rowcall.ext.connection import Loss, Request
+from rowcall.service.database.call import Call
+
+log = logging.getLogger("rowcall.database")
+
+# Errors that say "the prepared statement no longer fits the schema", raised before anything of the call ran.
+STALE = frozenset({"0A000", "26000", "42883", "42703", "42P01", "42704", "42804"})
+
+CLOCKS_DIFFER = 0.5
+"""Seconds by which our clock may have started after the server's: the head of a shared connection is found late."""
+
+
+@dataclass(slots=True)
+class Tries:
+    """How often one request has run in vain."""
+
+    repeats: int = 0
+    retries: int = 0
+    """Runs that the endpoint's strategy has granted so far."""
+
+
+class Failures:
+    """Judges the failed runs of one database.
+
+    connections: how many may have lost a statement before one is found that still has it.
+    """
+
+    def __init__(self, connections: int) -> None:
+        self._connections = connections
+        self.on_stale: Callable[[], None] | None = None
+
+    def pause(self, call: Call, mask: int, request: Request, tries: Tries) -> float | None:
+        """Seconds until `call` may run again; None: it may not."""
+        tries.repeats += 1
+        if self._repeat(call, mask, request, tries.repeats):
+            return 0.0
+        strategy = call.retry
+        if strategy is None or not _passes(call, request) or tries.retries >= len(strategy.delays):
+            return None
+        delay = strategy.delays[tries.retries]
+        tries.retries += 1
+        log.warning(
+            "%s: attempt %d failed (%s), the next one follows in %g s", call.label, tries.retries, _why(request), delay
+        )
+        return delay
+
+    def _repeat(self, call: Call, mask: int, request: Request, repeats: int) -> bool:
+        """May it run again without having run twice?"""
+        if request.loss == Loss.NOT_STARTED:
+            return repeats <= 3
+        if request.loss == Loss.ROLLED_BACK:
+            # More than once: where one backend was terminated, the next one may have been as well.
+            return repeats <= 3 and not call.procedure
+        if request.loss == Loss.IN_DOUBT:
+            return repeats <= 1 and request.statement.repeatable
+        error = request.error
+        if error is not None and error.sqlstate == "26000" and _is_stale(request):
+            # Gone from that connection, which closes; the statement itself is good. The next may have lost it too.
+            return repeats <= 1 + self._connections
+        if error is None or repeats > 1:
+            self._report_stale(request)
+            return False
+        if error.sqlstate in ("25P01", "25P02") and request.connection is None:
+            return True
+        return _renew_statement(call, mask, request)
+
+    def _report_stale(self, request: Request) -> None:
+        if self.on_stale is not None and _is_stale(request):
+            self.on_stale()
+
+    def problem(self, call: Call, request: Request, tries: Tries | None = None) -> Problem:
+        """The answer for a run that is not followed by another one."""
+        if isinstance(request.failure, Problem):
+            return request.failure
+        if request.loss != Loss.NOT_LOST:
+            return _lost(request, committed=call.procedure)
+        if request.error is not None:
+            problem = _answer(call, request, tries or Tries())
+            level = logging.WARNING if problem.status < 500 else logging.ERROR
+            log.log(level, "%s: %s: %s", call.label, request.error.sqlstate, request.error.message)
+            return problem
+        log.error("%s: the result could not be rendered", call.label, exc_info=request.failure)
+        return Problem(500, "the result could not be rendered")
+
+
+def _passes(call: Call, request: Request) -> bool:
+    """The error may pass by itself, and nothing of the call has stayed (reference 08, 5.3).
+
+    Procedures commit on their way, so what a failed one has done is not known; only one that never began is.
+    """
+    strategy = call.retry
+    if strategy is None or request.failure is not None:
+        return False
+    if request.loss == Loss.NOT_STARTED:
+        return True
+    if call.procedure or (request.loss == Loss.IN_DOUBT and not request.statement.repeatable):
+        return False
+    if request.loss != Loss.NOT_LOST:
+        return True
+    error = request.error
+    return error is not None and error.sqlstate in strategy.codes and not call.policy.maps(error.sqlstate)
+
+
+def _why(request: Request) -> str:
+    return "the connection was lost" if request.error is None else request.error.sqlstate
+
+
+def _answer(call: Call, request: Request, tries: Tries) -> Problem:
+    error = request.error
+    assert error is not None  # noqa: S101 (asked only for runs that ended in an error)
+    if error.sqlstate == QUERY_CANCELED and _out_of_time(request):
+        return call.policy.timeout.problem(error.sqlstate, error.message)
+    if tries.retries and _passes(call, request):
+        log.error("%s: %s after %d attempts", call.label, error.sqlstate, tries.retries + 1)
+        detail = f"Failed to execute command after {tries.retries + 1} attempts. See inner exception for details."
+        return Problem(500, detail)
+    if request.failed_ahead:
+        # Policies are for what the routine says (reference 01, 11.2), and it has not begun.
+        return unmapped(error.sqlstate, error.message)
+    return call.policy.problem(error.sqlstate, error.message)
+
+
+def _out_of_time(request: Request) -> bool:
+    """The service's own limit has expired, whether the server or the watchdog minded it."""
+    limit = request.timeout
+    return limit > 0 and request.seconds >= limit - min(CLOCKS_DIFFER, limit / 2)
+
+
+def _renew_statement(call: Call, mask: int, request: Request) -> bool:
+    if not _is_stale(request):
+        return False
+    current = call.statements.get(mask)
+    if current is request.statement:
+        call.statements[mask] = current.next_generation()
+        # The schema has changed, and with it what a generic plan would touch.
+        call.checked.discard(mask)
+        call.generic.discard(mask)
+    return True
+
+
+def _is_stale(request: Request) -> bool:
+    error = request.error
+    if error is None or error.sqlstate not in STALE or error.context is not None or request.seen_result:
+        return False
+    return error.sqlstate != "0A000" or error.source_function == "RevalidateCachedQuery"
+
+
+def _lost(request: Request, *, committed: bool) -> Problem:
+    """committed: what the server rolled back may be less than all, as procedures commit on their way."""
+    if request.loss == Loss.IN_DOUBT or (committed and request.loss == Loss.ROLLED_BACK):
+        return unavailable(
+            "the connection to the database was lost while the request ran; it is not known whether it took effect"
+        )
+    return unavailable("the connection to the database was lost before the request took effect")
