@@ -16,7 +16,16 @@ from rowcall.core.annotations.declaration import Draft
 from rowcall.core.catalog import Catalog, Routine, Volatility
 from rowcall.core.comments import read_comment
 from rowcall.core.diagnostics import Diagnostic
-from rowcall.core.endpoint import Endpoint, EndpointParameter, NullText, Options, QueryNull, ResultPath, Transport
+from rowcall.core.endpoint import (
+    Endpoint,
+    EndpointParameter,
+    HeadersMode,
+    NullText,
+    Options,
+    QueryNull,
+    ResultPath,
+    Transport,
+)
 from rowcall.core.header_lines import unknown_placeholders
 from rowcall.core.known_names import NOBODY_LOOKED, KnownNames, unknown_names
 from rowcall.core.naming import default_path
@@ -47,6 +56,8 @@ class EndpointDefaults:
     camel_case_names: bool = True
     requires_authorization: bool = True
     query_null: QueryNull = QueryNull.IGNORE
+    request_headers: HeadersMode = HeadersMode.PARAMETER
+    headers_parameter: str | None = "_headers"
     null_text: NullText = NullText.EMPTY_STRING
     custom_type_parameter_separator: str | None = None
     """Between parameter and attribute name of a composite parameter; None: `_`."""
@@ -111,6 +122,8 @@ def _default_options(defaults: EndpointDefaults) -> Options:
     return Options(
         requires_authorization=defaults.requires_authorization,
         query_null=defaults.query_null,
+        request_headers=defaults.request_headers,
+        headers_parameter=defaults.headers_parameter,
         null_text=defaults.null_text,
         nested=defaults.nested,
     )

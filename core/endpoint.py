@@ -36,6 +36,16 @@ class QueryNull(enum.Enum):
     NULL_LITERAL = "NullLiteral"
 
 
+class HeadersMode(enum.Enum):
+    """`RequestHeadersMode`: how a routine learns of the request's headers (reference 01, 7.6)."""
+
+    IGNORE = "Ignore"
+    CONTEXT = "Context"
+    """As a setting that it reads with `current_setting`."""
+    PARAMETER = "Parameter"
+    """In a parameter made for them."""
+
+
 class ResultPath(enum.Enum):
     """How a result is rendered, decided from the catalogue and never from values (reference 02, 1)."""
 
@@ -143,6 +153,9 @@ class Options(Record):
     body_parameter: str | None = None
     """Parameter (database, API or field name, in any case) that receives the whole body as text."""
     query_null: QueryNull = QueryNull.IGNORE
+    request_headers: HeadersMode = HeadersMode.IGNORE
+    headers_parameter: str | None = None
+    """Database or API name of the parameter that receives the request's headers in their `PARAMETER` mode."""
     null_text: NullText = NullText.EMPTY_STRING
     single: bool = False
     void: bool = False

@@ -40,6 +40,17 @@ class HttpOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestHeaders:
+    """What routines see of the request's headers, in endpoints that ask for them.
+
+    key: the setting that holds them. added: names in lower case and values that take the place of the client's.
+    """
+
+    key: str = "request.headers"
+    added: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerOptions:
     """Everything a worker needs besides the edition."""
 
@@ -57,8 +68,7 @@ class WorkerOptions:
     tables: TableFormats = field(default_factory=TableFormats)
     requires_authorization: bool = True
     """What holds for endpoints whose comment says nothing."""
-    headers_parameter: str | None = "_headers"
-    """Name of the routine parameter that receives the request's headers; None: no parameter does."""
+    headers: RequestHeaders = RequestHeaders()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,9 @@ factory to `STEPS`, which is the one place where the order of checks is written 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-
-import orjson
 
 from rowcall.core.binding import Binder, Binding
 from rowcall.core.call import UncallableError, call_sql
@@ -33,6 +31,7 @@ from rowcall.service.edition import WorkerOptions
 from rowcall.service.exchange import Exchange, Step
 from rowcall.service.formats.choice import table_formats
 from rowcall.service.rendering import body_writer
+from rowcall.service.request_headers import fill_headers, headers_context
 from rowcall.service.response_headers import CommentHeaders, argument_text
 from rowcall.service.timing import start_clock
 
@@ -146,37 +145,6 @@ def body_text(body: bytes) -> str:
     return text
 
 
-def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
-    """The request's headers as JSON into the parameter made for them, unless the request supplies it itself.
-
-    Parameter mode (reference 01, 7.6): the name must fit exactly and the parameter must have a default.
-    """
-    wanted = services.options.headers_parameter
-    for index, parameter in enumerate(endpoint.parameters):
-        if wanted is not None and parameter.has_default and wanted in (parameter.db_name, parameter.api_name):
-            bit = 1 << index
-            break
-    else:
-        return None
-
-    def fill(exchange: Exchange) -> None:
-        if not exchange.mask & bit:
-            present_before = (exchange.mask & (bit - 1)).bit_count()
-            exchange.arguments.insert(present_before, headers_json(exchange.scope.headers.items()))
-            exchange.mask |= bit
-
-    return fill
-
-
-def headers_json(items: Iterable[tuple[str, str]]) -> bytes:
-    """`{"Host":"x","Accept":"a,b"}`: canonical names, several values joined by a comma."""
-    headers: dict[str, str] = {}
-    for name, value in items:
-        canonical = "-".join(part.capitalize() for part in name.split("-"))
-        headers[canonical] = f"{headers[canonical]},{value}" if canonical in headers else value
-    return orjson.dumps(headers)
-
-
 def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
     """PostgreSQL would not run a STRICT routine for a NULL argument either (reference 02, 1 rule 6)."""
     if not endpoint.routine.strict or not endpoint.parameters:
@@ -256,7 +224,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
 
 ContextFactory = Callable[[Endpoint, Services], Context | None]
 
-CONTEXT: Sequence[ContextFactory] = ()
+CONTEXT: Sequence[ContextFactory] = (headers_context,)
 """What requests bring along for their routine, in the order in which it is set (`service.database.context`)."""
 
 

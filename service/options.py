@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 
 from rowcall.core.building import CommentsMode, EndpointDefaults
 from rowcall.core.config import Settings
-from rowcall.core.endpoint import NullText, QueryNull
+from rowcall.core.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.known_names import KnownNames
 from rowcall.core.tables import HtmlTables, TableFormats, Workbooks
 from rowcall.service.connection_string import ConnectionInfo
@@ -14,8 +15,9 @@ from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.discovery import RoutineFilter
 from rowcall.service.database.lanes import LaneOptions
-from rowcall.service.edition import HttpOptions, WorkerOptions
+from rowcall.service.edition import HttpOptions, RequestHeaders, WorkerOptions
 from rowcall.service.failing_options import error_policies, retry_strategies
+from rowcall.service.startup import StartupError
 
 DEFAULT_TIMEOUT = 30.0
 
@@ -30,6 +32,8 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions) -> EndpointDef
         camel_case_names=settings.flag("Service:CamelCaseNames"),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         query_null=QueryNull(settings.choice("Service:QueryStringNullHandling")),
+        request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
+        headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
         custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
         nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
@@ -105,15 +109,21 @@ def worker_options(settings: Settings, connection: ConnectionInfo) -> WorkerOpti
         tables=table_formats(settings),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
-        headers_parameter=_headers_parameter(settings),
+        headers=_request_headers(settings),
         log_notices=settings.flag("Service:LogConnectionNoticeEvents"),
     )
 
 
-def _headers_parameter(settings: Settings) -> str | None:
-    if settings.choice("Service:RequestHeadersMode") != "Parameter":
-        return None
-    return settings.text_or_none("Service:RequestHeadersParameterName")
+def _request_headers(settings: Settings) -> RequestHeaders:
+    key = settings.text("Service:RequestHeadersContextKey")
+    if "." not in key.strip("."):
+        raise StartupError(f"Service:RequestHeadersContextKey: a name with a dot is needed, such as app.{key}")
+    added = {name.lower(): text or "" for name, text in settings.text_map("Service:CustomRequestHeaders").items()}
+    instance = settings.text_or_none("Service:InstanceIdRequestHeaderName")
+    if instance is not None:
+        # Made once, by the supervisor, so that it is the same for all workers.
+        added[instance.lower()] = uuid.uuid4().hex
+    return RequestHeaders(key, tuple(added.items()))
 
 
 def _http_options(settings: Settings) -> HttpOptions:

@@ -98,15 +98,13 @@ ROWS: tuple[Key, ...] = (
         "Service:RequestHeadersMode",
         "Ignore Context Parameter",
         "Parameter",
-        "Whether the request's headers reach routines: as JSON in a session variable, as JSON in a parameter, or not "
-        "at all.",
+        "How the request's headers reach routines, as a JSON object: in the setting or in the parameter named below, "
+        "or not at all.",
     ),
-    *pending(
-        text(
-            "Service:RequestHeadersContextKey",
-            "request.headers",
-            "Session variable that receives the request's headers as a JSON object, in mode Context.",
-        ),
+    text(
+        "Service:RequestHeadersContextKey",
+        "request.headers",
+        "Setting that holds the request's headers in the mode Context; a routine reads it with `current_setting`.",
     ),
     text(
         "Service:RequestHeadersParameterName",
@@ -128,8 +126,6 @@ ROWS: tuple[Key, ...] = (
         objects(_BEFORE + "Parameters", (), "Their values."),
         choice(_BEFORE + "Parameters:[]:Source", "Claim RequestHeader IpAddress", None, "Where a value comes from."),
         text(_BEFORE + "Parameters:[]:Name", None, "Claim or header."),
-        text("Service:InstanceIdRequestHeaderName", None, "Header that tells routines which process serves them."),
-        text_map("Service:CustomRequestHeaders", {}, "More headers for routines to see."),
         names(
             "Service:AvailableEnvVars",
             "Environment variables that values of annotations may name as {NAME}. An unset one is empty, or the text "
@@ -152,6 +148,16 @@ ROWS: tuple[Key, ...] = (
             True,
             "Warn once of a notice that would be an event if its endpoint said so.",
         ),
+    ),
+    text_map(
+        "Service:CustomRequestHeaders",
+        {},
+        "Headers that routines see besides those of the request; they replace what the client sends by these names.",
+    ),
+    text(
+        "Service:InstanceIdRequestHeaderName",
+        None,
+        "Another such header, with an id that is new each time the service starts and the same for all its workers.",
     ),
     flag("Service:JsonTimestampsAreUtc", True, "Take date-times of a JSON body that carry no offset as UTC."),
     section("Service:RoutineOptions", "Functions and procedures."),
