@@ -12,7 +12,7 @@ import pytest
 import uvloop
 from psycopg.conninfo import conninfo_to_dict
 
-from rowcall.core.problems import ErrorPolicy, Problem
+from rowcall.core.problems import Problem
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.connection import Request
 from rowcall.ext.rows import Renderer
@@ -78,7 +78,7 @@ async def opened(server: harness.Database, **target: Any) -> AsyncIterator[Datab
     """One connection on each lane, so that every request follows another."""
     lanes = LaneOptions(shared_connections=1, exclusive_connections=1)
     parameters = {key: str(value) for key, value in conninfo_to_dict(server.conninfo).items() if value is not None}
-    database = Database(Target(parameters, **target), DatabaseOptions(lanes), ErrorPolicy())
+    database = Database(Target(parameters, **target), DatabaseOptions(lanes))
     await database.start()
     try:
         yield database
