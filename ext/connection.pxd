@@ -8,6 +8,10 @@ from rowcall.ext.buffer cimport Buffer
 from rowcall.ext.libpq cimport PGconn, PGresult
 
 
+# Seconds on a clock that only goes forward.
+cdef double now() noexcept nogil
+
+
 cpdef enum ConnectionState:
     """Every transition stands in `Connection._enter`."""
     READY        # requests may be placed

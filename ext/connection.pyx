@@ -45,7 +45,7 @@ cdef extern from "time.h" nogil:
     int CLOCK_MONOTONIC
 
 
-cdef inline double _now() noexcept nogil:
+cdef double now() noexcept nogil:
     cdef timespec value
     clock_gettime(CLOCK_MONOTONIC, &value)
     return value.tv_sec + value.tv_nsec * 1e-9
@@ -167,6 +167,10 @@ cdef class Request:
         return self.state == RequestState.DONE
 
     @property
+    def streaming(self):
+        return self.state == RequestState.STREAMING
+
+    @property
     def succeeded(self):
         """Done, and everything that could fail did not."""
         return (self.state == RequestState.DONE and self.error is None and self.loss == Loss.NOT_LOST
@@ -175,7 +179,7 @@ cdef class Request:
     @property
     def age(self):
         """Seconds since this became the head of its connection; 0 when it is not."""
-        return _now() - self.head_since if self.head_since > 0 else 0.0
+        return now() - self.head_since if self.head_since > 0 else 0.0
 
 
 cdef int _check_values(Statement statement, list values) except -1:
@@ -216,7 +220,7 @@ cdef class Connection:
         self.queue = deque()
         self.prepared = set()
         self.buffer = Buffer()
-        self.created = _now()
+        self.created = now()
         self.state = ConnectionState.READY
         if pq.status(self.conn) != CONNECTION_OK:
             raise ConnectionError("the connection is not open")
@@ -555,8 +559,8 @@ cdef class Connection:
     cdef int _finish_head(self) except -1:
         cdef Request request = self.head
         cdef BodyWriter renderer = request.statement.renderer
-        cdef double now = _now()
-        request.seconds = now - request.head_since
+        cdef double end = now()
+        request.seconds = end - request.head_since
         if request.error is None and request.failure is None and renderer is not None \
                 and request.state != RequestState.DISCARDING:
             try:
@@ -586,7 +590,7 @@ cdef class Connection:
         return 0
 
     cdef int _start_head(self) except -1:
-        self.head.head_since = _now()
+        self.head.head_since = now()
         if self.head.steps[0] == STEP_CALL:
             self._ask_for_rows(self.head)
         return 0
@@ -662,7 +666,7 @@ cdef class Connection:
         else:
             self._enter(ConnectionState.CANCELLING if self.cancelling else ConnectionState.READY)
         if self.head is not None:
-            self.head.head_since = _now()
+            self.head.head_since = now()
         self._drain()
         if self.state != ConnectionState.PAUSED:
             self.on_readable()

@@ -1,8 +1,4 @@
-"""The application of one worker: routes a request and runs its steps.
-
-Steps run by callbacks and not as a coroutine: a request that the shared lane answers costs no task, no future and no
-turn of the event loop besides the two that bring it in and the result back.
-"""
+"""The application of one worker: routes a request and has its steps run (`ext.exchange`)."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ from rowcall.core.naming import nested_name
 from rowcall.core.problems import CONTENT_TYPE, Problem
 from rowcall.core.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.ext.codecs import Codecs
-from rowcall.ext.connection import Request
+from rowcall.ext.exchange import Runner
 from rowcall.service.database.database import Database
 from rowcall.service.edition import Edition, WorkerOptions
 from rowcall.service.exchange import ClientGoneError, Exchange, Step
@@ -66,10 +62,14 @@ class Application:
         self._database = Database(options.target, options.database)
         self._table = _empty_table()
         self._prepared: Table | None = None
-        self.running = 0
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._resume = self._resume_request
+        self._runner = Runner(self._await, self._fail)
+
+    @property
+    def running(self) -> int:
+        """Requests that have begun and not ended."""
+        return self._runner.running
 
     @property
     def on_stale(self) -> Callable[[], None] | None:
@@ -105,44 +105,17 @@ class Application:
 
     def handle(self, scope: Any, protocol: Any) -> None:
         """One request from the HTTP server (RSGI scope and protocol)."""
-        self.running += 1
         exchange = Exchange(scope, protocol)
         try:
-            match = self._table.router.find(scope.method, scope.path)
+            match = self._table.router.find(scope.method, scope.path) or self._find_otherwise(exchange)
             if match is None:
-                match = self._find_otherwise(exchange)
-            if match is not None:
-                exchange.values = match.values
-                exchange.remaining = iter(self._table.steps[id(match.route)])
+                return
+            exchange.values = match.values
+            steps = self._table.steps[id(match.route)]
         except Exception as error:
             self._fail(exchange, error)
             return
-        self._advance(exchange)
-
-    def _advance(self, exchange: Exchange) -> None:
-        """Runs steps until one has to wait, or until the last."""
-        try:
-            for step in exchange.remaining:
-                waiting = step(exchange)
-                if waiting is None:
-                    if exchange.answered:
-                        break
-                elif type(waiting) is not Request:
-                    self._await(exchange, waiting)
-                    return
-                elif not waiting.finished:
-                    waiting.owner = exchange
-                    waiting.on_done = self._resume
-                    return
-        except Exception as error:
-            self._fail(exchange, error)
-            return
-        self.running -= 1
-
-    def _resume_request(self, request: Request) -> None:
-        exchange: Any = request.owner
-        request.owner = None
-        self._advance(exchange)
+        self._runner.start(exchange, steps)
 
     def _await(self, exchange: Exchange, waiting: Any) -> None:
         task = self._loop.create_task(self._advance_after(exchange, waiting))
@@ -153,15 +126,14 @@ class Application:
         try:
             await waiting
         except Exception as error:
-            self._fail(exchange, error)
+            self._runner.fail(exchange, error)
             return
-        self._advance(exchange)
+        self._runner.advance(exchange)
 
     def _fail(self, exchange: Exchange, error: Exception) -> None:
         """The one place where an error becomes a response."""
         scope = exchange.scope
         if isinstance(error, ClientGoneError):
-            self.running -= 1
             return
         if isinstance(error, Problem):
             problem = error
@@ -173,7 +145,6 @@ class Application:
             log.error("%s %s failed", scope.method, scope.path, exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has it")
         self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
-        self.running -= 1
 
     def _find_otherwise(self, exchange: Exchange) -> Match | None:
         """HEAD and OPTIONS of what exists, 405 for other methods, 404 for what does not exist."""

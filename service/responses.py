@@ -11,7 +11,6 @@ from functools import partial
 from rowcall.core.endpoint import Endpoint, NullText, ResultPath
 from rowcall.core.header_lines import HeaderSection, header_lines, no_value
 from rowcall.core.problems import Problem
-from rowcall.ext.connection import RequestState
 from rowcall.service.database.database import Database
 from rowcall.service.exchange import Exchange, Step
 from rowcall.service.head import HeadProtocol
@@ -76,7 +75,7 @@ def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database
         request = exchange.request
         if request is None:
             raise Problem(500, "the routine returned nothing")
-        if request.state == RequestState.STREAMING:
+        if request.streaming:
             return stream_response(exchange, database, headers, patience)
         if needs_row and request.rows == 0:
             respond_null(exchange)

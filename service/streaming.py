@@ -20,7 +20,7 @@ import termios
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from rowcall.ext.connection import Connection, Request, RequestState
+from rowcall.ext.connection import Connection, Request
 from rowcall.service.exchange import ClientGoneError
 
 log = logging.getLogger("rowcall")
@@ -194,13 +194,13 @@ async def stream_result(
 
 
 async def _pump(connection: Connection, request: Request, encoder: Encoder, body: PipeBody) -> None:
-    while request.state == RequestState.STREAMING:
+    while request.streaming:
         part = connection.take()
         request.waiter = waiter = asyncio.get_running_loop().create_future()
         # The next part is rendered while this one is on its way.
         connection.resume()
         await body.write(await encoder.part(part))
-        if request.state == RequestState.STREAMING:
+        if request.streaming:
             await body.wait_for(waiter)
     if request.body:
         await body.write(await encoder.part(request.body))

@@ -10,7 +10,7 @@ from rowcall.core.retry import RetryStrategy
 from rowcall.ext.body_writer import BodyWriter
 from rowcall.ext.connection import Statement
 from rowcall.service.database.context import Ahead, Context
-from rowcall.service.database.pace import Lane, Pace
+from rowcall.service.database.pace import Pace
 from rowcall.service.database.statements import numbers
 
 
@@ -36,7 +36,8 @@ class Call:
     retry: RetryStrategy | None = None
     context: Context | None = None
     """What requests bring along; only `Database.begin_with_context` may begin such a call."""
-    lane: Lane = Lane.EXCLUSIVE
+    shared: bool = False
+    """Has shown that it is fast: shares connections with others."""
     statements: dict[int, Statement] = field(default_factory=dict)
     generic: set[int] = field(default_factory=set)
     """Masks whose statement may run with a forced generic plan."""

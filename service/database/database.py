@@ -21,7 +21,6 @@ from rowcall.service.database.context import Ahead, Values, ahead_of
 from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.failures import Failures, Tries
 from rowcall.service.database.lanes import RESET_SECONDS, STOPPING, ExclusiveLane, LaneOptions, SharedLane
-from rowcall.service.database.pace import Lane
 from rowcall.service.database.statements import numbers, settings_statement
 from rowcall.service.database.watchdog import Background, Watchdog
 from rowcall.service.exchange import ClientGoneError, Exchange, Waiting
@@ -153,9 +152,9 @@ class Database:
         Raises:
             Problem: there is no room for it.
         """
-        if call.lane is not Lane.EXCLUSIVE:
-            lane = self._generic if exchange.mask in call.generic and self._generic.ready else self._shared
-            if lane.ready:
+        if call.shared:
+            lane = self._generic if exchange.mask in call.generic and self._generic.connections else self._shared
+            if lane.connections:
                 request = self._shared_request(call, exchange.mask, exchange.arguments)
                 exchange.request = request
                 lane.submit(request)
@@ -164,9 +163,9 @@ class Database:
 
     def begin_with_context(self, call: Call, exchange: Exchange) -> Waiting:
         """`begin` for a call whose requests bring something along."""
-        if call.lane is not Lane.EXCLUSIVE and call.context is not None:
-            lane = self._generic if exchange.mask in call.generic and self._generic.ready else self._shared
-            if lane.ready:
+        if call.shared and call.context is not None:
+            lane = self._generic if exchange.mask in call.generic and self._generic.connections else self._shared
+            if lane.connections:
                 request = self._shared_request(call, exchange.mask, exchange.arguments)
                 request.ahead = call.context.ahead(exchange, self._settings_of(call, watched=False)) or None
                 exchange.request = request
@@ -184,7 +183,10 @@ class Database:
         if request is None or request.connection is not None:
             return None  # `_run_alone` has judged it
         if request.succeeded:
-            self._learn(call, exchange.mask, request)
+            if call.pace.record(request.seconds):
+                self._assign_lane(call)
+            if exchange.mask not in call.checked:
+                self._examine(call, exchange.mask)
             return None
         tries = Tries()
         pause = self._pause(call, exchange.mask, request, tries)
@@ -213,7 +215,7 @@ class Database:
             if pause:
                 await _wait(pause, exchange)
             request = await self._run_exclusive(call, exchange)
-            if request.state == RequestState.STREAMING:
+            if request.streaming:
                 call.large = True
                 call.wide = self._options.stream_after > WIDE_ROW * request.rows
                 self._assign_lane(call)
@@ -260,7 +262,7 @@ class Database:
             self._watchdog.abandon(request)
             raise
         finally:
-            if request.state != RequestState.STREAMING:
+            if not request.streaming:
                 self._watchdog.forget(request)
         return request
 
@@ -340,23 +342,25 @@ class Database:
     # --- learning --------------------------------------------------------------------------------------------------
 
     def _learn(self, call: Call, mask: int, request: Request) -> None:
+        """From a run on a connection of its own."""
         call.small = True
         if call.volatile or call.procedure or not self._options.sharing:
             return
-        alone = request.connection is not None
-        contention = max(1.0, self._exclusive.busy / PROCESSORS) if alone else 1.0
-        if call.pace.record(request.seconds, contention):
+        if call.pace.record(request.seconds, max(1.0, self._exclusive.busy / PROCESSORS)):
             self._assign_lane(call)
-        if call.lane is Lane.SHARED and mask not in call.checked and not self._pooler:
-            call.checked.add(mask)
-            self._background.start(self._check_generic(call, mask))
+        if call.shared and mask not in call.checked:
+            self._examine(call, mask)
 
     def _assign_lane(self, call: Call) -> None:
-        if not call.pace.fast or call.large:
-            call.lane = Lane.EXCLUSIVE
-            return
-        call.lane = Lane.SHARED
-        self._shared.start()
+        call.shared = call.pace.fast and not call.large
+        if call.shared:
+            self._shared.start()
+
+    def _examine(self, call: Call, mask: int) -> None:
+        """Finds out, once for each statement, whether it may run with a generic plan."""
+        call.checked.add(mask)
+        if not self._pooler:
+            self._background.start(self._check_generic(call, mask))
 
     async def _check_generic(self, call: Call, mask: int) -> None:
         statement = call.statement(mask)

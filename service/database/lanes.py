@@ -16,6 +16,7 @@ import psycopg
 
 from rowcall.core.problems import Problem, unavailable
 from rowcall.ext.connection import Connection, ConnectionState, Request, Statement
+from rowcall.ext.lane import offer
 from rowcall.service.database.connector import Connector, pause
 
 log = logging.getLogger("rowcall.database")
@@ -80,24 +81,16 @@ class SharedLane:
         self._connector = connector
         self._options = options
         self._slow = slow
-        self._connections: list[Connection] = []
+        self.connections: list[Connection] = []
+        """Those that have something to offer. While there is none callers use the exclusive lane."""
         self._opening: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[float, Request]] = deque()
         self._closed = False
         self.on_notice: NoticeHandler | None = None
 
-    @property
-    def connections(self) -> list[Connection]:
-        return self._connections
-
-    @property
-    def ready(self) -> bool:
-        """Has a connection to offer. Until then callers use the exclusive lane."""
-        return bool(self._connections)
-
     def start(self) -> None:
         """Opens what is missing, in the background."""
-        missing = self._options.shared_connections - len(self._connections) - len(self._opening)
+        missing = self._options.shared_connections - len(self.connections) - len(self._opening)
         for _ in range(missing if not self._closed else 0):
             task = asyncio.get_running_loop().create_task(self._open())
             self._opening.add(task)
@@ -129,36 +122,23 @@ class SharedLane:
         connection.on_closed = self._lost
         connection.on_capacity = self._capacity
         connection.on_notice = self.on_notice
-        self._connections.append(connection)
+        self.connections.append(connection)
         self._place_waiting()
 
     def submit(self, request: Request) -> None:
         """Places `request` or lets it wait. Raises `Problem` 503 when there is no room."""
         if self._closed:
             raise Overload.stopping()
-        best = None if self._waiting else self._pick()
-        if best is not None:
-            best.submit(request)
-            return
+        if self._waiting or not self._offer(request):
+            self._wait(request)
+
+    def _offer(self, request: Request) -> bool:
+        return offer(self.connections, self._options.shared_depth, self._slow, request)
+
+    def _wait(self, request: Request) -> None:
         if len(self._waiting) >= self._options.queue_limit:
             raise Overload.full()
         self._waiting.append((asyncio.get_running_loop().time(), request))
-
-    def _pick(self) -> Connection | None:
-        best: Connection | None = None
-        least = self._options.shared_depth
-        for connection in self._connections:
-            load = connection.in_flight
-            if load >= least or connection.state != ConnectionState.READY:
-                continue
-            head = connection.head
-            if head is not None and len(self._connections) > 1 and head.age > self._slow:
-                continue
-            best = connection
-            least = load
-            if load == 0:
-                break
-        return best
 
     def _capacity(self, connection: Connection) -> None:
         if self._waiting:
@@ -166,17 +146,19 @@ class SharedLane:
 
     def _place_waiting(self) -> None:
         while self._waiting:
-            best = self._pick()
-            if best is None:
-                return
-            _, request = self._waiting.popleft()
+            # Taken out first: placing it may lose a connection, which ends up here again.
+            since, request = self._waiting.popleft()
             try:
-                best.submit(request)
+                placed = self._offer(request)
             except Exception as error:
                 request.refuse(error)
+                continue
+            if not placed:
+                self._waiting.appendleft((since, request))
+                return
 
     def _lost(self, connection: Connection) -> None:
-        self._connections.remove(connection)
+        self.connections.remove(connection)
         log_closed(self.name, connection)
         if not self._closed:
             self.start()
@@ -186,7 +168,7 @@ class SharedLane:
         while self._waiting and now - self._waiting[0][0] > self._options.queue_timeout:
             _, request = self._waiting.popleft()
             request.refuse(Overload.late(self._options.queue_timeout))
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             if now - connection.created > self._options.lifetime or connection.served > self._options.requests:
                 connection.drain(REPLACED)
         self._place_waiting()
@@ -197,7 +179,7 @@ class SharedLane:
             task.cancel()
         while self._waiting:
             self._waiting.popleft()[1].refuse(Overload.stopping())
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.drain(STOPPING)
 
 

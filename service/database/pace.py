@@ -6,15 +6,7 @@ alone, is promoted when it has shown that it is fast, and is demoted when it tur
 
 from __future__ import annotations
 
-import enum
 import math
-
-
-class Lane(enum.Enum):
-    EXCLUSIVE = "exclusive"
-    SHARED = "shared"
-    GENERIC = "generic"
-
 
 FIRST_LOOK = 8
 """Calls after which a new routine is judged for the first time."""

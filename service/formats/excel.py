@@ -25,7 +25,6 @@ from rowcall.core.problems import Problem
 from rowcall.core.tables import Workbooks
 from rowcall.core.template import parse_template, placeholder_names
 from rowcall.core.workbook_names import content_disposition, file_name, sheet_name
-from rowcall.ext.connection import RequestState
 from rowcall.ext.sheet_rows import SheetRows
 from rowcall.service.exchange import Exchange
 from rowcall.service.formats.table import Table, TableFormat
@@ -59,7 +58,7 @@ def excel_format(table: Table, look: Workbooks) -> TableFormat:
         headers = [field for field in table.headers(exchange, CONTENT_TYPE) if field[0] != "content-disposition"]
         headers.append(("content-disposition", content_disposition(file)))
         encoder = WorkbookEncoder(skeleton(sheet, look))
-        if request.state == RequestState.STREAMING:
+        if request.streaming:
             await table.stream(exchange, headers, encoder)
         else:
             body = await encoder.part(request.body) + await encoder.end()

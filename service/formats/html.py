@@ -6,7 +6,6 @@ from collections.abc import Awaitable
 
 from rowcall.core.problems import Problem
 from rowcall.core.tables import HtmlTables
-from rowcall.ext.connection import RequestState
 from rowcall.ext.html_rows import HtmlTable
 from rowcall.service.exchange import Exchange
 from rowcall.service.formats.table import Table, TableFormat
@@ -20,7 +19,7 @@ def html_format(table: Table, look: HtmlTables) -> TableFormat:
         if request is None:
             raise Problem(500, "the routine returned nothing")
         headers = table.headers(exchange, CONTENT_TYPE)
-        if request.state == RequestState.STREAMING:
+        if request.streaming:
             return table.stream(exchange, headers)
         exchange.protocol.response_bytes(200, headers, request.body)
         return None

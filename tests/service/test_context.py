@@ -21,7 +21,7 @@ from rowcall.service.database.connector import Target
 from rowcall.service.database.context import Command, Context
 from rowcall.service.database.database import Database, DatabaseOptions
 from rowcall.service.database.lanes import LaneOptions
-from rowcall.service.database.pace import Lane, Pace
+from rowcall.service.database.pace import Pace
 from rowcall.service.database.statements import statement_for
 from rowcall.service.exchange import Exchange
 from tests.harness import database as harness
@@ -110,7 +110,7 @@ async def until_shared(database: Database, one: Call) -> None:
     """The first calls are measured alone; then its lane opens, and at last the one for generic plans."""
     for _ in range(2000):
         await ask(database, one)
-        if one.lane is Lane.SHARED and one.generic and database._generic.ready:
+        if one.shared and one.generic and database._generic.connections:
             return
         await asyncio.sleep(0)
     raise AssertionError("the call never came to the shared lane")

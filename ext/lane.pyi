@@ -1,0 +1,3 @@
+from rowcall.ext.connection import Connection, Request
+
+def offer(connections: list[Connection], depth: int, slow: float, request: Request) -> bool: ...
