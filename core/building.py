@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rowcall.core.annotations import BY_NAME
 from rowcall.core.annotations.declaration import Draft
 from rowcall.core.catalog import Catalog, Routine, Volatility
 from rowcall.core.comments import read_comment
 from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import (
     Endpoint,
-    EndpointParameter,
     HeadersMode,
     NullText,
     Options,
@@ -26,7 +23,7 @@ from rowcall.core.endpoint import (
     ResultPath,
     Transport,
 )
-from rowcall.core.header_lines import unknown_placeholders
+from rowcall.core.endpoint_checks import check_endpoint
 from rowcall.core.known_names import NOBODY_LOOKED, KnownNames, unknown_names
 from rowcall.core.naming import default_path
 from rowcall.core.parameters import claim_segments, expand
@@ -74,6 +71,8 @@ class Built:
 
     endpoint: Endpoint | None
     diagnostics: tuple[Diagnostic, ...] = ()
+    disabled: bool = False
+    """It would be an endpoint if its comment did not disable it."""
 
 
 def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Built:
@@ -83,14 +82,14 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
     draft = _draft(routine, defaults)
     if defaults.comments_mode is not CommentsMode.IGNORE:
         read_comment(routine.comment or "", draft)
-    if not draft.enabled or not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
+    if not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
         return Built(None, tuple(draft.diagnostics))
+    if not draft.enabled:
+        return Built(None, tuple(draft.diagnostics), disabled=True)
     endpoint = _endpoint(routine, catalog, defaults, draft)
     noticed = (
         *draft.diagnostics,
-        *_without_effect(endpoint, draft),
-        *_name_clashes(endpoint),
-        *unknown_placeholders(endpoint),
+        *check_endpoint(endpoint, draft.used),
         *unknown_names(endpoint, defaults.known),
         *table_diagnostics(endpoint, defaults.table_formats),
     )
@@ -171,21 +170,3 @@ def _default_path(routine: Routine, defaults: EndpointDefaults) -> str:
     if routine.source is not None:
         return routine.source.path
     return default_path(routine.schema, routine.name, defaults.url_path_prefix, defaults.kebab_case_urls)
-
-
-def _without_effect(endpoint: Endpoint, draft: Draft) -> Iterator[Diagnostic]:
-    """What the comment asks of capabilities that do not exist yet, once for each annotation."""
-    for name, line in draft.used.items():
-        if not BY_NAME[name].in_effect:
-            message = f"{endpoint.name}: the annotation {name} is understood but not in effect yet"
-            yield Diagnostic(endpoint.routine.identity, line, message)
-
-
-def _name_clashes(endpoint: Endpoint) -> Iterator[Diagnostic]:
-    """Two parameters that requests cannot tell apart, such as `_id` and `id`."""
-    seen: dict[str, EndpointParameter] = {}
-    for parameter in endpoint.parameters:
-        other = seen.setdefault(parameter.api_name, parameter)
-        if other is not parameter:
-            message = f"parameters {other.field} and {parameter.field} share the name {parameter.api_name} in requests"
-            yield Diagnostic(endpoint.routine.identity, None, message)

@@ -62,6 +62,8 @@ def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
     annotation = BY_WORD.get(key.lower())
     if annotation is None or not annotation.assignable:
         draft.custom[key] = unescaped(draft, line, value)
+        if annotation is not None:
+            draft.warn(line, f"{key} = … is a custom parameter and no annotation; write {key} alone")
         return CUSTOM
     _hide(line, annotation, key)
     decoded = unescaped(draft, line, value)
@@ -94,5 +96,5 @@ def _apply_keyword(line: Line, draft: Draft) -> Annotation | None:
 
 
 def _hide(line: Line, annotation: Annotation, word: str) -> None:
-    if annotation.secret:
+    if annotation.secret and line.text.removeprefix("@") != word:
         line.shown = f"{word} ***"

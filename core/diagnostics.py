@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One warning about a database object."""
+    """One thing that is wrong with a database object or a file."""
 
     object: str
     """Which routine: `shop.find_parcels(integer)`."""
     line: str | None
     """The comment line it is about, as written; None when the object as a whole is meant."""
     message: str
+    """What is wrong, and what to do or what happens instead."""
+    fatal: bool = False
+    """The service must not start like this (reference 01, 9). Otherwise it is a warning."""
 
     def __str__(self) -> str:
         place = "" if self.line is None else f" (comment line: {self.line})"

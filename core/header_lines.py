@@ -74,10 +74,13 @@ def unknown_placeholders(endpoint: Endpoint) -> Iterator[Diagnostic]:
     options = endpoint.options
     names = placeholder_names(endpoint.parameters)
     content_type = () if options.content_type is None else (("Content-Type", options.content_type),)
-    for name, value in (*options.headers, *content_type):
+    written = [(f"{name}: {value}", value) for name, value in (*options.headers, *content_type)]
+    settings = () if options.upload is None else options.upload.settings
+    written += [(f"{name} = {value}", value) for name, value in (*options.custom, *settings)]
+    for line, value in written:
         for unknown in parse_template(value, names).unknown:
             message = f"{{{unknown}}} names no parameter and stays as it is"
-            yield Diagnostic(endpoint.routine.identity, f"{name}: {value}", message)
+            yield Diagnostic(endpoint.routine.identity, line, message)
 
 
 def no_value(_index: int) -> None:

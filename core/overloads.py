@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rowcall.core.endpoint import EndpointParameter
+from rowcall.core.diagnostics import Diagnostic
+from rowcall.core.endpoint import Endpoint, EndpointParameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,10 @@ class Candidate:
             frozenset(parameter.api_name for parameter in parameters if _is_required(parameter)),
             len(parameters),
         )
+
+    def hides(self, other: Candidate) -> bool:
+        """Asked first, this one is chosen by every request that the other one could answer."""
+        return self.total == other.total and self.names == other.names and self.required <= other.required
 
     def knows(self, keys: frozenset[str]) -> bool:
         return keys <= self.names
@@ -52,6 +57,20 @@ def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int
             if rule(candidate):
                 return index
     return 0
+
+
+def hidden(endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+    """Those of one route that no request reaches, because a later one asks for the same (8, rule 4)."""
+    candidates = [Candidate.of(endpoint.parameters) for endpoint in endpoints]
+    for index, endpoint in enumerate(endpoints):
+        later = range(index + 1, len(endpoints))
+        other = next((number for number in later if candidates[number].hides(candidates[index])), None)
+        if other is not None:
+            name = endpoints[other].routine.identity
+            message = (
+                f"{endpoint.name} is never called: {name} has the same route and parameters; give one another path"
+            )
+            yield Diagnostic(endpoint.routine.identity, None, message)
 
 
 def _is_required(parameter: EndpointParameter) -> bool:

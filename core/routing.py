@@ -14,6 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import Endpoint
+from rowcall.core.overloads import hidden
 
 LONGEST_PATH = 2048
 
@@ -142,6 +143,8 @@ def build_router(endpoints: Iterable[Endpoint]) -> tuple[Router, list[Diagnostic
             diagnostics.append(_ambiguity(endpoint, first))
             continue
         overloads.setdefault((endpoint.method, template), []).append(endpoint)
+    for candidates in overloads.values():
+        diagnostics += hidden(candidates)
     routes = (_route(method, path, candidates) for (method, path), candidates in overloads.items())
     return Router(routes), diagnostics
 
@@ -170,7 +173,13 @@ def check_path(endpoint: Endpoint) -> None:
     """Raises `RouteError` for a path that no request can have."""
     size = len(endpoint.path)
     if not 1 <= size <= LONGEST_PATH:
-        raise RouteError(f"{endpoint.routine.identity}: a path has 1 to {LONGEST_PATH} characters, not {size}")
+        raise RouteError(f"a path has 1 to {LONGEST_PATH} characters, not {size}")
+
+
+def unbound_segments(endpoint: Endpoint) -> Iterator[str]:
+    """Parameter segments of the path that belong to no parameter: they take any text (reference 01, 7.7)."""
+    bound = {parameter.segment for parameter in endpoint.parameters if parameter.path}
+    return (name for _, name in _parameters(endpoint.path) if name not in bound)
 
 
 def _template(endpoint: Endpoint) -> str:
@@ -225,5 +234,8 @@ def _walk(root: _Node, segments: list[str]) -> Route | None:
 
 
 def _ambiguity(later: Endpoint, first: Endpoint) -> Diagnostic:
-    message = f"{later.name} matches the same paths as {first.name} of {first.routine.identity} and is left out"
+    message = (
+        f"{later.name} matches the same paths as {first.name} of {first.routine.identity} and is left out; "
+        "give one of them another path"
+    )
     return Diagnostic(later.routine.identity, None, message)

@@ -20,15 +20,14 @@ from typing import Any
 
 import psycopg
 
-from rowcall.core.building import EndpointDefaults, build_endpoint
+from rowcall.core.building import EndpointDefaults
 from rowcall.core.catalog import Catalog, Routine
 from rowcall.core.config import Settings
-from rowcall.core.endpoint import Endpoint
-from rowcall.core.routing import RouteError, build_router, check_path
 from rowcall.service.channel import Channel, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
 from rowcall.service.database.connector import Connector, pause
 from rowcall.service.database.discovery import RoutineFilter, discover
 from rowcall.service.edition import Difference, Edition, WorkerOptions, reachable_types
+from rowcall.service.endpoints import EndpointBuilder
 from rowcall.service.listeners import Listener, Listeners, check_certificate
 from rowcall.service.startup import StartupError
 
@@ -121,6 +120,7 @@ class Supervisor:
         self._filter = routines
         self._on_listening = on_listening
         self._connector = Connector(options.target)
+        self._builder = EndpointBuilder(settings)
         workers = settings.integer_or_none("HttpServer:Workers", minimum=1)
         self._count = workers or os.cpu_count() or 1
         self._listeners = Listeners(settings.text("Urls"), self._count)
@@ -281,7 +281,7 @@ class Supervisor:
 
     async def _read_edition(self, number: int) -> Edition:
         catalog = await self._discover()
-        endpoints = self._build(catalog)
+        endpoints = self._builder.build(catalog, self._exposed(catalog))
         return Edition(number, endpoints, reachable_types(endpoints, catalog.types))
 
     async def _discover(self) -> Catalog:
@@ -291,42 +291,12 @@ class Supervisor:
             schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
             return await discover(connection, self._filter, schema)
 
-    def _build(self, catalog: Catalog) -> tuple[Endpoint, ...]:
-        """Endpoints of a catalogue. One that cannot be built is left out and named."""
-        endpoints: list[Endpoint] = []
-        for routine, defaults in self._exposed(catalog):
-            try:
-                built = build_endpoint(routine, catalog, defaults)
-                if built.endpoint is not None:
-                    check_path(built.endpoint)
-            except RouteError as error:
-                log.error("%s is left out: %s", routine.identity, error)
-                continue
-            except Exception:
-                log.exception("%s is left out: its endpoint cannot be built", routine.identity)
-                continue
-            for diagnostic in built.diagnostics:
-                log.warning("%s", diagnostic)
-            if built.endpoint is not None:
-                endpoints.append(built.endpoint)
-                self._log_created(built.endpoint)
-        for diagnostic in build_router(endpoints)[1]:
-            log.warning("%s", diagnostic)
-        return tuple(endpoints)
-
     def _exposed(self, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
         """What may become an endpoint, source by source: of two with one method and path the later one answers first
         (reference 01, 4.2).
         """
         for routine in catalog.routines:
             yield routine, self._defaults
-
-    def _log_created(self, endpoint: Endpoint) -> None:
-        if log.isEnabledFor(logging.DEBUG) and self._settings.flag("Service:DebugLogEndpointCreateEvents"):
-            log.debug("Created endpoint %s (%s)", endpoint.name, endpoint.routine.identity)
-        if log.isEnabledFor(logging.DEBUG) and self._settings.flag("Service:DebugLogCommentAnnotationEvents"):
-            lines = ", ".join(endpoint.annotations)
-            log.debug("%s mapped to %s annotations: [%s]", endpoint.routine.identity, endpoint.name, lines)
 
     async def _publish(self, edition: Edition) -> str | None:
         """All workers swap, or none does; one that is gone gets the edition when it is replaced. Gives the reason
@@ -356,7 +326,7 @@ class Supervisor:
     async def _read_again(self) -> None:
         try:
             edition = await self._read_edition(self._edition.number + 1)
-        except (psycopg.Error, OSError) as error:
+        except (psycopg.Error, OSError, StartupError) as error:
             log.error("the catalogue cannot be read, the last good one stays: %s", str(error).strip())
             return
         except Exception:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, flag
+from rowcall.core.annotations.uploads import keep_path
 from rowcall.core.endpoint import Transport
 
 METHODS = ("GET", "PUT", "POST", "DELETE", "QUERY")
@@ -111,7 +112,9 @@ ANNOTATIONS = (
         name="path",
         aliases=("path",),
         syntax="path <path>",
-        description="Sets the path. Does not expose the object by itself.",
+        description="Sets the path. Does not expose the object by itself. `path = <folder>` is something else: the "
+        "setting `file_system_path` of uploads.",
         apply=_path,
+        assign_word=keep_path,
     ),
 )

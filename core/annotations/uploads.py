@@ -63,6 +63,11 @@ _KINDS: dict[str, Callable[[str], str | None]] = {
 }
 
 
+def keep_path(draft: Draft, word: str, value: str) -> None:
+    """`path = <folder>`: not where the endpoint is, but where uploaded files go (reference 05, 5.1)."""
+    _assign(_is_anything)(draft, word, value)
+
+
 def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], None]:
     def assign(draft: Draft, word: str, value: str) -> None:
         wrong = None if "{" in value else check(value)
@@ -127,7 +132,7 @@ SETTINGS = (
         "file_system_path",
         "<folder>",
         (),
-        "Uploads: where the file_system handler writes; `path = <folder>` says the same.",
+        "Uploads: where the file_system handler writes.",
         keyword=True,
     ),
     _setting("stop_after_first_success", _BOOL, HANDLERS, "Uploads: a file stored by one handler is left to it."),

@@ -1,0 +1,150 @@
+"""Mistakes in comments: what the log says about them, how often, and which of them stop the start (reference 01, 9)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create function orders(_id int, _text text default '') returns int language sql stable as 'select _id';
+comment on function orders(int, text) is E'HTTP GET /orders/{_idd}
+timeout soon
+cached nobody
+cached
+cached
+mcp Lists orders
+basic_auth joe s3cret
+X-Who: {whom}
+nested = true
+note = {when}';
+create function letters(_body text) returns text language sql as 'select _body';
+comment on function letters(text) is E'HTTP POST /letters\\nbody_parameter_name text';
+create function by_x(_x int) returns int language sql stable as 'select _x';
+create function by_y(_y int) returns int language sql stable as 'select _y';
+comment on function by_x(int) is 'HTTP GET /a/{_x}';
+comment on function by_y(int) is 'HTTP GET /a/{_y}';
+create function twin(_a int) returns text language sql stable as $$select 'int'$$;
+create function twin(_a text) returns text language sql stable as $$select 'text'$$;
+comment on function twin(int) is 'HTTP GET /twin';
+comment on function twin(text) is 'HTTP GET /twin';
+create function off() returns int language sql stable as 'select 1';
+comment on function off() is E'HTTP\\ndisabled';
+create function inner_one() returns int language sql stable as 'select 1';
+comment on function inner_one() is E'HTTP GET /inner\\ninternal';
+create function good() returns int language sql stable as 'select 1';
+comment on function good() is E'Ein Wort.\\nHTTP GET /good\\n@allow_anonymous';
+"""
+
+DEBUG = {"Log:MinimalLevels:rowcall": "Verbose"}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    """Two workers: the supervisor alone reads comments."""
+    return serve(database, SQL, DEBUG, workers=2)
+
+
+def lines(service: Service, level: str, text: str) -> list[str]:
+    return [line for line in service.log.splitlines() if f" {level}] " in line and text in line]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("orders(integer, text): 'soon' is not an interval; the global timeout applies", "timeout soon"),
+        ("{_idd} in /orders/{_idd} names no parameter", "HTTP GET /orders/{_idd}"),
+        ("the routine has no parameter nobody; it is no part of the cache key", "cached nobody"),
+        ("the annotation cached is understood but not in effect yet", "cached nobody"),
+        ("the annotation mcp is understood but not in effect yet", "mcp Lists orders"),
+        ("the annotation basic_auth is understood but not in effect yet", "basic_auth ***"),
+        ("{whom} names no parameter and stays as it is", "X-Who: {whom}"),
+        ("{when} names no parameter and stays as it is", "note = {when}"),
+        ("nested = … is a custom parameter and no annotation; write nested alone", "nested = true"),
+        ("text is no parameter of the routine; the body is read as usual", "body_parameter_name text"),
+        ("GET /a/{_y} matches the same paths as GET /a/{_x} of public.by_x(integer) and is left out; give", None),
+        ("is never called", None),
+    ],
+)
+def test_each_mistake_is_reported_once_with_object_and_line(service: Service, text: str, line: str | None) -> None:
+    (found,) = lines(service, "WRN", text)
+    assert line is None or found.endswith(f"(comment line: {line}) [rowcall]")
+
+
+def test_the_twin_that_nobody_can_call_is_named(service: Service) -> None:
+    (found,) = lines(service, "WRN", "is never called")
+    assert "twin(integer)" in found
+    assert "twin(text)" in found
+    assert answer(service.get("/twin?a=1")) == (200, TEXT, "text")
+
+
+def test_nothing_secret_of_a_comment_is_logged(service: Service) -> None:
+    assert "s3cret" not in service.log
+
+
+def test_what_is_good_has_no_warning(service: Service) -> None:
+    assert lines(service, "WRN", "good()") == []
+    assert answer(service.get("/good")) == (200, TEXT, "1")
+
+
+def test_debug_lines_show_each_endpoint_with_its_annotations(service: Service) -> None:
+    assert lines(service, "DBG", "Created endpoint GET /good")
+    assert lines(service, "DBG", "good() mapped to GET /good annotations: [HTTP GET /good, @allow_anonymous]")
+    assert lines(service, "VRB", "good() annotation: @allow_anonymous")
+    assert lines(service, "VRB", "off() is disabled by its comment")
+    assert lines(service, "INF", "Created internal endpoint GET /inner")
+
+
+@pytest.mark.parametrize(
+    ("switch", "hidden", "shown"),
+    [
+        ("Service:DebugLogEndpointCreateEvents", r"Created endpoint", r"mapped to .* annotations:"),
+        ("Service:DebugLogCommentAnnotationEvents", r"mapped to|annotation: ", r"Created endpoint"),
+    ],
+)
+def test_debug_lines_have_switches(
+    own_database: Database, serve_once: Serve, switch: str, hidden: str, shown: str
+) -> None:
+    service = serve_once(own_database, SQL, {**DEBUG, switch: "false"})
+    assert re.search(shown, service.log)
+    assert not re.search(hidden, service.log)
+
+
+def test_a_mistake_is_not_repeated_at_every_reading(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL)
+    own_database.execute("comment on function good() is E'HTTP GET /good\\ntimeout nil'; notify rowcall, 'reload'")
+    service.wait_for_log("edition 2 is served")
+    assert len(lines(service, "WRN", "'soon' is not an interval")) == 1
+    assert len(lines(service, "WRN", "'nil' is not an interval")) == 1
+
+
+TOO_LONG = f"""
+create function long_one() returns int language sql stable as 'select 1';
+create function long_two() returns int language sql stable as 'select 1';
+comment on function long_one() is 'HTTP GET /{"a" * 3000}';
+comment on function long_two() is 'HTTP GET /{"b" * 3000}';
+"""
+
+
+def test_what_must_not_be_served_stops_the_start_with_one_error_that_lists_all(
+    own_database: Database, serve_once: Serve
+) -> None:
+    with pytest.raises(AssertionError) as failure:
+        serve_once(own_database, SQL + TOO_LONG)
+    message = str(failure.value)
+    assert "rowcall ended with 1 at start" in message
+    assert message.count("rowcall: these endpoints cannot be served:") == 1
+    assert "long_one(): a path has 1 to 2048 characters, not 3001" in message
+    assert "long_two(): a path has 1 to 2048 characters, not 3001" in message
+
+
+def test_at_a_later_reading_the_last_good_edition_stays(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL)
+    own_database.execute(TOO_LONG + "notify rowcall, 'reload'")
+    service.wait_for_log("the last good one stays: these endpoints cannot be served")
+    assert answer(service.get("/good")) == (200, TEXT, "1")
