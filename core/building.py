@@ -29,6 +29,7 @@ from rowcall.core.naming import default_path
 from rowcall.core.parameters import claim_segments, expand
 from rowcall.core.shape import VOID, result_shape
 from rowcall.core.tables import table_diagnostics
+from rowcall.core.validation import validation_diagnostics
 
 _SEGMENT = re.compile(r"\{(\w+)\??\}")
 _VOLATILITY_TAGS = {Volatility.IMMUTABLE: "immutable", Volatility.STABLE: "stable", Volatility.VOLATILE: "volatile"}
@@ -91,6 +92,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *draft.diagnostics,
         *check_endpoint(endpoint, draft.used),
         *unknown_names(endpoint, defaults.known),
+        *validation_diagnostics(endpoint, defaults.known.rules),
         *table_diagnostics(endpoint, defaults.table_formats),
     )
     return Built(endpoint, noticed)

@@ -182,6 +182,8 @@ class Options(Record):
     """Key of a table format, or text with `{parameter}` that gives one for each request (reference 02, 11.1)."""
     excel_file_name: str | None = None
     excel_sheet: str | None = None
+    validations: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Parameter and rules of each `validate`, as written."""
     error_policy: str | None = None
     """Name of an error policy. None: the default one."""
     retry_strategy: str | None = None

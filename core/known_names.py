@@ -15,6 +15,7 @@ class KnownNames:
 
     error_policies: frozenset[str] | None = None
     retry_strategies: frozenset[str] | None = None
+    rules: frozenset[str] | None = None
 
 
 NOBODY_LOOKED = KnownNames()

@@ -10,6 +10,7 @@ from rowcall.core.endpoint import Endpoint
 from rowcall.core.problems import ErrorPolicies
 from rowcall.core.retry import RetryStrategies
 from rowcall.core.tables import TableFormats
+from rowcall.core.validation import BUILT_IN, Rule
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 
@@ -58,6 +59,8 @@ class WorkerOptions:
     database: DatabaseOptions
     http: HttpOptions = HttpOptions()
     policies: ErrorPolicies = field(default_factory=ErrorPolicies)
+    rules: Mapping[str, Rule] = field(default_factory=lambda: BUILT_IN)
+    """What `validate` may name."""
     retries: RetryStrategies = field(default_factory=RetryStrategies)
     resolve_nested: bool = True
     timestamps_utc: bool = True

@@ -34,6 +34,7 @@ from rowcall.service.rendering import body_writer
 from rowcall.service.request_headers import fill_headers, headers_context
 from rowcall.service.response_headers import CommentHeaders, argument_text
 from rowcall.service.timing import start_clock
+from rowcall.service.validating import keep_body, validate
 
 LARGE_BODY = 65_536
 """Bytes of a body from which the slow binder leaves the event loop."""
@@ -238,7 +239,18 @@ def respond(endpoint: Endpoint, services: Services) -> Step:
     return responses.respond(endpoint, services.database, services.options.http.slow_client)
 
 
-STEPS: Sequence[Factory] = (authorize, comment_headers, bind, fill_headers, skip_null_call, choose_format, run, respond)
+STEPS: Sequence[Factory] = (
+    authorize,
+    comment_headers,
+    keep_body,
+    bind,
+    fill_headers,
+    validate,
+    skip_null_call,
+    choose_format,
+    run,
+    respond,
+)
 
 
 def compile_endpoint(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:

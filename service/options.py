@@ -18,6 +18,7 @@ from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.edition import HttpOptions, RequestHeaders, WorkerOptions
 from rowcall.service.failing_options import error_policies, retry_strategies
 from rowcall.service.startup import StartupError
+from rowcall.service.validation_options import validation_rules
 
 DEFAULT_TIMEOUT = 30.0
 
@@ -39,7 +40,11 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions) -> EndpointDef
         nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
         table_formats=options.tables.keys,
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
-        known=KnownNames(frozenset(options.policies.named), frozenset(options.retries.named)),
+        known=KnownNames(
+            error_policies=frozenset(options.policies.named),
+            retry_strategies=frozenset(options.retries.named),
+            rules=frozenset(options.rules),
+        ),
     )
 
 
@@ -103,6 +108,7 @@ def worker_options(settings: Settings, connection: ConnectionInfo) -> WorkerOpti
         http=_http_options(settings),
         policies=error_policies(settings),
         retries=retry_strategies(settings),
+        rules=validation_rules(settings),
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
         timestamps_utc=settings.flag("Service:JsonTimestampsAreUtc"),
         camel_case=settings.flag("Service:CamelCaseNames"),

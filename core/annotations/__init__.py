@@ -24,6 +24,7 @@ from rowcall.core.annotations import (
     response,
     table_formats,
     uploads,
+    validation,
 )
 from rowcall.core.annotations.declaration import Annotation
 
@@ -31,6 +32,7 @@ _MODULES = (
     exposure,
     parameters,
     request,
+    validation,
     access,
     limits,
     encryption,

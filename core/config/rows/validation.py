@@ -1,6 +1,6 @@
 """Rules for parameter values."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, object_map, pending, section, text
+from rowcall.core.config.keys import Key, choice, flag, integer, object_map, section, text
 
 _RULE = "ValidationOptions:Rules:<name>:"
 
@@ -16,7 +16,7 @@ def _built_in(kind: str, message: str, pattern: str | None = None) -> dict[str, 
     }
 
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("ValidationOptions", "Rules for parameter values."),
     flag("ValidationOptions:Enabled", True, "Take the rules below; false leaves the built-in four."),
     object_map(

@@ -1,0 +1,28 @@
+"""The annotation that puts rules on request values: validate."""
+
+from __future__ import annotations
+
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+
+
+def _validate(draft: Draft, line: Line) -> None:
+    """Lines accumulate. Names keep their case: they are compared exactly (reference 01, 10)."""
+    parameter, using, *rules = line.arguments
+    if using.lower() != "using":
+        raise BadValueError("`validate <parameter> using <rule>` is expected")
+    earlier = draft.changes.get("validations", ())
+    assert isinstance(earlier, tuple)  # noqa: S101 (nothing else is ever stored there)
+    draft.set(validations=(*earlier, (parameter, tuple(rules))))
+
+
+ANNOTATIONS = (
+    Annotation(
+        name="validate",
+        aliases=("validate", "validation"),
+        syntax="validate <parameter> using <rule>[, <rule> ...]",
+        description="Refuses requests whose value breaks one of the rules: `not_null`, `not_empty`, `required`, "
+        "`email`, or those of `ValidationOptions:Rules`. May be repeated.",
+        apply=_validate,
+        minimum_words=4,
+    ),
+)
