@@ -147,6 +147,58 @@ class Routine(Record):
         return f"{self.schema}.{self.name}({types})"
 
 
+class Identity(enum.Enum):
+    """`pg_attribute.attidentity`."""
+
+    NONE = ""
+    ALWAYS = "a"
+    BY_DEFAULT = "d"
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn(Record):
+    """A column that the connected role may read or write, with what it may do."""
+
+    name: str
+    type_oid: int
+    type_name: str
+    """`format_type` text with the type modifier, for people."""
+    required: bool
+    """NOT NULL, and nothing fills it: no default, identity or generation."""
+    identity: Identity
+    readable: bool
+    """SELECT."""
+    filterable: bool
+    """Readable, and of a type that the role can name in SQL."""
+    insertable: bool
+    """INSERT, and not generated."""
+    updatable: bool
+    """UPDATE, and neither generated nor always an identity."""
+    equality: str | None
+    """The operator as SQL, `=` or `operator("ext".=)`; None: the type has none that compares values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Record):
+    """A table or anything that is read like one: view, partitioned or foreign table, materialized view."""
+
+    oid: int
+    kind: RoutineKind
+    """TABLE or VIEW."""
+    schema: str
+    name: str
+    comment: str | None
+    row_type_oid: int
+    columns: tuple[TableColumn, ...]
+    """In their order."""
+    key: tuple[str, ...]
+    """Columns of the primary key; empty without one, and where the role may not read all of them."""
+    key_decides: bool
+    """Conflicts with the key can be named in ON CONFLICT: it is not deferrable."""
+    deletable: bool
+    """Rows can be deleted, by the kind of relation and by the role's privilege."""
+
+
 @dataclass(frozen=True, slots=True)
 class Catalog(Record):
     """Everything discovery found, for one connection."""
@@ -157,3 +209,5 @@ class Catalog(Record):
     """Sorted by schema, name, oid."""
     types: Mapping[int, TypeInfo] = field(default_factory=dict)
     """Every type that a parameter, a column, an attribute or an element refers to, by oid."""
+    tables: tuple[Table, ...] = ()
+    """Sorted by schema and name."""

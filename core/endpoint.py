@@ -188,6 +188,8 @@ class Options(Record):
     """Name of an error policy. None: the default one."""
     retry_strategy: str | None = None
     """Name of a retry strategy. None: the default one."""
+    allow_unfiltered: bool = False
+    """On a table: a delete may name no column, an update not the whole key."""
     caching: Caching | None = None
     """Here and below: None where the comment says nothing about the capability."""
     rate_limiter: str | None = None

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
+from rowcall.core.catalog import RoutineKind
 from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import Endpoint
 from rowcall.core.overloads import hidden
@@ -126,7 +127,8 @@ class Router:
 
 
 def build_router(endpoints: Iterable[Endpoint]) -> tuple[Router, list[Diagnostic]]:
-    """Routes of all endpoints that are not internal. Of two ambiguous templates the later one is left out.
+    """Routes of all endpoints that are not internal. Of two ambiguous templates the later one is left out, and so is
+    an operation whose route another operation on the same table has: what was asked for would not be told apart.
 
     Raises:
         RouteError: a path is empty or longer than 2048 characters (`check_path`).
@@ -142,7 +144,11 @@ def build_router(endpoints: Iterable[Endpoint]) -> tuple[Router, list[Diagnostic
         if _template(first) != template:
             diagnostics.append(_ambiguity(endpoint, first))
             continue
-        overloads.setdefault((endpoint.method, template), []).append(endpoint)
+        others = overloads.setdefault((endpoint.method, template), [])
+        if others and (clash := _clash(endpoint, others[-1])):
+            diagnostics.append(clash)
+        if not others or not _same_table(endpoint, others[-1]):
+            others.append(endpoint)
     for candidates in overloads.values():
         diagnostics += hidden(candidates)
     routes = (_route(method, path, candidates) for (method, path), candidates in overloads.items())
@@ -231,6 +237,27 @@ def _walk(root: _Node, segments: list[str]) -> Route | None:
         if literal := node.literals.get(segment):
             open_ends.append((literal, depth + 1))
     return None
+
+
+_TABLES = frozenset({RoutineKind.TABLE, RoutineKind.VIEW})
+
+
+def _same_table(later: Endpoint, first: Endpoint) -> bool:
+    return later.routine.kind in _TABLES and (later.routine.kind, later.routine.oid) == (
+        first.routine.kind,
+        first.routine.oid,
+    )
+
+
+def _clash(later: Endpoint, first: Endpoint) -> Diagnostic | None:
+    """Overloads among routines, or among files, are meant; other shared routes hardly are (reference 01, 4.2)."""
+    if _same_table(later, first):
+        message = f"{later.name} belongs to {first.routine.identity} already; this operation is left out"
+    elif type(later.routine.source) is not type(first.routine.source) or later.routine.kind in _TABLES:
+        message = f"{later.name} is also that of {first.routine.identity}, which answers where only it fits"
+    else:
+        return None
+    return Diagnostic(later.routine.identity, None, message)
 
 
 def _ambiguity(later: Endpoint, first: Endpoint) -> Diagnostic:

@@ -13,7 +13,6 @@ from rowcall.core.tables import HtmlTables, TableFormats, Workbooks
 from rowcall.service.connection_string import ConnectionInfo
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
-from rowcall.service.database.discovery import RoutineFilter
 from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.edition import HttpOptions, RequestHeaders, WorkerOptions
 from rowcall.service.failing_options import error_policies, retry_strategies
@@ -25,9 +24,8 @@ DEFAULT_TIMEOUT = 30.0
 
 def endpoint_defaults(settings: Settings, options: WorkerOptions) -> EndpointDefaults:
     """`options`: those that hold the things that annotations name."""
-    mode = settings.choice("Service:CommentsMode")
     return EndpointDefaults(
-        comments_mode=CommentsMode("OnlyAnnotated" if mode == "OnlyWithHttpTag" else mode),
+        comments_mode=comments_mode(settings, "Service:CommentsMode"),
         url_path_prefix=settings.text_or_none("Service:UrlPathPrefix") or "",
         kebab_case_urls=settings.flag("Service:KebabCaseUrls"),
         camel_case_names=settings.flag("Service:CamelCaseNames"),
@@ -69,19 +67,9 @@ def table_formats(settings: Settings) -> TableFormats:
     )
 
 
-def routine_filter(settings: Settings) -> RoutineFilter:
-    return RoutineFilter(
-        schema_similar_to=settings.text_or_none("Service:SchemaSimilarTo"),
-        schema_not_similar_to=settings.text_or_none("Service:SchemaNotSimilarTo"),
-        include_schemas=settings.texts("Service:IncludeSchemas"),
-        exclude_schemas=settings.texts("Service:ExcludeSchemas"),
-        name_similar_to=settings.text_or_none("Service:NameSimilarTo"),
-        name_not_similar_to=settings.text_or_none("Service:NameNotSimilarTo"),
-        include_names=settings.texts("Service:IncludeNames"),
-        exclude_names=settings.texts("Service:ExcludeNames"),
-        include_languages=settings.texts("Service:RoutineOptions:IncludeLanguages"),
-        exclude_languages=settings.texts("Service:RoutineOptions:ExcludeLanguages"),
-    )
+def comments_mode(settings: Settings, key: str) -> CommentsMode:
+    mode = settings.choice(key)
+    return CommentsMode("OnlyAnnotated" if mode == "OnlyWithHttpTag" else mode)
 
 
 def worker_options(settings: Settings, connection: ConnectionInfo) -> WorkerOptions:

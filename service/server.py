@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from rowcall.core.config import Settings
 from rowcall.service.connection_string import ConnectionInfo
-from rowcall.service.options import endpoint_defaults, routine_filter, worker_options
+from rowcall.service.exposure_options import exposure
+from rowcall.service.options import worker_options
 from rowcall.service.supervisor import Supervisor
 
 
@@ -27,13 +28,7 @@ def run(
 
     async def serve() -> int:
         options = worker_options(settings, connection)
-        supervisor = Supervisor(
-            settings,
-            options,
-            endpoint_defaults(settings, options),
-            routine_filter(settings),
-            on_listening,
-        )
+        supervisor = Supervisor(settings, options, exposure(settings, options), on_listening)
         return await supervisor.run()
 
     log.debug("starting")

@@ -15,19 +15,19 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import psycopg
 
-from rowcall.core.building import EndpointDefaults
-from rowcall.core.catalog import Catalog, Routine
+from rowcall.core.catalog import Catalog
 from rowcall.core.config import Settings
 from rowcall.service.channel import Channel, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
 from rowcall.service.database.connector import Connector, pause
-from rowcall.service.database.discovery import RoutineFilter, discover
+from rowcall.service.database.discovery import discover
 from rowcall.service.edition import Difference, Edition, WorkerOptions, reachable_types
 from rowcall.service.endpoints import EndpointBuilder
+from rowcall.service.exposure import Exposure
 from rowcall.service.listeners import Listener, Listeners, check_certificate
 from rowcall.service.startup import StartupError
 
@@ -110,14 +110,12 @@ class Supervisor:
         self,
         settings: Settings,
         options: WorkerOptions,
-        defaults: EndpointDefaults,
-        routines: RoutineFilter,
+        exposure: Exposure,
         on_listening: Callable[[list[str]], None] | None = None,
     ) -> None:
         self._settings = settings
         self._options = options
-        self._defaults = defaults
-        self._filter = routines
+        self._exposure = exposure
         self._on_listening = on_listening
         self._connector = Connector(options.target)
         self._builder = EndpointBuilder(settings)
@@ -281,22 +279,13 @@ class Supervisor:
 
     async def _read_edition(self, number: int) -> Edition:
         catalog = await self._discover()
-        endpoints = self._builder.build(catalog, self._exposed(catalog))
+        endpoints = self._builder.build(catalog, self._exposure.objects(catalog))
         return Edition(number, endpoints, reachable_types(endpoints, catalog.types))
 
     async def _discover(self) -> Catalog:
         async with await self._connector.open_plain() as connection:
-            if not self._settings.flag("Service:RoutineOptions:Enabled"):
-                return Catalog(connection.info.server_version)
             schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
-            return await discover(connection, self._filter, schema)
-
-    def _exposed(self, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
-        """What may become an endpoint, source by source: of two with one method and path the later one answers first
-        (reference 01, 4.2).
-        """
-        for routine in catalog.routines:
-            yield routine, self._defaults
+            return await discover(connection, self._exposure.wanted, schema)
 
     async def _publish(self, edition: Edition) -> str | None:
         """All workers swap, or none does; one that is gone gets the edition when it is replaced. Gives the reason

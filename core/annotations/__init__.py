@@ -23,6 +23,7 @@ from rowcall.core.annotations import (
     request,
     response,
     table_formats,
+    tables,
     uploads,
     validation,
 )
@@ -40,6 +41,7 @@ _MODULES = (
     response,
     raw,
     table_formats,
+    tables,
     caching,
     proxying,
     uploads,

@@ -20,6 +20,7 @@ from rowcall.core.config.rows import (
     client_code,
     connections,
     cors,
+    crud,
     dart_client_code,
     data_protection,
     errors,
@@ -84,6 +85,7 @@ KEYS: tuple[Key, ...] = (
     *dart_client_code.ROWS,
     *http_client.ROWS,
     *proxy.ROWS,
+    *crud.ROWS,
     *sql_files.ROWS,
 )
 

@@ -6,8 +6,8 @@ A handful of statements, whatever the number of routines. What is found follows 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from psycopg import AsyncConnection, AsyncCursor
@@ -26,6 +26,8 @@ from rowcall.core.catalog import (
     Volatility,
 )
 from rowcall.service.database.catalog_queries import ATTRIBUTES, ROUTINES, TYPES
+from rowcall.service.database.filters import RoutineFilter, TableFilter
+from rowcall.service.database.table_discovery import TableRows, build_tables, read_tables
 
 DEFAULT_SEARCH_PATH = "public"
 
@@ -35,64 +37,32 @@ _TYPE_KINDS = {kind.value: kind for kind in TypeKind}
 
 
 @dataclass(frozen=True, slots=True)
-class RoutineFilter:
-    """Which routines are listed; all conditions together (reference 01, 2.2). None, empty or blank: no condition."""
+class Wanted:
+    """What to look for; None: nothing of that kind."""
 
-    schema_similar_to: str | None = None
-    schema_not_similar_to: str | None = None
-    include_schemas: tuple[str, ...] | None = None
-    exclude_schemas: tuple[str, ...] | None = None
-    name_similar_to: str | None = None
-    name_not_similar_to: str | None = None
-    include_names: tuple[str, ...] | None = None
-    exclude_names: tuple[str, ...] | None = None
-    include_languages: tuple[str, ...] | None = None
-    exclude_languages: tuple[str, ...] | None = None
-    """None: `c` and `internal`, the languages of most extensions."""
-
-    def parameters(self) -> dict[str, str | list[str] | None]:
-        """Values for the query, conditions that are off as NULL."""
-        excluded = ("c", "internal") if self.exclude_languages is None else self.exclude_languages
-        return {
-            "schema_similar_to": _pattern(self.schema_similar_to),
-            "schema_not_similar_to": _pattern(self.schema_not_similar_to),
-            "include_schemas": _listed(self.include_schemas),
-            "exclude_schemas": _listed(self.exclude_schemas),
-            "name_similar_to": _pattern(self.name_similar_to),
-            "name_not_similar_to": _pattern(self.name_not_similar_to),
-            "include_names": _listed(self.include_names),
-            "exclude_names": _listed(self.exclude_names),
-            "include_languages": _listed(language.lower() for language in self.include_languages or ()),
-            "exclude_languages": _listed(language.lower() for language in excluded),
-        }
-
-
-def _pattern(text: str | None) -> str | None:
-    return text if text and text.strip() else None
-
-
-def _listed(names: Iterable[str] | None) -> list[str] | None:
-    return [name for name in names or () if name.strip()] or None
+    routines: RoutineFilter | None = field(default_factory=RoutineFilter)
+    tables: TableFilter | None = None
 
 
 async def discover(
-    connection: AsyncConnection[Any],
-    routine_filter: RoutineFilter | None = None,
-    search_path: str | None = None,
+    connection: AsyncConnection[Any], wanted: Wanted | None = None, search_path: str | None = None
 ) -> Catalog:
-    """Everything the connected role may call, sorted by schema, name and oid, with the types it needs.
+    """Everything the connected role may call, read or write, sorted by schema and name, with the types it needs.
 
     The search path decides how type names are displayed and is gone again afterwards.
     """
+    wanted = wanted or Wanted()
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
-        await cursor.execute(ROUTINES, (routine_filter or RoutineFilter()).parameters())
-        rows = await cursor.fetchall()
-        types = await _load_types(cursor, _roots(rows))
+        rows = await _read_routines(cursor, wanted.routines)
+        table_rows = TableRows() if wanted.tables is None else await read_tables(cursor, wanted.tables)
+        types = await _load_types(cursor, [*{*_roots(rows), *table_rows.types}])
+        tables = await build_tables(cursor, table_rows, types)
     return Catalog(
         server_version=connection.info.server_version,
         routines=tuple(_routine(row, types) for row in rows),
         types=types,
+        tables=tables,
     )
 
 
@@ -107,11 +77,18 @@ async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> None:
     await cursor.execute("select pg_catalog.set_config('search_path', pg_catalog.quote_ident(%s), true)", [schema])
 
 
-def _roots(rows: Sequence[TupleRow]) -> list[int]:
+async def _read_routines(cursor: AsyncCursor[TupleRow], routines: RoutineFilter | None) -> list[TupleRow]:
+    if routines is None:
+        return []
+    await cursor.execute(ROUTINES, routines.parameters())
+    return await cursor.fetchall()
+
+
+def _roots(rows: Sequence[TupleRow]) -> set[int]:
     oids = {row[9] for row in rows}
     for row in rows:
         oids.update(_argument_types(row))
-    return list(oids)
+    return oids
 
 
 async def _load_types(cursor: AsyncCursor[TupleRow], roots: Sequence[int]) -> dict[int, TypeInfo]:

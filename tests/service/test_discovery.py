@@ -9,7 +9,8 @@ import psycopg
 import pytest
 
 from rowcall.core.catalog import Catalog, ParameterMode, Routine, RoutineKind, TypeKind, Volatility
-from rowcall.service.database.discovery import RoutineFilter, discover, load_types
+from rowcall.service.database.discovery import Wanted, discover, load_types
+from rowcall.service.database.filters import RoutineFilter
 from tests.harness.database import Database
 
 SCHEMA = """
@@ -210,7 +211,7 @@ def test_the_search_path_of_the_session_is_left_alone(shop: Database) -> None:
     ],
 )
 def test_filters(shop: Database, conditions: dict[str, Any], expected: set[str]) -> None:
-    found = names(read(shop.conninfo, routine_filter=RoutineFilter(**conditions)))
+    found = names(read(shop.conninfo, wanted=Wanted(RoutineFilter(**conditions))))
     assert {name for name in found if not name.startswith("pg_")} == expected
 
 

@@ -1,0 +1,52 @@
+"""Tables and views as endpoints. Filters that are not given are those of `Service`."""
+
+from rowcall.core.config.keys import Key, choice, flag, section, text, texts
+
+_P = "Service:CrudSource:"
+
+ROWS: tuple[Key, ...] = (
+    section("Service:CrudSource", "Tables and views as endpoints. A filter of null is the one of Service."),
+    flag(_P + "Enabled", False, "Serve them."),
+    text(_P + "SchemaSimilarTo", None, "Serve only tables in schemas whose name is SIMILAR TO this pattern."),
+    text(_P + "SchemaNotSimilarTo", None, "Leave out tables in schemas whose name is SIMILAR TO this pattern."),
+    texts(_P + "IncludeSchemas", None, "Serve only tables in these schemas."),
+    texts(_P + "ExcludeSchemas", None, "Leave out tables in these schemas."),
+    text(_P + "NameSimilarTo", None, "Serve only tables whose name is SIMILAR TO this pattern."),
+    text(_P + "NameNotSimilarTo", None, "Leave out tables whose name is SIMILAR TO this pattern."),
+    texts(_P + "IncludeNames", None, "Serve only these tables."),
+    texts(_P + "ExcludeNames", None, "Leave out these tables."),
+    choice(
+        _P + "CommentsMode",
+        "Ignore ParseAll OnlyAnnotated OnlyWithHttpTag",
+        "OnlyAnnotated",
+        "Which tables become endpoints; the words mean what they mean in Service:CommentsMode.",
+    ),
+    texts(
+        _P + "CrudTypes",
+        ["All"],
+        "Operations to offer: All, Select, Update, UpdateReturning, Insert, InsertReturning, "
+        "InsertOnConflictDoNothing, InsertOnConflictDoNothingReturning, InsertOnConflictDoUpdate, "
+        "InsertOnConflictDoUpdateReturning, Delete, DeleteReturning.",
+    ),
+    text(_P + "ReturningUrlPattern", "{0}/returning", "Path of what gives changed rows; {0}: the table's own path."),
+    text(
+        _P + "OnConflictDoNothingUrlPattern",
+        "{0}/on-conflict-do-nothing",
+        "Path of inserts that leave rows with the same key as they are.",
+    ),
+    text(
+        _P + "OnConflictDoNothingReturningUrlPattern",
+        "{0}/on-conflict-do-nothing/returning",
+        "The same, giving the row inserted.",
+    ),
+    text(
+        _P + "OnConflictDoUpdateUrlPattern",
+        "{0}/on-conflict-do-update",
+        "Path of inserts that change rows with the same key.",
+    ),
+    text(
+        _P + "OnConflictDoUpdateReturningUrlPattern",
+        "{0}/on-conflict-do-update/returning",
+        "The same, giving the row.",
+    ),
+)

@@ -1,0 +1,71 @@
+"""Which objects of a database discovery lists; all conditions together (reference 01, 2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+Parameters = dict[str, str | list[str] | bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class NameFilter:
+    """By schema and name. None, empty or blank: no condition."""
+
+    schema_similar_to: str | None = None
+    schema_not_similar_to: str | None = None
+    include_schemas: tuple[str, ...] | None = None
+    exclude_schemas: tuple[str, ...] | None = None
+    name_similar_to: str | None = None
+    name_not_similar_to: str | None = None
+    include_names: tuple[str, ...] | None = None
+    exclude_names: tuple[str, ...] | None = None
+
+    def parameters(self) -> Parameters:
+        """Values for the query, conditions that are off as NULL."""
+        return {
+            "schema_similar_to": _pattern(self.schema_similar_to),
+            "schema_not_similar_to": _pattern(self.schema_not_similar_to),
+            "include_schemas": _listed(self.include_schemas),
+            "exclude_schemas": _listed(self.exclude_schemas),
+            "name_similar_to": _pattern(self.name_similar_to),
+            "name_not_similar_to": _pattern(self.name_not_similar_to),
+            "include_names": _listed(self.include_names),
+            "exclude_names": _listed(self.exclude_names),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RoutineFilter(NameFilter):
+    """Functions and procedures, by their language too."""
+
+    include_languages: tuple[str, ...] | None = None
+    exclude_languages: tuple[str, ...] | None = None
+    """None: `c` and `internal`, the languages of most extensions."""
+
+    def parameters(self) -> Parameters:
+        excluded = ("c", "internal") if self.exclude_languages is None else self.exclude_languages
+        return {
+            **NameFilter.parameters(self),
+            "include_languages": _listed(language.lower() for language in self.include_languages or ()),
+            "exclude_languages": _listed(language.lower() for language in excluded),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TableFilter(NameFilter):
+    """Tables, views and what else is read like them."""
+
+    commented: bool = True
+    """Only those with a comment: the others become no endpoints, so their columns need not be read."""
+
+    def parameters(self) -> Parameters:
+        return {**NameFilter.parameters(self), "commented": self.commented}
+
+
+def _pattern(text: str | None) -> str | None:
+    return text if text and text.strip() else None
+
+
+def _listed(names: Iterable[str] | None) -> list[str] | None:
+    return [name for name in names or () if name.strip()] or None

@@ -1,0 +1,72 @@
+"""The SQL that reads tables and views of PostgreSQL 13 to 18: three statements, whatever their number."""
+
+from __future__ import annotations
+
+TABLES = """
+select c.oid, c.relkind, n.nspname, c.relname, d.description, c.reltype,
+       i.indkey::int2[], coalesce(i.indimmediate, false),
+       events.granted & 16 > 0 and has_table_privilege(c.oid, 'DELETE')
+from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+left join pg_catalog.pg_index i on i.indrelid = c.oid and i.indisprimary
+left join pg_catalog.pg_description d
+  on d.classoid = 'pg_catalog.pg_class'::regclass and d.objoid = c.oid and d.objsubid = 0
+cross join lateral (select pg_relation_is_updatable(c.oid, true)) as events(granted)
+where c.relkind in ('r', 'p', 'v', 'm', 'f')
+  and c.relpersistence <> 't'
+  and left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'
+  and has_schema_privilege(n.oid, 'USAGE')
+  and (not %(commented)s or d.description is not null)
+  and (%(schema_similar_to)s::text is null or n.nspname::text similar to %(schema_similar_to)s)
+  and (%(schema_not_similar_to)s::text is null or n.nspname::text not similar to %(schema_not_similar_to)s)
+  and (%(include_schemas)s::text[] is null or n.nspname = any(%(include_schemas)s))
+  and (%(exclude_schemas)s::text[] is null or n.nspname <> all(%(exclude_schemas)s))
+  and (%(name_similar_to)s::text is null or c.relname::text similar to %(name_similar_to)s)
+  and (%(name_not_similar_to)s::text is null or c.relname::text not similar to %(name_not_similar_to)s)
+  and (%(include_names)s::text[] is null or c.relname = any(%(include_names)s))
+  and (%(exclude_names)s::text[] is null or c.relname <> all(%(exclude_names)s))
+order by n.nspname, c.relname
+"""
+"""One row for each relation. Temporary ones belong to a session and are seen by no other."""
+
+COLUMNS = """
+select a.attrelid, a.attnum, a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod),
+       a.attnotnull and not a.atthasdef and a.attidentity = '' and t.typdefault is null,
+       a.attidentity, a.attgenerated <> '',
+       has_column_privilege(a.attrelid, a.attnum, 'SELECT'),
+       events.granted & 8 > 0 and (written.allowed or events.granted & 8 > events.automatic & 8)
+         and has_column_privilege(a.attrelid, a.attnum, 'INSERT'),
+       events.granted & 4 > 0 and written.allowed and has_column_privilege(a.attrelid, a.attnum, 'UPDATE'),
+       has_schema_privilege(t.typnamespace, 'USAGE')
+from unnest(%(tables)s::oid[]) as wanted(oid)
+join pg_catalog.pg_class c on c.oid = wanted.oid
+cross join lateral (
+    select pg_relation_is_updatable(c.oid, true), pg_relation_is_updatable(c.oid, false)
+) as events(granted, automatic)
+join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+join pg_catalog.pg_type t on t.oid = a.atttypid
+cross join lateral (
+    select c.relkind <> 'v' or pg_column_is_updatable(c.oid, a.attnum, true)
+) as written(allowed)
+order by a.attrelid, a.attnum
+"""
+"""The bits are those of the kinds of command: 4 UPDATE, 8 INSERT, 16 DELETE. A view that only a trigger makes
+insertable takes any column."""
+
+OPERATORS = """
+select distinct on (t.oid) t.oid, n.nspname, o.oprname
+from unnest(%(types)s::oid[]) as wanted(oid)
+join pg_catalog.pg_type t on t.oid = wanted.oid
+join pg_catalog.pg_opclass c on c.opcdefault and (c.opcintype = t.oid or exists (
+    select from pg_catalog.pg_cast b
+    where b.castsource = t.oid and b.casttarget = c.opcintype and b.castmethod = 'b' and b.castcontext = 'i'
+))
+join pg_catalog.pg_am m on m.oid = c.opcmethod and m.amname in ('btree', 'hash')
+join pg_catalog.pg_amop e on e.amopfamily = c.opcfamily
+  and e.amoplefttype = c.opcintype and e.amoprighttype = c.opcintype
+  and e.amopstrategy = case m.amname when 'btree' then 3 else 1 end
+join pg_catalog.pg_operator o on o.oid = e.amopopr
+join pg_catalog.pg_namespace n on n.oid = o.oprnamespace
+order by t.oid, c.opcintype <> t.oid, m.amname
+"""
+"""The equality of each type's default operator class: its own, or that of the type it is binary compatible with."""

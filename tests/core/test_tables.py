@@ -1,0 +1,272 @@
+"""Tables → operations → statements, without a database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rowcall.core.building import build_endpoint
+from rowcall.core.call import UncallableError, call_sql
+from rowcall.core.catalog import Catalog, Identity, RoutineKind, Table, TableColumn
+from rowcall.core.endpoint import Endpoint, Transport
+from rowcall.core.routing import build_router
+from rowcall.core.table_operations import NAMES, Conflict
+from rowcall.core.table_routines import TableDefaults, table_routines
+from tests.core.routines import EVERYTHING, GAUGE, TYPES
+
+
+def column(name: str, oid: int = 23, **changes: Any) -> TableColumn:
+    made = TableColumn(
+        name=name,
+        type_oid=oid,
+        type_name=TYPES[oid].display,
+        required=False,
+        identity=Identity.NONE,
+        readable=True,
+        filterable=True,
+        insertable=True,
+        updatable=True,
+        equality="=",
+    )
+    return replace(made, **changes)
+
+
+ID = column("id", required=True)
+NAME = column("Full Name", 25)
+SIZE = column("size_of", insertable=False, updatable=False)
+"""Generated."""
+
+
+def table(*columns: TableColumn, key: tuple[str, ...] = ("id",), **changes: Any) -> Table:
+    made = Table(
+        oid=7,
+        kind=RoutineKind.TABLE,
+        schema="shop",
+        name="item",
+        comment=None,
+        row_type_oid=GAUGE,
+        columns=columns,
+        key=key,
+        key_decides=True,
+        deletable=True,
+    )
+    return replace(made, **changes)
+
+
+ITEM = table(ID, NAME, SIZE)
+READ_ONLY = table(replace(ID, insertable=False, updatable=False), SIZE, key=(), deletable=False, kind=RoutineKind.VIEW)
+
+
+def endpoints(of: Table, comment: str | None = None, defaults: TableDefaults | None = None) -> dict[str, Endpoint]:
+    """By the operation's name."""
+    found: dict[str, Endpoint] = {}
+    for routine in table_routines([replace(of, comment=comment)], defaults or TableDefaults()):
+        made = build_endpoint(routine, Catalog(150000, (), TYPES), EVERYTHING).endpoint
+        if made is not None:
+            found[routine.source.operation.name] = made  # type: ignore[union-attr]
+    return found
+
+
+def sql(of: Table, operation: str, *given: str, comment: str | None = None) -> str:
+    made = endpoints(of, comment)[operation]
+    mask = sum(1 << index for index, one in enumerate(made.parameters) if one.db_name in given)
+    return call_sql(made, mask)
+
+
+class TestStatements:
+    def test_select_names_all_columns_and_compares_those_given(self) -> None:
+        columns = '"id", "Full Name", "size_of"'
+        assert sql(ITEM, "Select") == f'select {columns} from "shop"."item"'
+        assert sql(ITEM, "Select", "id", "size_of") == (
+            f'select {columns} from "shop"."item" where "id" = $1::integer and "size_of" = $2::integer'
+        )
+
+    def test_a_type_without_equality_is_compared_as_text(self) -> None:
+        of = table(column("doc", 114, equality=None))
+        assert sql(of, "Select", "doc").endswith('where "doc"::text = $1::json::text')
+
+    def test_the_operator_of_an_extension_is_named_with_its_schema(self) -> None:
+        of = table(column("mail", 25, equality='operator("ext".=)'))
+        assert sql(of, "Select", "mail").endswith('where "mail" operator("ext".=) $1::text')
+
+    def test_update_sets_what_is_given_where_the_key_is(self) -> None:
+        assert sql(ITEM, "Update", "id", "Full Name") == (
+            'update "shop"."item" set "Full Name" = $2::text where "id" = $1::integer'
+        )
+
+    def test_delete_compares_what_is_given(self) -> None:
+        assert sql(ITEM, "Delete", "Full Name") == 'delete from "shop"."item" where "Full Name" = $1::text'
+
+    def test_insert_writes_only_what_is_given(self) -> None:
+        assert sql(ITEM, "Insert", "id") == 'insert into "shop"."item" ("id") values ($1::integer)'
+
+    def test_returning_gives_all_columns(self) -> None:
+        ending = ' returning "id", "Full Name", "size_of"'
+        assert sql(ITEM, "InsertReturning", "id").endswith(f"values ($1::integer){ending}")
+        assert sql(ITEM, "UpdateReturning", "id", "Full Name").endswith(f'"id" = $1::integer{ending}')
+        assert sql(ITEM, "DeleteReturning", "id").endswith(f'where "id" = $1::integer{ending}')
+
+    def test_a_conflict_can_change_nothing_or_all_that_is_no_key(self) -> None:
+        start = 'insert into "shop"."item" ("id", "Full Name") values ($1::integer, $2::text) on conflict ("id") do'
+        assert sql(ITEM, "InsertOnConflictDoNothing", "id", "Full Name") == f"{start} nothing"
+        assert sql(ITEM, "InsertOnConflictDoUpdate", "id", "Full Name") == (
+            f'{start} update set "Full Name" = excluded."Full Name"'
+        )
+
+    def test_a_conflict_changes_nothing_where_all_columns_are_key(self) -> None:
+        both = table(column("a"), column("b"), key=("a", "b"))
+        assert sql(both, "InsertOnConflictDoUpdate", "a", "b").endswith('on conflict ("a", "b") do nothing')
+
+    def test_an_identity_that_is_always_generated_is_overridden_when_given(self) -> None:
+        of = table(replace(ID, identity=Identity.ALWAYS, updatable=False), NAME)
+        assert sql(of, "Insert", "Full Name") == 'insert into "shop"."item" ("Full Name") values ($1::text)'
+        assert sql(of, "Insert", "id", "Full Name").startswith(
+            'insert into "shop"."item" ("id", "Full Name") overriding system value values'
+        )
+
+    def test_names_are_quoted(self) -> None:
+        evil = table(column('a"; drop table x; --'), name='i"t', key=())
+        quoted = '"a""; drop table x; --"'
+        assert sql(evil, "Select", 'a"; drop table x; --') == (
+            f'select {quoted} from "shop"."i""t" where {quoted} = $1::integer'
+        )
+
+
+class TestTooLittle:
+    """What names no rows is refused unless the comment asks for it."""
+
+    def test_an_empty_delete_is_refused(self) -> None:
+        with pytest.raises(UncallableError, match="which rows are meant"):
+            sql(ITEM, "Delete")
+
+    def test_allow_unfiltered_lets_an_empty_delete_remove_every_row(self) -> None:
+        assert sql(ITEM, "Delete", comment="allow_unfiltered") == 'delete from "shop"."item"'
+
+    def test_an_update_needs_the_whole_key(self) -> None:
+        both = table(ID, column("part"), NAME, key=("id", "part"))
+        with pytest.raises(UncallableError, match="an update needs the whole key: id, part"):
+            sql(both, "Update", "part", "Full Name")
+
+    def test_allow_unfiltered_lets_an_update_change_several_rows(self) -> None:
+        both = table(ID, column("part"), NAME, key=("id", "part"))
+        part = sql(both, "Update", "part", "Full Name", comment="allow_unfiltered")
+        assert part == 'update "shop"."item" set "Full Name" = $2::text where "part" = $1::integer'
+        every = sql(both, "Update", "Full Name", comment="allow_unfiltered")
+        assert every == 'update "shop"."item" set "Full Name" = $1::text'
+
+    def test_an_update_needs_something_to_set(self) -> None:
+        with pytest.raises(UncallableError, match="a column besides those of the key"):
+            sql(ITEM, "Update", "id", comment="allow_unfiltered")
+
+    def test_an_insert_needs_a_column(self) -> None:
+        with pytest.raises(UncallableError, match="an insert needs a column"):
+            sql(table(NAME, key=()), "Insert")
+
+
+class TestOperations:
+    def test_a_writable_table_with_a_key_has_all_in_the_documented_places(self) -> None:
+        assert {name: made.name for name, made in endpoints(ITEM).items()} == {
+            "Select": "GET /api/shop/item",
+            "Update": "POST /api/shop/item",
+            "UpdateReturning": "POST /api/shop/item/returning",
+            "Insert": "PUT /api/shop/item",
+            "InsertReturning": "PUT /api/shop/item/returning",
+            "InsertOnConflictDoNothing": "PUT /api/shop/item/on-conflict-do-nothing",
+            "InsertOnConflictDoNothingReturning": "PUT /api/shop/item/on-conflict-do-nothing/returning",
+            "InsertOnConflictDoUpdate": "PUT /api/shop/item/on-conflict-do-update",
+            "InsertOnConflictDoUpdateReturning": "PUT /api/shop/item/on-conflict-do-update/returning",
+            "Delete": "DELETE /api/shop/item",
+            "DeleteReturning": "DELETE /api/shop/item/returning",
+        }
+        assert tuple(endpoints(ITEM)) == NAMES
+
+    def test_reading_and_deleting_use_the_query_string(self) -> None:
+        by_query = {name for name, made in endpoints(ITEM).items() if made.transport is Transport.QUERY}
+        assert by_query == {"Select", "Delete", "DeleteReturning"}
+
+    def test_what_cannot_be_written_can_only_be_read(self) -> None:
+        assert set(endpoints(READ_ONLY)) == {"Select"}
+
+    def test_without_a_key_nothing_is_updated_and_no_conflict_decided(self) -> None:
+        found = set(endpoints(replace(ITEM, key=())))
+        assert found == {"Select", "Insert", "InsertReturning", "Delete", "DeleteReturning"}
+
+    def test_a_deferrable_key_decides_no_conflict(self) -> None:
+        assert not any("Conflict" in name for name in endpoints(replace(ITEM, key_decides=False)))
+
+    def test_without_a_readable_column_nothing_is_returned(self) -> None:
+        blind = table(column("a", readable=False, filterable=False), key=(), deletable=True)
+        assert set(endpoints(blind)) == {"Insert"}
+
+    def test_a_table_of_keys_is_not_updated(self) -> None:
+        assert not any(name.startswith("Update") for name in endpoints(table(ID)))
+
+    def test_generated_columns_are_read_and_not_written(self) -> None:
+        found = endpoints(ITEM)
+        names = {name: [one.api_name for one in found[name].parameters] for name in ("Select", "Insert", "Update")}
+        assert names == {
+            "Select": ["id", "Full Name", "sizeOf"],
+            "Insert": ["id", "Full Name"],
+            "Update": ["id", "Full Name"],
+        }
+
+    def test_only_inserts_require_columns(self) -> None:
+        found = endpoints(ITEM)
+        required = {name for name, made in found.items() if any(not one.has_default for one in made.parameters)}
+        assert required == {name for name in NAMES if name.startswith("Insert")}
+
+    def test_the_configuration_chooses_operations_and_paths(self) -> None:
+        defaults = TableDefaults(
+            operations=frozenset({"Select", "DeleteReturning", "InsertOnConflictDoNothing"}),
+            patterns={(None, True): "returned/{0}", (Conflict.NOTHING, False): "{0}/once"},
+            url_path_prefix="",
+        )
+        assert [made.path for made in endpoints(ITEM, defaults=defaults).values()] == [
+            "/shop/item",
+            "/shop/item/once",
+            "/returned/shop/item",
+        ]
+
+
+TAGS = [
+    ("select", {"Select"}),
+    ("read", {"Select"}),
+    ("get", {"Select"}),
+    ("update", {"Update", "UpdateReturning"}),
+    ("post", {"Update", "UpdateReturning"}),
+    ("update_returning", {"UpdateReturning"}),
+    ("delete", {"Delete", "DeleteReturning"}),
+    ("delete_returning", {"DeleteReturning"}),
+    ("returning", {name for name in NAMES if name.endswith("Returning")}),
+    ("insert", {name for name in NAMES if name.startswith("Insert")}),
+    ("put", {name for name in NAMES if name.startswith("Insert")}),
+    ("create", {name for name in NAMES if name.startswith("Insert")}),
+    ("insert_returning", {"InsertReturning"}),
+    ("on_conflict", {name for name in NAMES if "Conflict" in name}),
+    ("on_conflict_do_nothing", {name for name in NAMES if "DoNothing" in name}),
+    ("insert_on_conflict_do_nothing", {"InsertOnConflictDoNothing"}),
+    ("insert_on_conflict_do_nothing_returning", {"InsertOnConflictDoNothingReturning"}),
+    ("on_conflict_do_update", {name for name in NAMES if "DoUpdate" in name}),
+    ("insert_on_conflict_do_update", {"InsertOnConflictDoUpdate"}),
+    ("insert_on_conflict_do_update_returning", {"InsertOnConflictDoUpdateReturning"}),
+]
+
+
+@pytest.mark.parametrize(("tag", "names"), TAGS, ids=[tag for tag, _ in TAGS])
+def test_a_tag_stands_for_these_operations(tag: str, names: set[str]) -> None:
+    assert set(endpoints(ITEM, f"disabled\nenabled {tag}")) == names
+
+
+def test_of_operations_on_one_route_only_the_first_is_served() -> None:
+    """`HTTP GET /items` for all of them would let a GET delete."""
+    made = endpoints(ITEM, "HTTP GET /items").values()
+    router, diagnostics = build_router(made)
+    match = router.find("GET", "/items")
+    assert match is not None
+    assert [one.routine.identity for one in match.route.candidates] == ["shop.item (select)"]
+    assert len(diagnostics) == len(NAMES) - 1
+    assert str(diagnostics[-1]) == (
+        "shop.item (delete returning): GET /items belongs to shop.item (select) already; this operation is left out"
+    )
