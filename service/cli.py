@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import json
 import logging
 import os
 import platform
@@ -33,6 +34,7 @@ _HELP = (
     ("", ""),
     ("rowcall --demo", "Serve a demo database from a private PostgreSQL in ./.demo (needs rowcall[embedded])."),
     ("rowcall -h, --help", "Show this text."),
+    ("rowcall --annotations", "Print what comments can say, as JSON: name, aliases, syntax, description."),
     ("rowcall -v, --version", "Show the versions of rowcall and of what it runs on."),
 )
 _EXAMPLES = (
@@ -49,7 +51,7 @@ class Arguments:
     files: tuple[ConfigFile, ...] = ()
     overrides: tuple[tuple[str, str], ...] = ()
     switches: frozenset[str] = field(default_factory=frozenset)
-    """`help`, `version`, `demo`."""
+    """`help`, `version`, `annotations`, `demo`."""
     unknown: str | None = None
     """The first token that means nothing."""
 
@@ -61,6 +63,7 @@ _SWITCHES = {
     "-v": "version",
     "--version": "version",
     "/v": "version",
+    "--annotations": "annotations",
     "--demo": "demo",
 }
 
@@ -96,6 +99,8 @@ def main(tokens: Sequence[str] | None = None) -> int:
         return _print_help()
     if "version" in arguments.switches:
         return _print_versions()
+    if "annotations" in arguments.switches:
+        return _print_annotations()
     try:
         with _termination_as_exit():
             return _start(arguments)
@@ -217,6 +222,14 @@ def _print_versions() -> int:
     rows += [(name, importlib.metadata.version(name)) for name in ("granian", "psycopg", "orjson")]
     rows += [("CurrentDirectory", str(Path.cwd())), ("BaseDirectory", str(Path(__file__).parent))]
     _print_rows(rows)
+    return 0
+
+
+def _print_annotations() -> int:
+    """Nothing but JSON, for other programs to read."""
+    from rowcall.core.annotations.listing import listing
+
+    print(json.dumps(listing(), indent=2, ensure_ascii=False))
     return 0
 
 

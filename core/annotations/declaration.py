@@ -144,6 +144,7 @@ class Annotation:
     aliases: tuple[str, ...]
     """Every accepted word. Empty for the forms that have no keyword."""
     syntax: str
+    """`[…]` may be left out, `a|b` is a choice of words, ` | ` one of whole forms, `, ...` more of the same."""
     description: str
     apply: Apply | None = None
     assign: Assign | None = None

@@ -45,7 +45,7 @@ ANNOTATIONS = (
     Annotation(
         name="mcp",
         aliases=("mcp", "mcp_name", "mcp_description", "mcp_desc"),
-        syntax="mcp [<description>]|mcp_name <name>|mcp_description <description>",
+        syntax="mcp [<description>] | mcp_name <name> | mcp_description <description>",
         description="Offers the endpoint as a tool of the MCP server, under the routine's name or another, with this "
         "description or the prose of the comment.",
         apply=_mcp,
@@ -55,7 +55,7 @@ ANNOTATIONS = (
     Annotation(
         name="openapi",
         aliases=("openapi",),
-        syntax="openapi [hide|hidden|ignore|tag <tag>, ...|tags <tag>, ...]",
+        syntax="openapi [hide|hidden|ignore | tag|tags <tag>, ...]",
         description="Leaves the endpoint out of the OpenAPI document, or puts it under these tags.",
         apply=_openapi,
         in_effect=False,

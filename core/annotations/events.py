@@ -81,7 +81,7 @@ ANNOTATIONS = (
     Annotation(
         name="sse",
         aliases=("sse", "sse_path", "sse_events_path"),
-        syntax="sse [<segment>] [on info|on notice|on warning]",
+        syntax="sse [<segment>] [on info|notice|warning]",
         description="Notices that the routine raises go out as server-sent events, and the endpoint's path with this "
         "segment behind it is where clients subscribe.",
         apply=_events(publish=True, subscribe=True),
@@ -91,7 +91,7 @@ ANNOTATIONS = (
     Annotation(
         name="sse_publish",
         aliases=("sse_publish", "sse_events_publish"),
-        syntax="sse_publish [on info|on notice|on warning]",
+        syntax="sse_publish [on info|notice|warning]",
         description="Notices that the routine raises go out as server-sent events; there is no path to subscribe.",
         apply=_events(publish=True),
         assign=_assign_publish,
@@ -100,7 +100,7 @@ ANNOTATIONS = (
     Annotation(
         name="sse_subscribe",
         aliases=("sse_subscribe", "sse_events_subscribe"),
-        syntax="sse_subscribe [<segment>] [on info|on notice|on warning]",
+        syntax="sse_subscribe [<segment>] [on info|notice|warning]",
         description="Only a path where clients subscribe to events; notices of the routine are not sent.",
         apply=_events(subscribe=True),
         assign=_assigned_events("subscribe"),

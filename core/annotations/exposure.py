@@ -72,7 +72,7 @@ def _enabled(draft: Draft, line: Line) -> None:
 TAGS = Annotation(
     name="tags",
     aliases=("for", "tags", "tag"),
-    syntax="for <tag>[, <tag> ...]",
+    syntax="for <tag>, ...",
     description="The lines up to the next such line count only for objects with one of these tags: "
     "function, procedure, volatile, stable, immutable, other.",
     apply=open_block,

@@ -102,7 +102,7 @@ def _setting(name: str, value: str, handlers: tuple[str, ...], meaning: str, *, 
 UPLOAD = Annotation(
     name="upload",
     aliases=("upload",),
-    syntax="upload [for <handler>, ...|<parameter> as metadata]",
+    syntax="upload [for <handler>, ... | <parameter> as metadata]",
     description="Takes uploaded files and gives them to handlers: large_object, file_system, csv, excel. A parameter "
     "can receive what became of them as JSON.",
     apply=_upload,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -49,6 +50,15 @@ def test_version_shows_what_runs(tmp_path: Path) -> None:
     rows = dict(line.split("\t") for line in done.stdout.splitlines() if "\t" in line)
     assert {"rowcall", "CPython", "libpq", "granian", "psycopg"} <= rows.keys()
     assert rows["CurrentDirectory"] == str(tmp_path)
+
+
+def test_annotations_are_listed_as_json_and_nothing_else(tmp_path: Path) -> None:
+    done = rowcall(tmp_path, "--annotations")
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = json.loads(done.stdout)
+    assert all(list(entry) == ["name", "aliases", "syntax", "description"] for entry in listed)
+    assert {"http", "authorize", "cached", "header", "custom_parameter"} <= {entry["name"] for entry in listed}
+    assert len({entry["name"] for entry in listed}) == len(listed) >= 44
 
 
 def test_an_unknown_switch_gets_a_hint(tmp_path: Path) -> None:

@@ -1,0 +1,101 @@
+"""What `--annotations` prints is what the parser takes: a line of its syntax is the annotation (reference 06, 2.8)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rowcall.core.annotations import BY_WORD, CATALOGUE
+from rowcall.core.annotations.declaration import Annotation, Draft
+from rowcall.core.comments import read_comment
+from tests.harness.syntax import lines
+
+FRAMING = ("connection", "content-length", "content-type", "content_type", "keep-alive", "te", "trailer", "upgrade")
+
+
+def read(comment: str) -> Draft:
+    draft = Draft(
+        name="f()",
+        method="GET",
+        tags=frozenset({"function", "stable"}),
+        parameters=frozenset({"_id", "_text"}),
+    )
+    read_comment(comment, draft)
+    return draft
+
+
+def spellings(annotation: Annotation) -> st.SearchStrategy[str]:
+    """The line, with and without `@`, in small and in capital letters where its first word allows it."""
+    word = annotation.syntax.split(" ")[0]
+    changes = [str, lambda line: f"@{line}"]
+    if word.lower() in BY_WORD:
+        changes.append(lambda line: line.replace(word, word.upper(), 1))
+    return st.builds(lambda line, change: change(line), lines(annotation.syntax), st.sampled_from(changes))
+
+
+@pytest.mark.parametrize("annotation", CATALOGUE, ids=lambda annotation: annotation.name)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_a_line_of_the_syntax_is_the_annotation(annotation: Annotation, data: st.DataObject) -> None:
+    line = data.draw(spellings(annotation))
+    draft = read(line)
+    complaints = [one.message for one in draft.diagnostics if "name and password are missing" not in one.message]
+    assert (list(draft.used), complaints) == ([annotation.name], [])
+
+
+ONE_MEANING = [one for one in CATALOGUE if one.apply and not one.assign_word and one.name != "mcp"]
+"""The others mean something else with each of their words."""
+
+
+@pytest.mark.parametrize("annotation", ONE_MEANING, ids=lambda annotation: annotation.name)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_every_alias_means_the_same(annotation: Annotation, data: st.DataObject) -> None:
+    line = data.draw(lines(annotation.syntax))
+    word, _, rest = line.partition(" ")
+    expected = read(line)
+    for alias in annotation.aliases:
+        draft = read(f"{alias} {rest}".strip())
+        assert (draft.changes, draft.exposed, draft.path, draft.enabled, draft.muted) == (
+            expected.changes,
+            expected.exposed,
+            expected.path,
+            expected.enabled,
+            expected.muted,
+        ), f"{alias} is not {word}"
+
+
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{0,9}", fullmatch=True).filter(lambda name: name.lower() not in BY_WORD)
+TEXTS = st.text(st.characters(exclude_categories=["C"], exclude_characters="\\\x85\u2028\u2029"), min_size=1).map(
+    str.strip
+)
+
+
+@given(NAMES, TEXTS)
+def test_a_custom_parameter_comes_back_as_written(key: str, value: str) -> None:
+    assert read(f"{key} = {value}").custom == {key: value}
+
+
+@given(NAMES.filter(lambda name: name.lower() not in FRAMING), TEXTS)
+def test_a_header_comes_back_as_written(name: str, value: str) -> None:
+    assert read(f"{name}: {value}").headers == [(name, value)]
+
+
+@given(st.text())
+def test_an_escaped_text_comes_back(text: str) -> None:
+    escaped = "".join(f"\\u{ord(one):04X}" if ord(one) < 0x10000 else one for one in text)
+    assert read(f"separator = {escaped}").changes.get("separator", "") == text
+
+
+@given(st.lists(st.sampled_from(CATALOGUE), max_size=8).flatmap(lambda some: st.tuples(*map(spellings, some))))
+def test_lines_count_each_for_itself(chosen: tuple[str, ...]) -> None:
+    """No line changes what another one is, but for `for` blocks that mute."""
+    alone = [next(iter(read(line).used), None) for line in chosen]
+    assert set(read("\n".join(chosen)).used) == set(alone) - {None}
+
+
+@given(st.text(), st.sampled_from(CATALOGUE).flatmap(spellings))
+def test_reading_is_the_same_each_time(comment: str, line: str) -> None:
+    first, second = read(f"{comment}\n{line}"), read(f"{comment}\n{line}")
+    assert first == second

@@ -1,0 +1,91 @@
+"""Lines that fit the syntax of an annotation, as `--annotations` prints it."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import strategies as st
+
+VALUES = {
+    "<name>": ("Fast", "night_shift"),
+    "<true or false>": ("true", "FALSE", "{_id}"),
+    "<number>": ("1", "8192"),
+    "<interval>": ("5s", "1.5h", "00:00:01", "250"),
+    "<path>": ("/a/{_id}", "orders", "/a/{_id?}"),
+    "<tag>": ("function", "stable"),
+    "<role>": ("admin", "42"),
+    "<parameter>": ("_id", "_text"),
+    "<column>": ("cardNo", "pin"),
+    "<URL>": ("https://other.example/x?y=z", "/other"),
+    "<handler>": ("csv", "large_object"),
+    "<SQL>": ("select $1", "call f($1, $2)"),
+    "<text>": (",", r"\t", "two words"),
+    "<key>": ("colour", "x-y"),
+    "<Name>": ("X-One", "Cache-Control"),
+    "<value>": ("blue", "max-age=60"),
+    "<pattern>": ("image/*", "text/???"),
+    "<characters>": (";", r"\t"),
+    "<true, false or image types>": ("true", "png, jpeg"),
+    "<folder>": ("./in", "/srv/{_text}"),
+    "<format>": ("yyyy-MM-dd", "HH:mm"),
+    "<segment>": ("progress", "a/b"),
+    "<user or role>": ("admin", "42"),
+    "<policy>": ("slow", "per user"),
+    "<profile>": ("fast",),
+    "<user>": ("joe",),
+    "<password>": ("s3cret",),
+    "<word>": ("Depot",),
+    "<description>": ("Lists all notes", "one: two"),
+    "<tags>": ("a",),
+    "<text, with {parameter}s>": ("Orders of {_text}", "plain"),
+    "{parameter}": ("{_text}",),
+}
+"""Something for each `<…>`. An annotation with a new one needs a row here."""
+
+_MORE = ", ..."
+_TOKEN = re.compile(r"\[|\]| \| |<[^>]*>(?:\|(?:<[^>]*>|[^ \[\]|]+))*|, \.\.\.|[^ \[\]]+| +")
+
+
+def lines(syntax: str) -> st.SearchStrategy[str]:
+    """Any line that the syntax allows."""
+    strategy, rest = _alternatives(_TOKEN.findall(syntax))
+    assert not rest, f"{syntax}: {rest} is left over"
+    return strategy.map(lambda text: " ".join(text.split(" ")).strip())
+
+
+def _alternatives(tokens: list[str]) -> tuple[st.SearchStrategy[str], list[str]]:
+    choices = []
+    while True:
+        choice, tokens = _sequence(tokens)
+        choices.append(choice)
+        if not tokens or tokens[0] != " | ":
+            return st.one_of(choices), tokens
+        tokens = tokens[1:]
+
+
+def _sequence(tokens: list[str]) -> tuple[st.SearchStrategy[str], list[str]]:
+    parts: list[st.SearchStrategy[str]] = []
+    while tokens and tokens[0] not in ("]", " | "):
+        token, *tokens = tokens
+        if token == "[":
+            inner, tokens = _alternatives(tokens)
+            tokens = tokens[1:]
+            parts.append(st.one_of(st.just(""), inner))
+        elif token == _MORE:
+            item = parts[-1]
+            parts.append(st.lists(item, max_size=2).map(lambda more: "".join(f", {one}" for one in more)))
+        else:
+            parts.append(_word(token))
+    return st.tuples(*parts).map("".join), tokens
+
+
+def _word(token: str) -> st.SearchStrategy[str]:
+    if token in VALUES:
+        return st.sampled_from(VALUES[token])
+    if "|" in token:
+        return st.one_of([_word(word) for word in token.split("|")])
+    tail = token[len(token.rstrip(":=")) :]
+    if tail and token[: -len(tail)] in VALUES:
+        return st.sampled_from(VALUES[token[: -len(tail)]]).map(lambda text: text + tail)
+    assert not token.startswith("<"), f"tests.harness.syntax has no value for {token}"
+    return st.just(token)
