@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.load import raw_request
+from bench.load import load, raw_request
 from bench.processes import usage
 from bench.scenarios import BY_NAME, Scenario
 from bench.services import Running, Service, Setting, ask, free_port, start, wait_until_answering
-from bench.wrk import with_own_generator
 
 MANY = Path(__file__).with_name("many.sql")
 LAST_OF_MANY = Scenario("many", "/many/1000?id=1", "")
@@ -42,17 +41,17 @@ def hold(running: Running, seconds: float) -> list[Finding]:
     scenario = BY_NAME["types-10"]
     _, expected = ask(running.port, scenario)
     before = usage(running.process.pid)
-    load = with_own_generator(scenario, running.port, expected, seconds)
+    seen = load(scenario, running.port, expected, seconds)
     after = usage(running.process.pid)
     memory = after.worker_resident(before)
-    rate = load.requests / load.seconds
+    rate = seen.requests / seen.seconds
     return [
         Finding(
             f"64 connections held for {seconds:.0f} s ({scenario.name})",
-            f"{load.requests:,} answered ({rate:,.0f}/s), {load.errors} lost or wrong",
+            f"{seen.requests:,} answered ({rate:,.0f}/s), {seen.errors} lost or wrong",
             "0 lost or wrong",
-            load.errors == 0 and load.requests > 0,
-            load.detail,
+            seen.errors == 0 and seen.requests > 0,
+            seen.detail,
         ),
         Finding(
             "resident memory of a worker under that load",
@@ -67,16 +66,16 @@ def half_load(running: Running, scenario: Scenario, full_rate: float, seconds: f
     """Latency measured from the moment each request is due."""
     _, expected = ask(running.port, scenario)
     wanted = full_rate / 2
-    load = with_own_generator(scenario, running.port, expected, seconds, wanted)
-    held = load.requests / load.seconds / wanted
-    ratio = load.p99 / load.p50 if load.p50 else float("inf")
+    seen = load(scenario, running.port, expected, seconds, wanted)
+    held = seen.requests / seen.seconds / wanted
+    ratio = seen.p99 / seen.p50 if seen.p50 else float("inf")
     kept_up = held > 0.98
-    note = load.detail if kept_up else f"not judged: generator and service together held {held:.0%} of the rate"
+    note = seen.detail if kept_up else f"not judged: generator and service together held {held:.0%} of the rate"
     return Finding(
         f"p99 / p50 at half load ({scenario.name}, {wanted:,.0f}/s)",
-        f"{ratio:.1f} (p50 {load.p50:.2f} ms, p99 {load.p99:.2f} ms)",
+        f"{ratio:.1f} (p50 {seen.p50:.2f} ms, p99 {seen.p99:.2f} ms)",
         f"≤ {TAIL_LIMIT:.0f}",
-        ratio <= TAIL_LIMIT and not load.errors if kept_up else None,
+        ratio <= TAIL_LIMIT and not seen.errors if kept_up else None,
         note,
     )
 

@@ -1,23 +1,41 @@
-"""A load generator of our own: for machines without wrk, and for what wrk cannot do.
+"""Drives a service with 64 connections, as fast as it answers or at a given rate; every response is compared.
 
-One thread, one epoll, keep-alive HTTP/1.1, and every response compared with the expected body. It counts what it sent
-and what came back, so that a lost request shows, and it can hold a given rate: then a latency runs from the moment the
-request was due, not from the moment a busy service let it out (no coordinated omission).
+The generator itself is C (`generator.c` says why) and is compiled at its first use.
 """
 
 from __future__ import annotations
 
-import re
-import select
-import socket
-import time
-from array import array
-from dataclasses import dataclass, field
+import functools
+import json
+import os
+import resource
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
 
-READ = 1 << 18
-GRACE = 10.0
-LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)", re.IGNORECASE)
-CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked", re.IGNORECASE)
+from bench.scenarios import Scenario
+
+SOURCE = Path(__file__).with_name("generator.c")
+PROGRAM = SOURCE.parent.parent / "build" / "bench" / "generator"
+CONNECTIONS = 64
+
+
+class CompilerError(Exception):
+    """The generator cannot be built; the message is the compiler's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the load generator saw. Latencies in milliseconds, `cpu` is the generator's own in seconds."""
+
+    requests: int
+    seconds: float
+    p50: float
+    p99: float
+    errors: int
+    detail: str
+    cpu: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,36 +48,19 @@ class Target:
     expected: bytes
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Tally:
-    """What happened. `lost` counts requests whose connection ended or that stayed unanswered after the grace period."""
+    """What happened. `lost` counts requests whose connection ended or that stayed unanswered for ten seconds after the
+    end; latencies in microseconds, from the moment a request was due."""
 
-    sent: int = 0
-    answered: int = 0
-    wrong: int = 0
-    lost: int = 0
-    seconds: float = 0.0
-    latencies: array[float] = field(default_factory=lambda: array("d"))
-
-    def percentile(self, share: float) -> float:
-        """Milliseconds."""
-        ordered = sorted(self.latencies)
-        return ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000 if ordered else 0.0
-
-
-@dataclass(slots=True)
-class Connection:
-    """One keep-alive connection; `due` is the moment its request in flight was to be sent, None when it is idle."""
-
-    target: Target
-    peer: socket.socket
-    due: float | None = None
-    received: bytes = b""
-
-    def send(self, due: float) -> None:
-        self.due = due
-        self.received = b""
-        self.peer.sendall(self.target.request)
+    sent: int
+    answered: int
+    wrong: int
+    lost: int
+    seconds: float
+    p50: float
+    p99: float
+    cpu: float
 
 
 def raw_request(method: str, path: str, host: str, body: bytes) -> bytes:
@@ -69,129 +70,43 @@ def raw_request(method: str, path: str, host: str, body: bytes) -> bytes:
     return head.encode() + b"\r\n" + body
 
 
-def body_of(received: bytes) -> bytes | None:
-    """The body of a whole response, None while bytes are missing. The framing is content-length or chunked.
-
-    Bytes behind the end were never asked for; they stay on the body, which makes it a wrong one.
-    """
-    head, blank, rest = received.partition(b"\r\n\r\n")
-    if not blank:
-        return None
-    if CHUNKED.search(head):
-        return joined_chunks(rest)
-    length = LENGTH.search(head)
-    size = int(length[1]) if length else 0
-    return rest if len(rest) >= size else None
+def load(scenario: Scenario, port: int, expected: bytes, seconds: float, rate: float = 0.0) -> Load:
+    """rate: requests per second over all connections, 0 for as many as are answered."""
+    request = raw_request(scenario.method, scenario.path, f"127.0.0.1:{port}", scenario.body)
+    tally = generate(Target("127.0.0.1", port, request, expected), CONNECTIONS, seconds, rate)
+    errors = tally.wrong + tally.lost
+    detail = f"{tally.wrong} wrong, {tally.lost} lost" if errors else ""
+    return Load(tally.answered, tally.seconds, tally.p50 / 1000, tally.p99 / 1000, errors, detail, tally.cpu)
 
 
-def joined_chunks(rest: bytes) -> bytes | None:
-    # Looking at the end first keeps a large body from being parsed again for each packet.
-    if not rest.endswith(b"\r\n\r\n"):
-        return None
-    parts: list[bytes] = []
-    position = 0
-    while True:
-        line_end = rest.find(b"\r\n", position)
-        if line_end < 0:
-            return None
-        size = int(rest[position:line_end].partition(b";")[0], 16)
-        if size == 0:
-            return b"".join(parts) + rest[line_end + 4 :]
-        parts.append(rest[line_end + 2 : line_end + 2 + size])
-        position = line_end + 4 + size
+def generate(target: Target, connections: int, seconds: float, rate: float = 0.0) -> Tally:
+    with tempfile.TemporaryDirectory(prefix="rowcall-bench-load-") as folder:
+        request, expected = Path(folder, "request"), Path(folder, "expected")
+        request.write_bytes(target.request)
+        expected.write_bytes(target.expected)
+        numbers = [str(number) for number in (target.port, connections, seconds, rate)]
+        command = [str(program()), target.host, *numbers, str(request), str(expected)]
+        done = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE)
+    return Tally(**json.loads(done.stdout))
 
 
-class Generator:
-    """Drives the connections; `rate` is requests per second over all of them, None for as fast as answers come back."""
+@functools.cache
+def program() -> Path:
+    """The compiled generator. Raises `CompilerError`."""
+    if PROGRAM.exists() and PROGRAM.stat().st_mtime >= SOURCE.stat().st_mtime:
+        return PROGRAM
+    PROGRAM.parent.mkdir(parents=True, exist_ok=True)
+    # Several may build it at a time; each puts a whole program in place.
+    unfinished = PROGRAM.with_suffix(f".{os.getpid()}")
+    command = [os.environ.get("CC", "cc"), "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(unfinished), str(SOURCE)]
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise CompilerError(f"{' '.join(command)} failed: {getattr(error, 'stderr', error)}") from error
+    return unfinished.replace(PROGRAM)
 
-    def __init__(self, target: Target, connections: int, rate: float | None = None) -> None:
-        self.target = target
-        self.interval = 1 / rate if rate else None
-        self.tally = Tally()
-        self.poller = select.epoll()
-        self.connections: dict[int, Connection] = {}
-        self.idle: list[Connection] = []
-        for _ in range(connections):
-            self.open()
 
-    def open(self) -> None:
-        peer = socket.create_connection((self.target.host, self.target.port), GRACE)
-        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = Connection(self.target, peer)
-        self.connections[peer.fileno()] = connection
-        self.poller.register(peer, select.EPOLLIN)
-        self.idle.append(connection)
-
-    def run(self, seconds: float) -> Tally:
-        start = time.perf_counter()
-        deadline = start + seconds
-        due = start
-        while (now := time.perf_counter()) < deadline:
-            due = self.send_what_is_due(now, due)
-            # epoll rounds its timeout up to a millisecond, select does not; an epoll is itself selectable.
-            wait = min(max(due - now, 0.0), 0.1) if self.interval and self.idle else 0.1
-            select.select([self.poller], [], [], wait)
-            self.receive(0.0)
-        self.tally.seconds = time.perf_counter() - start
-        self.drain()
-        return self.tally
-
-    def send_what_is_due(self, now: float, due: float) -> float:
-        """Send on idle connections; gives back when the next request is due."""
-        while self.idle and (self.interval is None or due <= now):
-            self.idle.pop().send(now if self.interval is None else due)
-            self.tally.sent += 1
-            due = due + self.interval if self.interval else due
-        return due
-
-    def receive(self, wait: float) -> None:
-        for descriptor, _ in self.poller.poll(wait):
-            connection = self.connections[descriptor]
-            try:
-                data = connection.peer.recv(READ)
-            except ConnectionError:
-                data = b""
-            if not data:
-                self.replace(descriptor)
-                continue
-            connection.received = connection.received + data if connection.received else data
-            self.finish_if_whole(connection)
-
-    def finish_if_whole(self, connection: Connection) -> None:
-        body = body_of(connection.received)
-        if body is None:
-            return
-        if connection.due is None:
-            # Bytes nobody asked for: an answer given twice is as wrong as a false one.
-            self.tally.wrong += 1
-            return
-        self.tally.answered += 1
-        self.tally.latencies.append(time.perf_counter() - connection.due)
-        if body != self.target.expected or not connection.received.startswith(b"HTTP/1.1 200"):
-            self.tally.wrong += 1
-        connection.due = None
-        self.idle.append(connection)
-
-    def replace(self, descriptor: int) -> None:
-        """The service closed a connection: with a request in flight that request is lost."""
-        connection = self.connections.pop(descriptor)
-        self.poller.unregister(descriptor)
-        connection.peer.close()
-        if connection.due is None:
-            self.idle.remove(connection)
-        else:
-            self.tally.lost += 1
-        self.open()
-
-    def drain(self) -> None:
-        """Wait for what is in flight; what does not come back is lost."""
-        until = time.perf_counter() + GRACE
-        while self.in_flight() and time.perf_counter() < until:
-            self.receive(0.1)
-        self.tally.lost += self.in_flight()
-        for connection in self.connections.values():
-            connection.peer.close()
-        self.poller.close()
-
-    def in_flight(self) -> int:
-        return sum(connection.due is not None for connection in self.connections.values())
+def children_cpu() -> float:
+    """Seconds of CPU of the child processes that have ended."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime

@@ -15,11 +15,11 @@ from typing import Any
 
 from bench import pgbench
 from bench.compare import difference
+from bench.load import Load, load
 from bench.postgres import Server
 from bench.processes import usage
 from bench.scenarios import Scenario
 from bench.services import Running, ask
-from bench.wrk import Load, closed_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +89,21 @@ def prepare(
         if isinstance(answer, str):
             cells.append(Cell(service.name, failure=answer))
         else:
-            load = partial(closed_loop, scenario, service.port, answer)
-            cells.append(Cell(service.name, attempt=partial(observed, server, service.process.pid, load)))
+            drive = partial(load, scenario, service.port, answer)
+            cells.append(Cell(service.name, attempt=partial(observed, server, service.process.pid, drive)))
     for name in limits:
-        load = partial(pgbench.run, server, scenario, pgbench.PLANS[name])
-        cells.append(Cell(name, attempt=partial(observed, server, None, load)))
+        drive = partial(pgbench.run, server, scenario, pgbench.PLANS[name])
+        cells.append(Cell(name, attempt=partial(observed, server, None, drive)))
     return cells
 
 
 def observed(
-    server: Server, service: int | None, load: Callable[[float], Load], seconds: float
+    server: Server, service: int | None, drive: Callable[[float], Load], seconds: float
 ) -> tuple[Load, Figures]:
     """Run the load and see what it cost PostgreSQL and the service. pgbench (`service` None) is its own service."""
     database_before = usage(server.pid)
     service_before = usage(service) if service else None
-    result = load(seconds)
+    result = drive(seconds)
     service_after = usage(service) if service else None
     database_cpu = usage(server.pid).cpu - database_before.cpu
     if service_before and service_after:
@@ -133,15 +133,15 @@ def measure(cells: Sequence[Cell], runs: int, seconds: float, say: Callable[[str
             if cell.attempt is None or cell.failure:
                 continue
             try:
-                load, figures = cell.attempt(seconds if number else min(1.0, seconds))
+                seen, figures = cell.attempt(seconds if number else min(1.0, seconds))
             except (RuntimeError, OSError, subprocess.SubprocessError) as error:
                 cell.failure = str(error)
                 continue
-            if load.detail:
-                cell.error_detail = load.detail
+            if seen.detail:
+                cell.error_detail = seen.detail
             if number:
                 cell.runs.append(figures)
-                say(f"  run {number}  {cell.service:18} {figures.rate:10,.0f}/s  {load.detail}")
+                say(f"  run {number}  {cell.service:18} {figures.rate:10,.0f}/s  {seen.detail}")
 
 
 def constant_answers(answers: dict[Scenario, dict[str, bytes | str]]) -> str:

@@ -11,9 +11,9 @@ import tempfile
 from pathlib import Path
 from types import MappingProxyType
 
+from bench.load import Load, children_cpu
 from bench.postgres import Server, library_path
 from bench.scenarios import Scenario
-from bench.wrk import Load, children_cpu
 
 CLIENTS = 8
 THREADS = min(2, os.cpu_count() or 1)

@@ -3,7 +3,7 @@
 import json
 import platform
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,14 +71,22 @@ def compared(cells: Sequence[Cell]) -> dict[str, Figures]:
     return known | ({"pgbench": limit} if limit else {})
 
 
+def targets(scenario: Scenario) -> Iterator[tuple[str, float]]:
+    """What is held against pgbench is held against both its ways to plan: PostgreSQL's own choice, and generic plans,
+    which a service may choose as well."""
+    for other, wanted in scenario.targets.items():
+        for name in LIMITS if other == "pgbench" else (other,):
+            yield name, wanted
+
+
 def verdicts(scenario: Scenario, cells: Sequence[Cell]) -> Iterable[tuple[str, float | None, float, bool | None]]:
     """For each target: the other service, our ratio to it, what it should be, whether it is.
 
     Not having been measured ourselves is a miss; a peer that was not measured leaves the target unjudged.
     """
-    medians = compared(cells)
+    medians = {cell.service: cell.median for cell in cells if cell.median is not None}
     ours = medians.get(SUBJECT)
-    for other, wanted in scenario.targets.items():
+    for other, wanted in targets(scenario):
         if ours is None:
             yield other, None, wanted, False
         elif other not in medians:
