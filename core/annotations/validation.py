@@ -19,7 +19,7 @@ ANNOTATIONS = (
     Annotation(
         name="validate",
         aliases=("validate", "validation"),
-        syntax="validate <parameter> using <rule>[, <rule> ...]",
+        syntax="validate <parameter> using <rule>, ...",
         description="Refuses requests whose value breaks one of the rules: `not_null`, `not_empty`, `required`, "
         "`email`, or those of `ValidationOptions:Rules`. May be repeated.",
         apply=_validate,
