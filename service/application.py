@@ -22,6 +22,8 @@ from rowcall.service.edition import Edition, WorkerOptions
 from rowcall.service.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.handler import Services
 from rowcall.service.head import HeadProtocol
+from rowcall.service.log.entry import one_line
+from rowcall.service.observed import logged, trace_id
 from rowcall.service.overloads import compile_route
 from rowcall.service.response_headers import Headers, problem_headers
 
@@ -134,6 +136,8 @@ class Application:
         """The one place where an error becomes a response."""
         scope = exchange.scope
         if isinstance(error, ClientGoneError):
+            if (request := logged(exchange.protocol)) is not None:
+                request.abandoned()
             return
         if isinstance(error, Problem):
             problem = error
@@ -142,7 +146,7 @@ class Application:
         elif isinstance(error, MalformedPathError):
             problem = Problem(400, str(error))
         else:
-            log.error("%s %s failed", scope.method, scope.path, exc_info=error)
+            log.error("%s %s failed", one_line(scope.method), one_line(scope.path), exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has it")
         self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
 
@@ -167,7 +171,10 @@ class Application:
 
     def _respond(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
         headers = [("content-type", CONTENT_TYPE), *others]
-        body = orjson.dumps(problem.members(with_type=self._options.problem_types))
+        members = problem.members(with_type=self._options.problem_types)
+        if self._options.problem_traces:
+            members["traceId"] = trace_id(scope, protocol)
+        body = orjson.dumps(members)
         if problem.status in (204, 205, 304):
             protocol.response_empty(problem.status, others)
         elif scope.method == "HEAD":

@@ -6,6 +6,7 @@ A frame is four bytes of length and a pickle. The end of the stream tells each s
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import pickle
 import socket
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from rowcall.core.config import Settings
     from rowcall.service.edition import Edition, WorkerOptions
     from rowcall.service.listeners import Listener
+    from rowcall.service.log.entry import Entry
+    from rowcall.service.log.request_line import Seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +77,20 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True)
+class Logged:
+    """Worker → supervisor: write this to the log."""
+
+    entries: list[Entry | Seen]
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Supervisor → worker: finish what runs, within so many seconds."""
 
     seconds: float
 
 
-Message = Start | Prepare | Prepared | Swap | Serving | Stale | Stop
+Message = Start | Prepare | Prepared | Swap | Serving | Stale | Logged | Stop
 
 
 class Channel:
@@ -100,6 +110,11 @@ class Channel:
         if not self._writer.is_closing():
             self._writer.write(len(frame).to_bytes(4, "big") + frame)
 
+    @property
+    def backlog(self) -> int:
+        """Bytes that have been sent and that the other side has not taken."""
+        return self._writer.transport.get_write_buffer_size()
+
     async def receive(self) -> Message:
         try:
             size = int.from_bytes(await self._reader.readexactly(4), "big")
@@ -108,6 +123,12 @@ class Channel:
             raise EOFError("the other side of the channel is gone") from error
         message: Message = pickle.loads(frame)  # noqa: S301 (from our own process over our own socket pair)
         return message
+
+    async def finish(self) -> None:
+        """Closes when everything that was sent is on its way."""
+        self._writer.close()
+        with contextlib.suppress(ConnectionError):
+            await self._writer.wait_closed()
 
     def close(self) -> None:
         self._writer.close()

@@ -66,6 +66,11 @@ class WorkerOptions:
     timestamps_utc: bool = True
     problem_types: bool = True
     """Problem bodies carry `type`."""
+    problem_traces: bool = False
+    """Problem bodies carry `traceId`."""
+    request_log: bool = False
+    """Each request gives an entry of the log."""
+    correlation_header: str | None = None
     log_notices: bool = True
     camel_case: bool = True
     tables: TableFormats = field(default_factory=TableFormats)

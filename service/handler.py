@@ -30,6 +30,7 @@ from rowcall.service.database.pace import Pace
 from rowcall.service.edition import WorkerOptions
 from rowcall.service.exchange import Exchange, Step
 from rowcall.service.formats.choice import table_formats
+from rowcall.service.observed import name_endpoint
 from rowcall.service.rendering import body_writer
 from rowcall.service.request_headers import fill_headers, headers_context
 from rowcall.service.response_headers import CommentHeaders, argument_text
@@ -50,6 +51,11 @@ class Services:
 
 
 Factory = Callable[[Endpoint, Services], Step | tuple[Step, ...] | None]
+
+
+def request_log(endpoint: Endpoint, services: Services) -> Step | None:
+    """Where requests are logged, the line names the endpoint."""
+    return name_endpoint(endpoint, services.options)
 
 
 def authorize(endpoint: Endpoint, services: Services) -> Step | None:
@@ -240,6 +246,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step:
 
 
 STEPS: Sequence[Factory] = (
+    request_log,
     authorize,
     comment_headers,
     keep_body,

@@ -9,11 +9,11 @@ class HeadProtocol:
     """Stands in for the HTTP server's protocol: what GET would send is answered with its header section alone."""
 
     def __init__(self, protocol: Any) -> None:
-        self._protocol = protocol
+        self.inner = protocol
         self.client_disconnect = protocol.client_disconnect
 
     def response_empty(self, status: int, headers: list[tuple[str, str]]) -> None:
-        self._protocol.response_empty(status, headers)
+        self.inner.response_empty(status, headers)
 
     def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-        self._protocol.response_empty(status, [*headers, ("content-length", str(len(body)))])
+        self.inner.response_empty(status, [*headers, ("content-length", str(len(body)))])

@@ -16,6 +16,7 @@ from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.edition import HttpOptions, RequestHeaders, WorkerOptions
 from rowcall.service.failing_options import error_policies, retry_strategies
+from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.startup import StartupError
 from rowcall.service.validation_options import validation_rules
 
@@ -102,6 +103,9 @@ def worker_options(settings: Settings, connection: ConnectionInfo) -> WorkerOpti
         camel_case=settings.flag("Service:CamelCaseNames"),
         tables=table_formats(settings),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
+        problem_traces=not settings.flag("ErrorHandlingOptions:RemoveTraceId"),
+        request_log=logs_requests(settings),
+        correlation_header=correlation_header(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         headers=_request_headers(settings),
         log_notices=settings.flag("Service:LogConnectionNoticeEvents"),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from rowcall.core.config import Settings
 from rowcall.service.connection_string import ConnectionInfo
 from rowcall.service.exposure_options import exposure
+from rowcall.service.log import current_log
 from rowcall.service.options import worker_options
 from rowcall.service.supervisor import Supervisor
 
@@ -26,10 +27,16 @@ def run(
         ConfigError: a value of the configuration cannot be used.
     """
 
+    options = worker_options(settings, connection)
+
     async def serve() -> int:
-        options = worker_options(settings, connection)
         supervisor = Supervisor(settings, options, exposure(settings, options), on_listening)
         return await supervisor.run()
 
+    current_log().connect_database(options.target.parameters)
     log.debug("starting")
-    return asyncio.run(serve())
+    try:
+        return asyncio.run(serve())
+    finally:
+        # Before an embedded database is stopped: the log may go there.
+        current_log().close()

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from rowcall.ext.connection import Connection, Request
 from rowcall.service.exchange import ClientGoneError
+from rowcall.service.observed import logged
 
 log = logging.getLogger("rowcall")
 
@@ -190,6 +191,8 @@ async def stream_result(
             await body.close()
         else:
             body.cut(client)
+        if (waiting := logged(protocol)) is not None:
+            waiting.stream_ended()
     return True
 
 

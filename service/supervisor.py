@@ -22,13 +22,14 @@ import psycopg
 
 from rowcall.core.catalog import Catalog
 from rowcall.core.config import Settings
-from rowcall.service.channel import Channel, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
+from rowcall.service.channel import Channel, Logged, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
 from rowcall.service.database.connector import Connector, pause
 from rowcall.service.database.discovery import discover
 from rowcall.service.edition import Difference, Edition, WorkerOptions, reachable_types
 from rowcall.service.endpoints import EndpointBuilder
 from rowcall.service.exposure import Exposure
 from rowcall.service.listeners import Listener, Listeners, check_certificate
+from rowcall.service.log import current_log
 from rowcall.service.startup import StartupError
 
 log = logging.getLogger("rowcall")
@@ -92,7 +93,9 @@ class WorkerProcess:
         with contextlib.suppress(EOFError):
             while True:
                 message = await self.channel.receive()
-                if isinstance(message, Stale):
+                if isinstance(message, Logged):
+                    current_log().take(message.entries)
+                elif isinstance(message, Stale):
                     on_stale()
                 elif isinstance(message, Prepared | Serving):
                     error = message.error if isinstance(message, Prepared) else None
@@ -132,6 +135,8 @@ class Supervisor:
         self._listened = asyncio.Event()
         """`LISTEN` has been tried for the first time."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._watches: set[asyncio.Task[None]] = set()
+        """One for each worker; they go on until it has said its last word."""
         self._began = time.monotonic()
 
     # --- life ------------------------------------------------------------------------------------------------------
@@ -199,15 +204,25 @@ class Supervisor:
         for worker in running:
             worker.channel.send(Stop(seconds))
         await asyncio.gather(*(_end(worker, seconds + 5) for worker in running))
+        if self._watches:
+            # What the workers have sent to the log as their last.
+            await asyncio.wait(self._watches, timeout=1)
+        for task in self._watches:
+            task.cancel()
+        for worker in running:
+            worker.channel.close()
         log.info("stopped")
 
     def _background(self, work: Any) -> None:
+        self._keep(self._tasks, work)
+
+    def _keep(self, tasks: set[asyncio.Task[None]], work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a background task failed", exc_info=error)
 
@@ -218,7 +233,7 @@ class Supervisor:
         worker = await WorkerProcess.start(number, listeners)
         worker.channel.send(Start(self._options, self._settings, listeners))
         self._workers[number] = worker
-        self._background(self._watch(worker))
+        self._keep(self._watches, self._watch(worker))
 
     async def _watch(self, worker: WorkerProcess) -> None:
         await worker.listen(self._stale)
@@ -370,7 +385,6 @@ async def _end(worker: WorkerProcess, seconds: float) -> None:
         log.error("worker %d did not stop in time and is killed", worker.number)
         worker.kill()
         await worker.process.wait()
-    worker.channel.close()
 
 
 def _worth_another_attempt(error: psycopg.Error, settings: Settings) -> bool:

@@ -25,19 +25,19 @@ class TimedProtocol:
     """Stands in for the HTTP server's protocol and adds the header to whatever is answered."""
 
     def __init__(self, exchange: Exchange) -> None:
-        self._protocol = exchange.protocol
+        self.inner = exchange.protocol
         self._exchange = exchange
         self._began = time.monotonic()
-        self.client_disconnect = self._protocol.client_disconnect
+        self.client_disconnect = self.inner.client_disconnect
 
     def response_empty(self, status: int, headers: Headers) -> None:
-        self._protocol.response_empty(status, self._with_timing(headers))
+        self.inner.response_empty(status, self._with_timing(headers))
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        self._protocol.response_bytes(status, self._with_timing(headers), body)
+        self.inner.response_bytes(status, self._with_timing(headers), body)
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
-        self._protocol.response_file(status, self._with_timing(headers), file)
+        self.inner.response_file(status, self._with_timing(headers), file)
 
     def _with_timing(self, headers: Headers) -> Headers:
         request = self._exchange.request

@@ -15,18 +15,21 @@ import sys
 import uvloop
 
 from rowcall.service.application import Application
-from rowcall.service.channel import Channel, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
+from rowcall.service.channel import Channel, Logged, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
 from rowcall.service.http_server import HttpServer
-from rowcall.service.log import configure_logging
+from rowcall.service.log import Forwarder, configure_worker_logging
+from rowcall.service.observed import observed
 
 log = logging.getLogger("rowcall")
 
 
 class Worker:
-    def __init__(self, channel: Channel, start: Start) -> None:
+    def __init__(self, channel: Channel, start: Start, forwarder: Forwarder) -> None:
         self._channel = channel
+        self._forwarder = forwarder
         self._application = Application(start.options)
-        self._servers = [HttpServer(self._application.handle, one, start.options.http) for one in start.listeners]
+        handle = observed(self._application.handle, start.options, forwarder.add_request)
+        self._servers = [HttpServer(handle, one, start.options.http) for one in start.listeners]
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
         self._application.on_stale = lambda: channel.send(Stale())
@@ -81,7 +84,8 @@ class Worker:
         if not all(ended):
             log.warning("%d requests did not finish in time and are cut off", self._application.running)
         await self._application.close()
-        self._channel.close()
+        self._forwarder.flush()
+        await self._channel.finish()
 
 
 async def _main(channel_fd: int) -> None:
@@ -92,8 +96,10 @@ async def _main(channel_fd: int) -> None:
         return  # stopped before it began
     if not isinstance(start, Start):
         raise TypeError(f"expected Start, got {type(start).__name__}")
-    configure_logging(start.settings)
-    await Worker(channel, start).run()
+    forwarder = configure_worker_logging(
+        start.settings, lambda batch: channel.send(Logged(batch)), lambda: channel.backlog
+    )
+    await Worker(channel, start, forwarder).run()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What is logged, from which level on, and where to."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, pending, section, text, text_map
+from rowcall.core.config.keys import Key, choice, flag, integer, section, text, text_map
 
 LEVELS = "Verbose Debug Information Warning Error Fatal"
 
@@ -17,38 +17,61 @@ ROWS: tuple[Key, ...] = (
     ),
     flag("Log:ToConsole", True, "Log to standard output."),
     choice("Log:ConsoleMinimumLevel", LEVELS, "Verbose", "Lowest level that reaches the console."),
-    *pending(
-        flag("Log:ToFile", False, "Log to a file, a new one each day."),
-        text("Log:FilePath", "logs/log.txt", "Path of the file; the date goes in before its extension."),
-        integer("Log:FileSizeLimitBytes", 30_000_000, "Bytes after which a file is full."),
-        choice("Log:FileMinimumLevel", LEVELS, "Verbose", "Lowest level that reaches the file."),
-        integer("Log:RetainedFileCountLimit", 30, "Files that are kept; older ones are removed."),
-        flag("Log:RollOnFileSizeLimit", True, "Begin a numbered file when one is full; false writes no more that day."),
-        flag("Log:ToPostgres", False, "Log to the database."),
-        text(
-            "Log:PostgresCommand",
-            "call log($1,$2,$3,$4,$5)",
-            "Command for each event, with one to five parameters: level, message, time (UTC), exception, channel.",
-        ),
-        choice("Log:PostgresMinimumLevel", LEVELS, "Verbose", "Lowest level that reaches the database."),
-        flag("Log:ToOpenTelemetry", False, "Send log events to an OpenTelemetry collector."),
-        text("Log:OTLPEndpoint", "http://localhost:4317", "Address of the collector."),
-        choice("Log:OTLPProtocol", "Grpc HttpProtobuf", "Grpc", "How the collector is spoken to."),
-        text_map(
-            "Log:OTLResourceAttributes",
-            {
-                "service.name": "{application}",
-                "service.version": "1.0",
-                "service.environment": "{environment}",
-            },
-            "Attributes of the resource; {application} and {environment} are filled in.",
-        ),
-        text_map("Log:OTLPHeaders", {}, "Headers sent to the collector.", secret=True),
-        choice("Log:OTLPMinimumLevel", LEVELS, "Verbose", "Lowest level that reaches the collector."),
-        text(
-            "Log:OutputTemplate",
-            "[{Timestamp:HH:mm:ss.fff} {Level:u3}] {Message:lj} [{SourceContext}]{NewLine}{Exception}",
-            "What a line on the console and in the file looks like.",
-        ),
+    choice(
+        "Log:ConsoleFormat",
+        "Text Json",
+        "Text",
+        "What standard output gets: lines in the form of OutputTemplate, or one JSON object for each entry.",
+    ),
+    flag("Log:ToFile", False, "Log to a file for each day."),
+    text(
+        "Log:FilePath",
+        "logs/log.txt",
+        "Path of the log file; the date is put in front of its extension: `logs/log20250131.txt`. "
+        "All workers share it.",
+    ),
+    integer("Log:FileSizeLimitBytes", 30_000_000, "Bytes from which a log file is full; 0 sets no limit."),
+    choice("Log:FileMinimumLevel", LEVELS, "Verbose", "Lowest level that reaches the file."),
+    choice("Log:FileFormat", "Text Json", "Text", "Form of the file, as for ConsoleFormat."),
+    integer("Log:RetainedFileCountLimit", 30, "How many log files are kept; 0 keeps all."),
+    flag(
+        "Log:RollOnFileSizeLimit",
+        True,
+        "Go on in a numbered file (`log20250131_001.txt`) when one is full. false: drop the rest of the day.",
+    ),
+    flag("Log:ToPostgres", False, "Hand each entry to PostgresCommand, on the main connection."),
+    text(
+        "Log:PostgresCommand",
+        "call log($1,$2,$3,$4,$5)",
+        "SQL for each entry. Takes one to five parameters, in this order: level, message, time in UTC, exception or "
+        "NULL, channel.",
+    ),
+    choice("Log:PostgresMinimumLevel", LEVELS, "Verbose", "Lowest level that reaches the database."),
+    flag("Log:ToOpenTelemetry", False, "Send entries to an OpenTelemetry collector. Needs `rowcall[otel]`."),
+    text("Log:OTLPEndpoint", "http://localhost:4317", "URL of the collector."),
+    choice(
+        "Log:OTLPProtocol",
+        "Grpc HttpProtobuf",
+        "Grpc",
+        "How entries travel: over gRPC, or over HTTP to `/v1/logs` below OTLPEndpoint.",
+    ),
+    text_map(
+        "Log:OTLResourceAttributes",
+        {"service.name": "{application}", "service.version": "1.0", "service.environment": "{environment}"},
+        "What the collector is told about the sender. `{application}` and `{environment}` are filled in. "
+        "(The name of the key has no P.)",
+    ),
+    text_map("Log:OTLPHeaders", {}, "More headers for the collector, such as a token.", secret=True),
+    choice("Log:OTLPMinimumLevel", LEVELS, "Verbose", "Lowest level that reaches the collector."),
+    text(
+        "Log:OutputTemplate",
+        "[{Timestamp:HH:mm:ss.fff} {Level:u3}] {Message:lj} [{SourceContext}]{NewLine}{Exception}",
+        "Form of a line on the console and in the file.",
+    ),
+    text(
+        "Log:CorrelationIdHeader",
+        None,
+        "Header that carries an id of each request: taken from the request or made, sent back with the answer, told "
+        "in the log as `CorrelationId`. null: none.",
     ),
 )

@@ -1,0 +1,144 @@
+"""Puts channels, handlers and sinks together, in the supervisor and in each worker."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, TextIO
+
+from rowcall.core.config import Settings
+from rowcall.service.log.entry import VERBOSE, Entry
+from rowcall.service.log.handlers import Forwarder, Send, SinkHandler
+from rowcall.service.log.json_lines import json_line
+from rowcall.service.log.options import LogOptions, log_options
+from rowcall.service.log.request_line import Seen, request_entry
+from rowcall.service.log.rotating_file import RotatingFile
+from rowcall.service.log.sinks import ConsoleSink, Sink, SinkThread, say_on_stderr
+from rowcall.service.log.telemetry import TelemetrySink
+from rowcall.service.log.template import Template
+from rowcall.service.startup import StartupError
+
+if TYPE_CHECKING:
+    from rowcall.service.log.postgres import PostgresSink
+
+logging.addLevelName(VERBOSE, "Verbose")
+
+
+class Log:
+    """The sinks of this process, for whoever has to feed, flush or connect them."""
+
+    def __init__(self, options: LogOptions, stream: TextIO | None = None) -> None:
+        """Raises StartupError for a sink that cannot work."""
+        self.options = options
+        self._console: SinkThread | None = None
+        self._postgres: PostgresSink | None = None
+        out = stream or sys.stdout
+        sinks: list[SinkThread] = []
+        for name, sink in self._sinks(options, out):
+            thread = SinkThread(sink, options.floors[name], say_on_stderr if name == "Console" else self._say)
+            self._console = thread if name == "Console" else self._console
+            sinks.append(thread)
+        self.handler = SinkHandler(sinks, options.client_name)
+
+    def _sinks(self, options: LogOptions, out: TextIO) -> Iterable[tuple[str, Sink]]:
+        if "Console" in options.floors:
+            plain = Template(options.template, colour=out.isatty())
+            yield "Console", ConsoleSink(out, json_line if options.json_console else plain)
+        if options.file is not None:
+            yield "File", _file_sink(options)
+        if options.postgres is not None:
+            from rowcall.service.log.postgres import PostgresSink
+
+            self._postgres = PostgresSink(options.postgres)
+            yield "Postgres", self._postgres
+        if options.telemetry is not None:
+            yield "OTLP", TelemetrySink(options.telemetry)
+
+    def connect_database(self, parameters: Mapping[str, str]) -> None:
+        """Tells the PostgreSQL sink, if there is one, where the database is."""
+        if self._postgres is not None:
+            self._postgres.connect_to(parameters)
+
+    def take(self, batch: Iterable[Entry | Seen]) -> None:
+        """What a worker has sent."""
+        self.handler.submit([item if isinstance(item, Entry) else request_entry(item) for item in batch])
+
+    def flush(self) -> None:
+        """Returns when everything is written, or when a sink takes too long."""
+        self.handler.flush()
+
+    def close(self) -> None:
+        """The end: what waits is written, but nobody waits any longer for a database that is away."""
+        self._console_first()
+        if self._postgres is not None:
+            self._postgres.stop_waiting()
+        self.handler.flush()
+
+    def _console_first(self) -> None:
+        if self._console is not None:
+            self._console.flush()
+
+    def _say(self, message: str) -> None:
+        """A trouble of the log itself: on the console, in no other sink."""
+        if self._console is None:
+            say_on_stderr(message)
+        else:
+            self._console.submit((Entry(time.time(), logging.ERROR, "rowcall.log", message),))
+
+
+def _file_sink(options: LogOptions) -> RotatingFile:
+    file = options.file
+    assert file is not None  # noqa: S101 (asked for by the caller)
+    form: Callable[[Entry], str] = json_line if options.json_file else Template(options.template)
+    try:
+        return RotatingFile(file.path, form, file.limit, file.keep, roll=file.roll)
+    except OSError as error:
+        raise StartupError(f"Log:FilePath: {error.filename or file.path}: {error.strerror or error}") from None
+
+
+_current: Log | None = None
+
+
+def configure_logging(settings: Settings, stream: TextIO | None = None) -> logging.Logger:
+    """Sets up the channels of the supervisor and gives the channel `rowcall`.
+
+    Raises:
+        ConfigError: a value of the section `Log` cannot be used.
+        StartupError: a sink cannot work.
+    """
+    global _current
+    if _current is not None:
+        _current.handler.close()
+    _current = Log(log_options(settings), stream)
+    _connect_channels(_current.options, _current.handler)
+    return logging.getLogger("rowcall")
+
+
+def current_log() -> Log:
+    """What `configure_logging` has made."""
+    if _current is None:
+        raise RuntimeError("logging has not been configured")
+    return _current
+
+
+def configure_worker_logging(settings: Settings, send: Send, backlog: Callable[[], int]) -> Forwarder:
+    """Sets up the channels of a worker: everything goes to the supervisor. To be called in the running event loop."""
+    options = log_options(settings)
+    forwarder = Forwarder(send, backlog, options.client_name)
+    _connect_channels(options, forwarder)
+    return forwarder
+
+
+def _connect_channels(options: LogOptions, handler: logging.Handler) -> None:
+    """Levels of every channel, and the handler on those that stand above the others."""
+    handler.setLevel(options.floor)
+    for channel, level in options.levels.items():
+        logger = logging.getLogger(channel)
+        # What no sink takes must not even be formatted.
+        logger.setLevel(max(level, options.floor))
+        if "." not in channel:
+            logger.handlers.clear()
+            logger.addHandler(handler)
+            logger.propagate = False

@@ -1,0 +1,43 @@
+"""One thing to be logged, as plain data: it travels from a worker to the supervisor, which writes it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+VERBOSE = 5
+OFF = logging.CRITICAL + 10
+
+NAMES = {
+    VERBOSE: "Verbose",
+    logging.DEBUG: "Debug",
+    logging.INFO: "Information",
+    logging.WARNING: "Warning",
+    logging.ERROR: "Error",
+    logging.CRITICAL: "Fatal",
+}
+LEVELS = {name.casefold(): level for level, name in NAMES.items()} | dict.fromkeys(("off", "none", "silent"), OFF)
+
+NOTHING: Mapping[str, Any] = {}
+
+
+class Entry(NamedTuple):
+    """time: seconds since the epoch. properties: what sinks with structure show by name, message or not."""
+
+    time: float
+    level: int
+    source: str
+    message: str
+    exception: str | None = None
+    properties: Mapping[str, Any] = NOTHING
+
+
+def level_name(level: int) -> str:
+    """The nearest name at or below `level`; the lowest one for what lies below it."""
+    return NAMES.get(level) or NAMES[max((known for known in NAMES if known <= level), default=VERBOSE)]
+
+
+def one_line(text: str) -> str:
+    """What a client has sent must not look like a line of the log's own, nor steer the terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -1,0 +1,130 @@
+"""The `Log` section as the options of each sink."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rowcall.core.config import Settings
+from rowcall.service.log.entry import LEVELS, OFF
+from rowcall.service.log.request_line import CHANNEL
+from rowcall.service.log.telemetry import TelemetryOptions
+from rowcall.service.startup import StartupError
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.1
+
+CHANNELS: Mapping[str, int] = {"rowcall": logging.INFO, "rowcall.client": logging.INFO, "rowcall.http": logging.INFO}
+"""The service's own channels with their levels; those below inherit."""
+
+PLATFORM: Mapping[str, int] = {"asyncio": logging.WARNING, "psycopg": logging.WARNING, "granian": logging.WARNING}
+"""The libraries whose warnings an operator wants to see."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    path: Path
+    limit: int | None
+    keep: int | None
+    roll: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """A floor is the lowest level that reaches a sink; a sink that is None is off."""
+
+    levels: Mapping[str, int]
+    template: str
+    json_console: bool = False
+    json_file: bool = False
+    floors: Mapping[str, int] = field(default_factory=dict)
+    """By name of the sink, those in use alone."""
+    file: FileOptions | None = None
+    postgres: str | None = None
+    telemetry: TelemetryOptions | None = None
+    client_name: str | None = None
+    """What `rowcall.client` is shown as."""
+
+    @property
+    def floor(self) -> int:
+        """The lowest level that reaches any sink."""
+        return min(self.floors.values(), default=OFF)
+
+    def effective(self, channel: str) -> int:
+        """From which level on entries of `channel` reach a sink."""
+        name = channel
+        while name and name not in self.levels:
+            name = name.rpartition(".")[0]
+        return max(self.levels.get(name, 0), self.floor)
+
+
+def log_options(settings: Settings) -> LogOptions:
+    """Raises ConfigError for a value that cannot be used."""
+    application = settings.text_or_none("ApplicationName")
+    floors = {
+        sink: LEVELS[settings.choice(f"Log:{sink}MinimumLevel").casefold()]
+        for sink, switch in (
+            ("Console", "Console"),
+            ("File", "File"),
+            ("Postgres", "Postgres"),
+            ("OTLP", "OpenTelemetry"),
+        )
+        if settings.flag(f"Log:To{switch}")
+    }
+    return LogOptions(
+        levels={**PLATFORM, **CHANNELS, **_configured_levels(settings)},
+        template=settings.text("Log:OutputTemplate"),
+        json_console=settings.choice("Log:ConsoleFormat") == "Json",
+        json_file=settings.choice("Log:FileFormat") == "Json",
+        floors=floors,
+        file=_file(settings) if "File" in floors else None,
+        postgres=settings.text("Log:PostgresCommand") if "Postgres" in floors else None,
+        telemetry=_telemetry(settings, application or Path.cwd().name) if "OTLP" in floors else None,
+        client_name=application,
+    )
+
+
+def logs_requests(settings: Settings) -> bool:
+    """True when an entry for each request would reach a sink."""
+    return log_options(settings).effective(CHANNEL) <= logging.INFO
+
+
+def correlation_header(settings: Settings) -> str | None:
+    """The name of the header; None where requests carry no id."""
+    name = settings.text_or_none("Log:CorrelationIdHeader") or None
+    if name is not None and not _HEADER_NAME.fullmatch(name):
+        raise StartupError(f"Log:CorrelationIdHeader: {name!r} is not the name of a header")
+    return name
+
+
+def _configured_levels(settings: Settings) -> dict[str, int]:
+    words = settings.text_map("Log:MinimalLevels").items()
+    return {channel: LEVELS[word.casefold()] for channel, word in words if word and word.casefold() in LEVELS}
+
+
+def _file(settings: Settings) -> FileOptions:
+    return FileOptions(
+        Path(settings.text("Log:FilePath")).absolute(),
+        settings.integer_or_none("Log:FileSizeLimitBytes") or None,
+        settings.integer_or_none("Log:RetainedFileCountLimit") or None,
+        settings.flag("Log:RollOnFileSizeLimit"),
+    )
+
+
+def _telemetry(settings: Settings, application: str) -> TelemetryOptions:
+    names = {"{application}": application, "{environment}": settings.text_or_none("EnvironmentName") or ""}
+    attributes = settings.text_map("Log:OTLResourceAttributes")
+    return TelemetryOptions(
+        settings.text("Log:OTLPEndpoint"),
+        settings.choice("Log:OTLPProtocol") == "HttpProtobuf",
+        {name: _filled(text, names) for name, text in attributes.items() if text},
+        {name: text for name, text in settings.text_map("Log:OTLPHeaders").items() if text},
+    )
+
+
+def _filled(text: str, names: Mapping[str, str]) -> str:
+    for name, value in names.items():
+        text = text.replace(name, value)
+    return text

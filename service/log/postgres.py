@@ -1,0 +1,133 @@
+"""`Log:ToPostgres`: every entry is handed to a command of the user's own (reference 06, 3.2).
+
+A thread of the supervisor writes, over a connection that nothing else uses. What goes wrong there is told on the
+console and never logged here, so that the log of a failure cannot cause the next one.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psycopg
+
+from rowcall.service.database.connector import pause
+from rowcall.service.log.entry import Entry, level_name
+from rowcall.service.startup import StartupError
+
+_PARAMETER = re.compile(r"\$(\d+)")
+_TEXT = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?:[A-Za-z_]\w*)?\$.*?\$(?:[A-Za-z_]\w*)?\$", re.DOTALL)
+_CONNECT_WITHIN = "5"
+
+
+class PostgresSink:
+    """command: SQL with $1 to $5: level, message, UTC time, exception or NULL, source."""
+
+    name = "PostgreSQL"
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+        self._count = parameter_count(command)
+        self._parameters: Mapping[str, str] | None = None
+        self._known = threading.Event()
+        self._closing = threading.Event()
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def connect_to(self, parameters: Mapping[str, str]) -> None:
+        """Where to write; entries wait until it is known."""
+        self._parameters = {"connect_timeout": _CONNECT_WITHIN, **parameters}
+        self._known.set()
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Comes back when they are stored. Raises psycopg.Error for what the command itself refuses."""
+        self._known.wait()
+        rows = [self._row(entry) for entry in entries]
+        for attempt in range(1_000_000):
+            try:
+                self._store(rows)
+            except psycopg.OperationalError as error:
+                self._disconnect()
+                if self._closing.is_set() or not _is_away(error):
+                    raise
+            else:
+                return
+            # The database is away; the queue in front of this sink is bounded, and new entries are what it drops.
+            self._closing.wait(pause(attempt + 2))
+
+    def stop_waiting(self) -> None:
+        """From now on a database that is away is given up at once."""
+        self._closing.set()
+        self._known.set()
+
+    def close(self) -> None:
+        self._disconnect()
+
+    def _store(self, rows: Sequence[tuple[str | None, ...]]) -> None:
+        """All in one pipeline; when one of them is refused, each by itself, so that only the bad ones are lost."""
+        connection = self._connection or self._connect()
+        try:
+            with connection.pipeline(), connection.cursor() as cursor:
+                for row in rows:
+                    cursor.execute(self._command, row)
+        except psycopg.OperationalError:
+            raise
+        except psycopg.Error:
+            self._store_singly(connection, rows)
+
+    def _store_singly(self, connection: psycopg.Connection[Any], rows: Sequence[tuple[str | None, ...]]) -> None:
+        refused: psycopg.Error | None = None
+        for row in rows:
+            try:
+                connection.execute(self._command, row)
+            except psycopg.OperationalError:
+                raise
+            except psycopg.Error as error:
+                refused = error
+        if refused is not None:
+            raise refused
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        if self._parameters is None:
+            raise psycopg.OperationalError("the database is not known yet")
+        parameters: dict[str, Any] = dict(self._parameters)
+        # Nothing is prepared: behind a transaction pooler the next statement may meet another server.
+        connection = psycopg.connect(
+            **parameters, autocommit=True, prepare_threshold=None, cursor_factory=psycopg.RawCursor
+        )
+        self._connection = connection
+        return connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _row(self, entry: Entry) -> tuple[str | None, ...]:
+        # As texts of unknown type: the command's own parameter types decide what they become.
+        moment = datetime.datetime.fromtimestamp(entry.time, datetime.UTC).isoformat()
+        row = (level_name(entry.level), _storable(entry.message), moment, _storable(entry.exception), entry.source)
+        return row[: self._count]
+
+
+def parameter_count(command: str) -> int:
+    """How many parameters `command` takes. Raises `StartupError` unless they are $1 to $n, n from 1 to 5."""
+    numbers = {int(number) for number in _PARAMETER.findall(_TEXT.sub("''", command))}
+    if not numbers or numbers != set(range(1, len(numbers) + 1)) or len(numbers) > 5:
+        found = ", ".join(f"${number}" for number in sorted(numbers)) or "none"
+        raise StartupError(
+            f"Log:PostgresCommand must have one to five parameters, numbered from $1 without a gap; it has {found}"
+        )
+    return len(numbers)
+
+
+def _storable(text: str | None) -> str | None:
+    return text if text is None else text.replace("\0", "\\0")
+
+
+def _is_away(error: psycopg.OperationalError) -> bool:
+    """Worth waiting for: no server there, or one that starts or stops. A wrong password never gets right by itself."""
+    state = error.sqlstate or ""
+    return not state or state.startswith(("08", "57P", "53"))

@@ -1,0 +1,35 @@
+"""What is kept of each request for the log, and the entry it becomes.
+
+A worker only appends a tuple; the supervisor turns it into words, in the thread that writes them.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from rowcall.service.log.entry import Entry, one_line
+
+CHANNEL = "rowcall.http"
+
+Seen = tuple[float, str, str, int, float, str, str]
+"""When it ended, method, path without query, status, seconds, endpoint or nothing, correlation id or nothing."""
+
+
+def request_entry(seen: Seen) -> Entry:
+    """`HTTP GET /api/orders responded 200 in 1.2345 ms` (reference 06, 3.3): Error for 5xx, else Information."""
+    moment, method, path, status, seconds, endpoint, correlation = seen
+    path = one_line(path)
+    milliseconds = f"{seconds * 1000:.4f}"
+    properties = {"Method": method, "Path": path, "Status": status, "Elapsed": float(milliseconds)}
+    if endpoint:
+        properties["Endpoint"] = endpoint
+    if correlation:
+        properties["CorrelationId"] = correlation
+    return Entry(
+        moment,
+        logging.ERROR if status >= 500 else logging.INFO,
+        CHANNEL,
+        f"HTTP {one_line(method)} {path} responded {status} in {milliseconds} ms",
+        None,
+        properties,
+    )

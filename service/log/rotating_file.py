@@ -1,0 +1,123 @@
+"""`Log:ToFile`: a file for each day, and a numbered one when it grows too large (reference 06, 3.2).
+
+`logs/log.txt` becomes `logs/log20250131.txt`, then `logs/log20250131_001.txt`. Only the supervisor writes, so there is
+nothing for workers to interleave or to rotate twice. A second rowcall with the same path takes the next number.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rowcall.service.log.entry import Entry
+from rowcall.service.log.sinks import Format
+
+
+class RotatingFile:
+    """limit: bytes from which a file is full, None for never. roll: go on in the next one then; otherwise what does
+    not fit is dropped until the next day. keep: how many files stay, None for all.
+    """
+
+    name = "file"
+
+    def __init__(self, path: Path, form: Format, limit: int | None, keep: int | None, *, roll: bool) -> None:
+        """Opens the first file. Raises OSError."""
+        self._path = path
+        self._form = form
+        self._limit = limit
+        self._keep = keep
+        self._roll = roll
+        self._pattern = re.compile(rf"{re.escape(path.stem)}(\d{{8}})(?:_(\d{{3,}}))?{re.escape(path.suffix)}")
+        self._descriptor = -1
+        self._size = 0
+        self._day = ""
+        self._number = 0
+        self._name = path
+        self._open(_today(time.time()))
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        if self._is_gone():
+            self._open(self._day)
+        pending: list[bytes] = []
+        size = 0
+        for entry in entries:
+            day = max(self._day, _today(entry.time))
+            if day > self._day or self._full(size):
+                self._append(pending)
+                pending, size = [], 0
+                if not self._make_room(day):
+                    continue
+            line = self._form(entry).encode(errors="replace")
+            pending.append(line)
+            size += len(line)
+        self._append(pending)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _full(self, pending: int) -> bool:
+        return self._limit is not None and self._size + pending >= self._limit
+
+    def _is_gone(self) -> bool:
+        """Somebody has moved or deleted the file."""
+        return self._descriptor < 0 or not self._name.exists()
+
+    def _make_room(self, day: str) -> bool:
+        if day > self._day:
+            self._open(day)
+        elif self._roll:
+            self._open(day, self._number + 1)
+        return not self._full(0)
+
+    def _append(self, lines: list[bytes]) -> None:
+        data = memoryview(b"".join(lines))
+        while data:
+            written = os.write(self._descriptor, data)
+            self._size += written
+            data = data[written:]
+
+    def _open(self, day: str, number: int | None = None) -> None:
+        """The day's last file, unless it is full or another process writes it; or the one with `number`."""
+        self.close()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if number is None:
+            number = max((n for d, n, _ in self._existing() if d == day), default=0)
+        while not self._open_numbered(day, number):
+            number += 1
+        self._remove_oldest()
+
+    def _open_numbered(self, day: str, number: int) -> bool:
+        suffix = f"_{number:03}" if number else ""
+        name = self._path.with_name(f"{self._path.stem}{day}{suffix}{self._path.suffix}")
+        descriptor = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            return False
+        self._size = os.fstat(descriptor).st_size
+        if self._full(0) and self._roll:
+            os.close(descriptor)
+            return False
+        self._descriptor, self._name, self._day, self._number = descriptor, name, day, number
+        return True
+
+    def _existing(self) -> list[tuple[str, int, Path]]:
+        """Day, number and path of every file of this log, oldest first."""
+        matches = ((self._pattern.fullmatch(path.name), path) for path in self._path.parent.iterdir())
+        return sorted((match[1], int(match[2] or 0), path) for match, path in matches if match)
+
+    def _remove_oldest(self) -> None:
+        if self._keep is not None:
+            for _, _, path in self._existing()[: -max(1, self._keep)]:
+                path.unlink(missing_ok=True)
+
+
+def _today(moment: float) -> str:
+    return time.strftime("%Y%m%d", time.localtime(moment))

@@ -1,0 +1,128 @@
+"""Where entries go. Each sink has a thread and a bounded queue of its own, so one that hangs holds up nobody else."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TextIO
+
+from rowcall.service.log.entry import Entry
+
+QUEUE_LIMIT = 50_000
+"""Entries that may wait for a sink; what comes on top is counted and lost."""
+BATCH = 500
+"""Entries that a sink gets at once."""
+FLUSH_WITHIN = 5.0
+"""Seconds that the end of the process waits for a sink."""
+
+Format = Callable[[Entry], str]
+
+
+class Sink(Protocol):
+    name: str
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Called by one thread only. What it raises is told on the console, and the entries are lost."""
+
+    def close(self) -> None: ...
+
+
+class SinkThread:
+    """The queue in front of a sink, and the thread behind it."""
+
+    def __init__(self, sink: Sink, floor: int, on_trouble: Callable[[str], None]) -> None:
+        self._sink = sink
+        self._floor = floor
+        self._on_trouble = on_trouble
+        self._waiting: deque[Entry] = deque()
+        self._lost = 0
+        self._in_trouble = False
+        self._changed = threading.Condition()
+        self._busy = False
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name=f"log-{sink.name}", daemon=True)
+        self._thread.start()
+
+    def submit(self, entries: Iterable[Entry]) -> None:
+        """Never waits for the sink."""
+        wanted = [entry for entry in entries if entry.level >= self._floor]
+        if not wanted:
+            return
+        with self._changed:
+            room = max(0, QUEUE_LIMIT - len(self._waiting))
+            self._waiting.extend(wanted[:room])
+            self._lost += max(0, len(wanted) - room)
+            self._changed.notify_all()
+
+    def flush(self, seconds: float = FLUSH_WITHIN) -> bool:
+        """Waits until everything has been written. False when the time was too short."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting and not self._busy, seconds)
+
+    def close(self) -> None:
+        self.flush()
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        self._thread.join(1.0)
+
+    def _run(self) -> None:
+        while (batch := self._take()) is not None:
+            try:
+                self._sink.write(batch)
+            except Exception as error:
+                self._fail(len(batch), error)
+            else:
+                self._in_trouble = False
+                self._tell_lost()
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+        self._sink.close()
+
+    def _take(self) -> list[Entry] | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closing)
+            if not self._waiting:
+                return None
+            self._busy = True
+            return [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+
+    def _fail(self, entries: int, error: Exception) -> None:
+        with self._changed:
+            self._lost += entries
+        if not self._in_trouble:
+            self._in_trouble = True
+            reason = " ".join(str(error).split()) or type(error).__name__
+            self._on_trouble(f"the log sink {self._sink.name} does not take entries: {reason}")
+
+    def _tell_lost(self) -> None:
+        with self._changed:
+            lost, self._lost = self._lost, 0
+        if lost:
+            self._on_trouble(f"the log sink {self._sink.name} has lost {lost} entries")
+
+
+class ConsoleSink:
+    """Standard output."""
+
+    name = "console"
+
+    def __init__(self, stream: TextIO, form: Format) -> None:
+        self._stream = stream
+        self._form = form
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        self._stream.write("".join(map(self._form, entries)))
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Standard output is not ours to close."""
+
+
+def say_on_stderr(message: str) -> None:
+    """For troubles of the log itself, where there is no console sink to tell them."""
+    print(f"{time.strftime('%H:%M:%S')} rowcall: {message}", file=sys.stderr, flush=True)

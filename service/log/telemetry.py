@@ -1,0 +1,98 @@
+"""`Log:ToOpenTelemetry`: entries as OTLP log records, over gRPC or HTTP (reference 06, 3.2). Needs `rowcall[otel]`."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rowcall.service.log.entry import VERBOSE, Entry, level_name
+from rowcall.service.startup import StartupError
+
+_SEVERITIES = {VERBOSE: 1, logging.DEBUG: 5, logging.INFO: 9, logging.WARNING: 13, logging.ERROR: 17}
+_FATAL = 21
+_TIMEOUT = 10
+_EXCEPTION = re.compile(r"^(?P<type>[\w.]+)(?:: (?P<message>.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetryOptions:
+    endpoint: str
+    http: bool
+    """OTLP over HTTP with protobuf bodies; otherwise gRPC."""
+    resource: Mapping[str, str]
+    headers: Mapping[str, str]
+
+
+class TelemetrySink:
+    """Sends each batch as one export request; the exporter of OpenTelemetry's SDK repeats what is worth repeating."""
+
+    name = "OpenTelemetry"
+
+    def __init__(self, options: TelemetryOptions) -> None:
+        """Raises StartupError where OpenTelemetry is not installed."""
+        try:
+            from opentelemetry._logs import LogRecord, SeverityNumber
+            from opentelemetry.sdk._logs import ReadableLogRecord
+            from opentelemetry.sdk._logs.export import LogRecordExportResult
+            from opentelemetry.sdk.resources import Resource
+            from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+        except ImportError:
+            raise StartupError("Log:ToOpenTelemetry needs the extra: pip install 'rowcall[otel]'") from None
+        self._exporter = _exporter(options)
+        self._record = LogRecord
+        self._readable = ReadableLogRecord
+        self._severity = SeverityNumber
+        self._success = LogRecordExportResult.SUCCESS
+        self._resource = Resource(dict(options.resource))
+        self._scope = InstrumentationScope
+        self._endpoint = options.endpoint
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        result = self._exporter.export([self._readable_record(entry) for entry in entries])
+        if result != self._success:
+            raise ConnectionError(f"{self._endpoint} has not taken {len(entries)} records")
+
+    def close(self) -> None:
+        self._exporter.shutdown()
+
+    def _readable_record(self, entry: Entry) -> Any:
+        nanoseconds = round(entry.time * 1_000_000_000)
+        record = self._record(
+            timestamp=nanoseconds,
+            observed_timestamp=nanoseconds,
+            severity_number=self._severity(_SEVERITIES.get(entry.level, _FATAL)),
+            severity_text=level_name(entry.level),
+            body=entry.message,
+            attributes={**entry.properties, **_exception_attributes(entry.exception)},
+        )
+        return self._readable(record, self._resource, self._scope(entry.source))
+
+
+def _exporter(options: TelemetryOptions) -> Any:
+    headers = dict(options.headers)
+    if options.http:
+        from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as HttpExporter
+
+        url = options.endpoint.rstrip("/")
+        url = url if url.endswith("/v1/logs") else f"{url}/v1/logs"
+        return HttpExporter(endpoint=url, headers=headers, timeout=_TIMEOUT)
+    from opentelemetry.exporter.otlp.proto.grpc._log_exporter import OTLPLogExporter as GrpcExporter
+
+    # gRPC wants names in small letters.
+    pairs = {name.lower(): value for name, value in headers.items()}
+    insecure = not options.endpoint.startswith("https:")
+    return GrpcExporter(endpoint=options.endpoint, insecure=insecure, headers=pairs, timeout=_TIMEOUT)
+
+
+def _exception_attributes(text: str | None) -> dict[str, str]:
+    """The attributes that OpenTelemetry's semantic conventions give an exception."""
+    if not text:
+        return {}
+    last = _EXCEPTION.match(text.rstrip().rsplit("\n", 1)[-1])
+    attributes = {"exception.stacktrace": text}
+    if last is not None:
+        attributes |= {"exception.type": last["type"], "exception.message": last["message"] or ""}
+    return attributes

@@ -1,0 +1,147 @@
+"""`Log:OutputTemplate`: the line that people read, as the established system describes it (reference 06, 3.2).
+
+`{Timestamp:HH:mm:ss.fff}` takes .NET's date format, `{Level:u3}` and `{Level:w3}` short level names in capitals or
+small letters, `{Message:lj}`, `{SourceContext}`, `{NewLine}`, `{Exception}`, `{Properties}`, or any property by its
+name; `{Level,-11}` pads. A name that an entry does not have is left out.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from rowcall.service.log.entry import Entry, level_name
+
+Part = Callable[[Entry], str]
+
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{@?(?P<name>\w+)(?:,(?P<width>-?\d+))?(?::(?P<format>[^}]*))?\}")
+_FOUR = {"Verbose": "VERB", "Debug": "DBUG", "Information": "INFO", "Warning": "WARN", "Error": "EROR", "Fatal": "FATL"}
+_THREE = {"Verbose": "VRB", "Debug": "DBG", "Information": "INF", "Warning": "WRN", "Error": "ERR", "Fatal": "FTL"}
+_COLOURS = {"Verbose": "90", "Debug": "90", "Information": "32", "Warning": "33", "Error": "31", "Fatal": "1;31"}
+
+_DATE = re.compile(
+    r"yyyy|yy|MMMM|MMM|MM|M|dddd|ddd|dd|d|HH|H|hh|h|mm|m|ss|s|[fF]{1,7}|tt|zzz|zz|K|'[^']*'|\"[^\"]*\"|\\."
+)
+_STRFTIME = {
+    "yyyy": "%Y", "yy": "%y", "MMMM": "%B", "MMM": "%b", "MM": "%m", "M": "%-m", "dddd": "%A", "ddd": "%a",
+    "dd": "%d", "d": "%-d", "HH": "%H", "H": "%-H", "hh": "%I", "h": "%-I", "mm": "%M", "m": "%-M",
+    "ss": "%S", "s": "%-S", "tt": "%p",
+}  # fmt: skip
+
+
+class Template:
+    """Turns entries into text, each ending with a line break."""
+
+    def __init__(self, text: str, *, colour: bool = False) -> None:
+        self._parts = _parse(text, colour)
+
+    def __call__(self, entry: Entry) -> str:
+        text = "".join([part if isinstance(part, str) else part(entry) for part in self._parts])
+        return text if text.endswith("\n") else text + "\n"
+
+
+def _parse(text: str, colour: bool) -> list[Part | str]:
+    parts: list[Part | str] = []
+    end = 0
+    for match in _PLACEHOLDER.finditer(text):
+        if match.start() > end:
+            parts.append(text[end : match.start()])
+        end = match.end()
+        name = match["name"]
+        if name is None:
+            parts.append(match[0][0])
+            continue
+        part = _part(name, match["format"] or "", colour)
+        width = match["width"]
+        parts.append(part if isinstance(part, str) or not width else _padded(part, int(width)))
+    return [*parts, text[end:]]
+
+
+def _padded(part: Part, width: int) -> Part:
+    """A positive width aligns to the right, a negative one to the left."""
+    return (lambda entry: part(entry).rjust(width)) if width > 0 else (lambda entry: part(entry).ljust(-width))
+
+
+def _part(name: str, form: str, colour: bool) -> Part | str:
+    match name:
+        case "Timestamp":
+            return Timestamp(form or "yyyy-MM-dd HH:mm:ss.fff zzz")
+        case "Level":
+            return _level(form, colour)
+        case "Message":
+            return lambda entry: entry.message
+        case "SourceContext":
+            return lambda entry: entry.source
+        case "NewLine":
+            return "\n"
+        case "Exception":
+            return lambda entry: f"{entry.exception}\n" if entry.exception else ""
+        case "Properties":
+            return lambda entry: orjson.dumps(entry.properties, default=str).decode()
+        case _:
+            return lambda entry: _property(entry.properties.get(name, ""))
+
+
+def _property(value: Any) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+
+
+def _level(form: str, colour: bool) -> Part:
+    shown = {name: _short(name, form) for name in _COLOURS}
+    if colour:
+        shown = {name: f"\x1b[{_COLOURS[name]}m{text}\x1b[0m" for name, text in shown.items()}
+    return lambda entry: shown[level_name(entry.level)]
+
+
+def _short(name: str, form: str) -> str:
+    case, width = form[:1], form[1:]
+    if case not in ("u", "w", "t") or not width.isdigit():
+        return name.upper() if case == "u" else name.lower() if case == "w" else name
+    text = {3: _THREE, 4: _FOUR}.get(int(width), {}).get(name, name[: int(width)])
+    return text.upper() if case == "u" else text.lower() if case == "w" else text.title()
+
+
+class Timestamp:
+    """Local time in a .NET date format. Most entries share their second with the one before."""
+
+    def __init__(self, form: str) -> None:
+        self._pieces: list[str | int] = []
+        end = 0
+        for match in _DATE.finditer(form):
+            self._pieces.append(form[end : match.start()].replace("%", "%%"))
+            self._pieces.append(_date_piece(match[0]))
+            end = match.end()
+        self._pieces.append(form[end:].replace("%", "%%"))
+        self._second = -1
+        self._shown: list[str | int] = []
+
+    def __call__(self, entry: Entry) -> str:
+        second = int(entry.time)
+        if second != self._second:
+            moment = time.localtime(second)
+            self._shown = [p if isinstance(p, int) else _strftime(p, moment) for p in self._pieces]
+            self._second = second
+        fraction = f"{entry.time - second:.7f}"[2:]
+        return "".join([fraction[:piece] if isinstance(piece, int) else piece for piece in self._shown])
+
+
+def _date_piece(token: str) -> str | int:
+    """A format of `strftime`, or how many digits of the fraction."""
+    if token[0] in "fF":
+        return len(token)
+    if token in ("zzz", "zz", "K"):
+        return "\0z"
+    if token[0] in "'\"\\":
+        return token.strip("'\"\\").replace("%", "%%")
+    return _STRFTIME[token]
+
+
+def _strftime(piece: str, moment: time.struct_time) -> str:
+    if piece == "\0z":
+        offset = time.strftime("%z", moment)
+        return f"{offset[:3]}:{offset[3:]}"
+    return time.strftime(piece, moment)

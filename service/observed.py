@@ -1,0 +1,190 @@
+"""What stands between the HTTP server and the application where requests are logged or carry a correlation id.
+
+Chosen once, when a worker starts: without either, requests go straight to the application.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rowcall.core.endpoint import Endpoint
+from rowcall.service.edition import WorkerOptions
+from rowcall.service.exchange import Exchange, Step
+from rowcall.service.head import HeadProtocol
+from rowcall.service.log.request_line import Seen
+
+Handle = Callable[[Any, Any], None]
+Headers = list[tuple[str, str]]
+
+_ID = re.compile(r"[\x21-\x7e]{1,128}")
+_TRACE = re.compile(r"[0-9a-f]{2}-(?P<trace>(?!0{32})[0-9a-f]{32})-[0-9a-f]{16}-(?P<flags>[0-9a-f]{2})(?:-.*)?")
+
+
+class ObservedProtocol:
+    """Passes everything on. A base for those that look at what is answered."""
+
+    __slots__ = ("inner",)
+
+    def __init__(self, protocol: Any) -> None:
+        self.inner = protocol
+
+    def __call__(self) -> Any:
+        return self.inner()
+
+    def __aiter__(self) -> Any:
+        return self.inner.__aiter__()
+
+    def client_disconnect(self) -> Any:
+        return self.inner.client_disconnect()
+
+
+class LoggedProtocol(ObservedProtocol):
+    """Tells the request log how a request was answered, and how long after it had arrived."""
+
+    __slots__ = ("_add", "_began", "_method", "_status", "endpoint", "path")
+
+    def __init__(self, add: Callable[[Seen], None], scope: Any, protocol: Any) -> None:
+        self.inner = protocol
+        self._add = add
+        self._method = scope.method
+        self._status = 0
+        self._began = time.monotonic()
+        self.path = scope.path
+        self.endpoint = ""
+
+    @property
+    def correlation(self) -> str:
+        return correlation_of(self.inner)
+
+    def response_empty(self, status: int, headers: Headers) -> None:
+        self.inner.response_empty(status, headers)
+        self._tell(status)
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        self.inner.response_bytes(status, headers, body)
+        self._tell(status)
+
+    def response_str(self, status: int, headers: Headers, body: str) -> None:
+        self.inner.response_str(status, headers, body)
+        self._tell(status)
+
+    def response_file(self, status: int, headers: Headers, file: str) -> None:
+        self.inner.response_file(status, headers, file)
+        if file.startswith("/dev/fd/"):
+            self._status = status  # told when the stream ends
+        else:
+            self._tell(status)
+
+    def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
+        self.inner.response_file_range(status, headers, file, start, end)
+        self._tell(status)
+
+    def response_stream(self, status: int, headers: Headers) -> Any:
+        stream = self.inner.response_stream(status, headers)
+        self._tell(status)
+        return stream
+
+    def stream_ended(self) -> None:
+        """The last byte of a streamed result has been written, or the stream was cut off."""
+        if self._status:
+            self._tell(self._status)
+
+    def abandoned(self) -> None:
+        """The client has gone before it was answered: 499, as other servers of the field log it."""
+        if not self._status:
+            self._tell(499)
+
+    def _tell(self, status: int) -> None:
+        seconds = time.monotonic() - self._began
+        self._add((time.time(), self._method, self.path, status, seconds, self.endpoint, self.correlation))
+
+
+class CorrelatedProtocol(ObservedProtocol):
+    """Sends the id of the request back with its answer."""
+
+    __slots__ = ("_header", "correlation")
+
+    def __init__(self, header: str, correlation: str, protocol: Any) -> None:
+        self.inner = protocol
+        self._header = (header, correlation)
+        self.correlation = correlation
+
+    def response_empty(self, status: int, headers: Headers) -> None:
+        self.inner.response_empty(status, [*headers, self._header])
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        self.inner.response_bytes(status, [*headers, self._header], body)
+
+    def response_str(self, status: int, headers: Headers, body: str) -> None:
+        self.inner.response_str(status, [*headers, self._header], body)
+
+    def response_file(self, status: int, headers: Headers, file: str) -> None:
+        self.inner.response_file(status, [*headers, self._header], file)
+
+    def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
+        self.inner.response_file_range(status, [*headers, self._header], file, start, end)
+
+    def response_stream(self, status: int, headers: Headers) -> Any:
+        return self.inner.response_stream(status, [*headers, self._header])
+
+
+def observed(handle: Handle, options: WorkerOptions, add: Callable[[Seen], None]) -> Handle:
+    """`handle`, and around it what the options ask for."""
+    if options.request_log:
+        inner = handle
+
+        def handle(scope: Any, protocol: Any) -> None:
+            inner(scope, LoggedProtocol(add, scope, protocol))
+
+    return _correlated(handle, options.correlation_header) if options.correlation_header else handle
+
+
+def _correlated(handle: Handle, header: str) -> Handle:
+    name = header.lower()
+
+    def handle_correlated(scope: Any, protocol: Any) -> None:
+        given = scope.headers.get(name)
+        correlation = given if given and _ID.fullmatch(given) else secrets.token_hex(16)
+        handle(scope, CorrelatedProtocol(name, correlation, protocol))
+
+    return handle_correlated
+
+
+def name_endpoint(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
+    """The first step where requests are logged: says which endpoint this is."""
+    if not options.request_log:
+        return None
+    name = f"{endpoint.name} {endpoint.routine.schema}.{endpoint.routine.name}"
+
+    def tell_name(exchange: Exchange) -> None:
+        protocol = exchange.protocol
+        (protocol.inner if type(protocol) is HeadProtocol else protocol).endpoint = name
+
+    return tell_name
+
+
+def logged(protocol: Any) -> LoggedProtocol | None:
+    """The one that logs, among the protocols that stand one in front of the other."""
+    while protocol is not None and type(protocol) is not LoggedProtocol:
+        protocol = getattr(protocol, "inner", None)
+    return protocol
+
+
+def correlation_of(protocol: Any) -> str:
+    """The correlation id of the request; empty when it has none."""
+    while protocol is not None and type(protocol) is not CorrelatedProtocol:
+        protocol = getattr(protocol, "inner", None)
+    return "" if protocol is None else str(protocol.correlation)
+
+
+def trace_id(scope: Any, protocol: Any) -> str:
+    """`traceId` of a problem: the correlation id, else the trace of a W3C `traceparent`, else one of our own."""
+    if correlation := correlation_of(protocol):
+        return correlation
+    parent = _TRACE.fullmatch(scope.headers.get("traceparent") or "")
+    trace, flags = (parent["trace"], parent["flags"]) if parent else (secrets.token_hex(16), "00")
+    return f"00-{trace}-{secrets.token_hex(8)}-{flags}"
