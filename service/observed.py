@@ -17,6 +17,9 @@ from rowcall.service.exchange import Exchange, Step
 from rowcall.service.head import HeadProtocol
 from rowcall.service.log.request_line import Seen
 
+CLIENT_GONE = 499
+"""What the log shows for a request that nobody waits for any more, as other servers of the field have it."""
+
 Handle = Callable[[Any, Any], None]
 Headers = list[tuple[str, str]]
 
@@ -45,13 +48,14 @@ class ObservedProtocol:
 class LoggedProtocol(ObservedProtocol):
     """Tells the request log how a request was answered, and how long after it had arrived."""
 
-    __slots__ = ("_add", "_began", "_method", "_status", "endpoint", "path")
+    __slots__ = ("_add", "_began", "_gone", "_method", "_status", "endpoint", "path")
 
     def __init__(self, add: Callable[[Seen], None], scope: Any, protocol: Any) -> None:
         self.inner = protocol
         self._add = add
         self._method = scope.method
         self._status = 0
+        self._gone = False
         self._began = time.monotonic()
         self.path = scope.path
         self.endpoint = ""
@@ -88,18 +92,23 @@ class LoggedProtocol(ObservedProtocol):
         self._tell(status)
         return stream
 
+    async def client_disconnect(self) -> None:
+        await self.inner.client_disconnect()
+        self._gone = True
+
     def stream_ended(self) -> None:
         """The last byte of a streamed result has been written, or the stream was cut off."""
-        if self._status:
-            self._tell(self._status)
+        self._gone = False  # it has been answered, whatever it has read of it
+        self._tell(self._status)
 
     def abandoned(self) -> None:
-        """The client has gone before it was answered: 499, as other servers of the field log it."""
-        if not self._status:
-            self._tell(499)
+        """The client has gone and is not answered at all."""
+        self._gone = True
+        self._tell(CLIENT_GONE)
 
     def _tell(self, status: int) -> None:
         seconds = time.monotonic() - self._began
+        status = CLIENT_GONE if self._gone else status
         self._add((time.time(), self._method, self.path, status, seconds, self.endpoint, self.correlation))
 
 

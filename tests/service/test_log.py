@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import io
+import json
 import logging
+import os
 import re
+from pathlib import Path
 
 from rowcall.core.config import assemble, load_files
-from rowcall.service.log import VERBOSE, configure_logging
+from rowcall.service.log import VERBOSE, configure_logging, current_log
+from tests.harness.waiting import wait_until
 
 
 def logged(*overrides: tuple[str, str]) -> list[str]:
@@ -17,6 +22,7 @@ def logged(*overrides: tuple[str, str]) -> list[str]:
     for channel in ("rowcall", "rowcall.client", "rowcall.http"):
         for level in (VERBOSE, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
             logging.getLogger(channel).log(level, "said %s", "it")
+    current_log().flush()
     return stream.getvalue().splitlines()
 
 
@@ -51,6 +57,64 @@ def test_an_exception_follows_its_line() -> None:
     stream = io.StringIO()
     log = configure_logging(assemble(load_files([]), [], {}).settings, stream)
     log.error("failed", exc_info=ValueError("why"))
+    current_log().flush()
     first, *rest = stream.getvalue().splitlines()
     assert first.endswith("failed [rowcall]")
     assert rest[-1] == "ValueError: why"
+
+
+def test_start_and_configuration_are_shown_under_the_name_of_the_application() -> None:
+    lines = logged(("ApplicationName", "shop"), ("Log:MinimalLevels:rowcall.client", "Error"))
+    assert [line[14:] for line in lines if line.endswith("[shop]")] == ["ERR] said it [shop]", "FTL] said it [shop]"]
+
+
+def test_warnings_of_libraries_are_logged_too() -> None:
+    stream = io.StringIO()
+    configure_logging(assemble(load_files([]), [], {}).settings, stream)
+    logging.getLogger("asyncio").warning("slow callback")
+    logging.getLogger("asyncio").info("nobody wants to know")
+    current_log().flush()
+    assert [line[14:] for line in stream.getvalue().splitlines()] == ["WRN] slow callback [asyncio]"]
+
+
+def test_a_level_for_a_prefix_holds_for_the_channels_below() -> None:
+    stream = io.StringIO()
+    configure_logging(assemble(load_files([]), [("Log:MinimalLevels:other.part", "Error")], {}).settings, stream)
+    logging.getLogger("other.part.of.it").warning("too low")
+    logging.getLogger("rowcall.database").warning("elsewhere")
+    current_log().flush()
+    assert [line[14:] for line in stream.getvalue().splitlines()] == ["WRN] elsewhere [rowcall.database]"]
+
+
+def test_json_lines_hold_what_a_text_line_says() -> None:
+    stream = io.StringIO()
+    log = configure_logging(assemble(load_files([]), [("Log:ConsoleFormat", "json")], {}).settings, stream)
+    log.warning("two\nlines", extra={"properties": {"Path": "/ä"}}, exc_info=ValueError("why"))
+    current_log().flush()
+    [line] = stream.getvalue().splitlines()
+    entry = json.loads(line)
+    assert datetime.datetime.fromisoformat(entry.pop("time")).tzinfo is not None
+    assert entry == {
+        "level": "Warning",
+        "source": "rowcall",
+        "message": "two\nlines",
+        "exception": "ValueError: why",
+        "Path": "/ä",
+    }
+
+
+def test_a_sink_that_hangs_holds_up_neither_the_service_nor_the_other_sinks(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    overrides = [("Log:ToFile", "true"), ("Log:FilePath", str(tmp_path / "log.txt"))]
+    with os.fdopen(writing, "w") as stream:
+        log = configure_logging(assemble(load_files([]), overrides, {}).settings, stream)
+        for number in range(2000):
+            log.info("%d %s", number, "x" * 100)
+        file = current_log()
+        wait_until(lambda: "] 1999 " in "".join(path.read_text() for path in tmp_path.iterdir()), "the file has it all")
+        with os.fdopen(reading, "rb", buffering=0) as pipe:
+            read = b""
+            while b"] 1999 " not in read:
+                read += pipe.read(65536)
+        file.flush()
+    assert read.count(b"\n") >= 1999

@@ -1,0 +1,97 @@
+"""A collector of OpenTelemetry logs, over HTTP and over gRPC, made of the protocol's own published classes."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import grpc
+from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as messages
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import (
+    LogsServiceServicer,
+    add_LogsServiceServicer_to_server,
+)
+
+
+@dataclass
+class Received:
+    """Everything that was sent, in order."""
+
+    url: str = ""
+    requests: list[tuple[dict[str, str], messages.ExportLogsServiceRequest]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+
+    @property
+    def records(self) -> list[tuple[str, str, str]]:
+        """Scope, severity and body of each record."""
+        return [
+            (scope.scope.name, record.severity_text, record.body.string_value)
+            for _, request in self.requests
+            for resource in request.resource_logs
+            for scope in resource.scope_logs
+            for record in scope.log_records
+        ]
+
+    @property
+    def resource(self) -> dict[str, str]:
+        attributes = self.requests[0][1].resource_logs[0].resource.attributes
+        return {attribute.key: attribute.value.string_value for attribute in attributes}
+
+
+@contextmanager
+def collect_over_http() -> Iterator[Received]:
+    received = Received()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            if self.headers.get("content-encoding") == "gzip":
+                body = gzip.decompress(body)
+            received.paths.append(self.path)
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            received.requests.append((headers, messages.ExportLogsServiceRequest.FromString(body)))
+            answer = messages.ExportLogsServiceResponse().SerializeToString()
+            self.send_response(200)
+            self.send_header("content-type", "application/x-protobuf")
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_args: Any) -> None:
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        received.url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield received
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def collect_over_grpc() -> Iterator[Received]:
+    received = Received()
+
+    class Service(LogsServiceServicer):
+        def Export(self, request: Any, context: Any) -> Any:
+            received.requests.append((dict(context.invocation_metadata()), request))
+            return messages.ExportLogsServiceResponse()
+
+    server = grpc.server(ThreadPoolExecutor(2))
+    add_LogsServiceServicer_to_server(Service(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    received.url = f"http://127.0.0.1:{port}"
+    try:
+        yield received
+    finally:
+        server.stop(None).wait()
