@@ -59,7 +59,7 @@ ROWS: tuple[Key, ...] = (
         "Log:OTLResourceAttributes",
         {"service.name": "{application}", "service.version": "1.0", "service.environment": "{environment}"},
         "What the collector is told about the sender. `{application}` and `{environment}` are filled in. "
-        "(The name of the key has no P.)",
+        "The name of the key has no P.",
     ),
     text_map("Log:OTLPHeaders", {}, "More headers for the collector, such as a token.", secret=True),
     choice("Log:OTLPMinimumLevel", LEVELS, "Verbose", "Lowest level that reaches the collector."),
