@@ -70,7 +70,9 @@ class _Slot:
 
     @classmethod
     def of(cls, parameter: EndpointParameter, default: _Value, timestamps_utc: bool) -> _Slot:
-        element = parameter.cast.removesuffix("[]")
+        element = parameter.type_text.removesuffix("[]")
+        if default is ABSENT and parameter.defaulted:
+            default = parameter.default
         return cls(
             parameter,
             converter(parameter.kind, element, timestamps_utc=timestamps_utc),
@@ -96,8 +98,8 @@ class Binder:
         *,
         defaults: Mapping[int, str | None] = MappingProxyType({}),
     ) -> None:
-        """`defaults`: texts bound explicitly for parameters (by index) that the request has nothing usable for:
-        defaults of annotations (reference 01, 5.7), or None for values that the service fills in afterwards."""
+        """`defaults`: texts bound explicitly for parameters (by index) that the request has nothing usable for; they
+        win over the defaults of annotations. None for values that the service fills in afterwards."""
         self._transport = transport
         self._query_null = query_null
         self._timestamps_utc = timestamps_utc
@@ -115,7 +117,7 @@ class Binder:
                 slot.parameter.api_name,
                 slot.parameter.kind.value,
                 slot.parameter.array,
-                slot.parameter.cast,
+                slot.parameter.type_text,
                 slot.optional,
                 slot.default is not ABSENT or slot.parameter.attribute is not None,
                 None if slot.default is ABSENT else slot.default,
@@ -302,7 +304,7 @@ def _binding(values: list[_Value]) -> Binding:
 
 
 def _title(parameter: EndpointParameter) -> str:
-    return f"parameter '{parameter.api_name}' ({parameter.cast})"
+    return f"parameter '{parameter.api_name}' ({parameter.type_text})"
 
 
 def _shown(value: str | bytes) -> str:

@@ -26,7 +26,8 @@ from rowcall.core.endpoint import (
 from rowcall.core.endpoint_checks import check_endpoint
 from rowcall.core.known_names import NOBODY_LOOKED, KnownNames, unknown_names
 from rowcall.core.naming import default_path
-from rowcall.core.parameters import claim_segments, expand
+from rowcall.core.parameter_changes import change_parameters
+from rowcall.core.parameters import Naming, claim_segments, expand
 from rowcall.core.shape import VOID, result_shape
 from rowcall.core.tables import table_diagnostics
 from rowcall.core.validation import validation_diagnostics
@@ -146,9 +147,12 @@ def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
 
 def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, draft: Draft) -> Endpoint:
     camel = defaults.camel_case_names
+    naming = Naming(defaults.custom_type_parameter_separator or "_", camel)
     options = draft.options(_default_options(defaults))
     path = draft.path or _default_path(routine, defaults)
-    parameters = expand(routine, catalog.types, defaults.custom_type_parameter_separator or "_", camel)
+    declared = expand(routine, catalog.types, naming)
+    parameters, wrong = change_parameters(declared, draft.parameter_changes, routine, catalog.types, naming)
+    draft.diagnostics += wrong
     # Raw text has no way to nest (reference 02, 9).
     nested = options.nested and not options.raw
     whole = result_shape(routine, catalog.types, camel, nested=nested, resolve_nested=defaults.resolve_nested)

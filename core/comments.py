@@ -76,10 +76,18 @@ def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
 
 def _apply_header(line: Line, draft: Draft) -> Annotation | None:
     sides = line.split_at(":")
-    if sides is None or not _HEADER_NAME.fullmatch(sides[0]):
+    if sides is None or _names_with_colon(line) or not _HEADER_NAME.fullmatch(sides[0]):
         return None
     set_header(draft, *sides)
     return HEADER
+
+
+def _names_with_colon(line: Line) -> bool:
+    """`param :id is number`"""
+    annotation = BY_WORD.get(line.keyword)
+    if annotation is None or not annotation.colon_names or not line.arguments:
+        return False
+    return line.arguments[0].startswith(":") and line.arguments[0] != ":"
 
 
 def _apply_keyword(line: Line, draft: Draft) -> Annotation | None:

@@ -106,6 +106,17 @@ class EndpointParameter(Record):
     """Name of that segment as the template spells it: the key in `core.routing.Match.values`."""
     field: str = ""
     """Field of a composite in its database spelling, `_box_width`; equal to `db_name` otherwise."""
+    defaulted: bool = False
+    """The comment gives a default, which is bound in the place of a missing value: `default`, None for NULL."""
+    default: str | None = None
+    reads_as: str | None = None
+    """Type that the comment has values read as; None: that of `cast`."""
+
+    @property
+    def type_text(self) -> str:
+        """The type that values are read as."""
+        return self.reads_as or self.cast
+
     exact: bool = False
     """A value that cannot be used is refused although none is needed: what a filter leaves out would widen it."""
 
@@ -145,6 +156,8 @@ class Options(Record):
     """Effects of annotations. A new capability adds its fields here, with the default that means "off"."""
 
     requires_authorization: bool = True
+    hashes: tuple[tuple[str, str], ...] = ()
+    """Parameter to fill → parameter whose value is hashed for it, as the comment names them (reference 04, 4)."""
     roles: tuple[str, ...] = ()
     """Any one suffices. In force even where a later `allow_anonymous` cleared `requires_authorization`."""
     transport: Transport = Transport.QUERY

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from rowcall.core.annotations import BY_NAME
 from rowcall.core.diagnostics import Diagnostic
-from rowcall.core.endpoint import Endpoint, EndpointParameter, Transport
+from rowcall.core.endpoint import Endpoint, EndpointParameter, HeadersMode, Transport
 from rowcall.core.header_lines import unknown_placeholders
 from rowcall.core.routing import RouteError, check_path, unbound_segments
 
@@ -70,6 +70,21 @@ def _raw_body(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         yield Diagnostic(endpoint.routine.identity, used["param_type"], message)
 
 
+def _headers_parameter(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """A parameter for the request's headers that is none, or that cannot be left to the service (7.6)."""
+    line = used.get("request_headers_parameter_name")
+    wanted = endpoint.options.headers_parameter
+    if line is None or endpoint.options.request_headers is not HeadersMode.PARAMETER or wanted is None:
+        return
+    names = {name.lower(): one for one in endpoint.parameters for name in (one.api_name, one.db_name)}
+    found = names.get(wanted.lower())
+    if found is None:
+        yield Diagnostic(endpoint.routine.identity, line, f"{wanted} is no parameter of the routine; nothing is filled")
+    elif not found.has_default:
+        message = f"{wanted} has no default, so requests have to supply it; give it one, and the headers fill it"
+        yield Diagnostic(endpoint.routine.identity, line, message)
+
+
 def _placeholders(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     return unknown_placeholders(endpoint)
 
@@ -80,5 +95,6 @@ CHECKS: tuple[Check, ...] = (
     _unbound_segments,
     _name_clashes,
     _raw_body,
+    _headers_parameter,
     _placeholders,
 )

@@ -74,4 +74,4 @@ def hidden(endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
 
 
 def _is_required(parameter: EndpointParameter) -> bool:
-    return not (parameter.has_default or parameter.path or parameter.attribute is not None)
+    return not (parameter.has_default or parameter.defaulted or parameter.path or parameter.attribute is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rowcall.core.casting import attribute_cast_text, cast_text, element_of
 from rowcall.core.catalog import Parameter, ParameterMode, Routine, TypeInfo, TypeKind
@@ -44,9 +44,20 @@ def value_kind(info: TypeInfo | None) -> ValueKind:
     return _KINDS.get(info.name, ValueKind.OTHER)
 
 
-def expand(
-    routine: Routine, types: Mapping[int, TypeInfo], separator: str, camel: bool
-) -> tuple[EndpointParameter, ...]:
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How the fields of composite parameters are called. separator: between parameter and attribute."""
+
+    separator: str = "_"
+    camel: bool = True
+
+    def field(self, parameter: str, attribute: str, number: int) -> tuple[str, str]:
+        """Database spelling and name in requests; `number` counts the request parameters from 1."""
+        field = f"{parameter}{self.separator}{attribute}"
+        return field, field_name(parameter or attribute, field, number, self.camel)
+
+
+def expand(routine: Routine, types: Mapping[int, TypeInfo], naming: Naming) -> tuple[EndpointParameter, ...]:
     """All request parameters of a routine, a composite one replaced by its fields (reference 01, 2.4).
 
     Behind a `source` there is no argument list that could take fields: a composite stays one value.
@@ -56,9 +67,9 @@ def expand(
     for position, parameter in enumerate(routine.parameters):
         info = types.get(parameter.type_oid)
         if called and info is not None and info.kind is TypeKind.COMPOSITE and info.attributes:
-            expanded.extend(_fields(parameter, position, info, types, separator, camel, first=len(expanded) + 1))
+            expanded.extend(_fields(parameter, position, info, types, naming, first=len(expanded) + 1))
         else:
-            expanded.append(_whole(parameter, position, types, camel, number=len(expanded) + 1))
+            expanded.append(_whole(parameter, position, types, naming.camel, number=len(expanded) + 1))
     return tuple(expanded)
 
 
@@ -86,16 +97,15 @@ def _fields(
     position: int,
     info: TypeInfo,
     types: Mapping[int, TypeInfo],
-    separator: str,
-    camel: bool,
+    naming: Naming,
     first: int,
 ) -> Iterator[EndpointParameter]:
     for number, attribute in enumerate(info.attributes, first):
         element = element_of(attribute.type_oid, types)
-        field = f"{parameter.name or ''}{separator}{attribute.name}"
+        field, api_name = naming.field(parameter.name or "", attribute.name, number)
         yield EndpointParameter(
             db_name=parameter.name or f"${first}",
-            api_name=field_name(parameter.name or attribute.name, field, number, camel),
+            api_name=api_name,
             kind=value_kind(element or types.get(attribute.type_oid)),
             array=element is not None,
             cast=attribute_cast_text(attribute, types),

@@ -17,6 +17,7 @@ from rowcall.core.annotations import (
     execution,
     exposure,
     limits,
+    param,
     parameters,
     proxying,
     raw,
@@ -32,6 +33,7 @@ from rowcall.core.annotations.declaration import Annotation
 _MODULES = (
     exposure,
     parameters,
+    param,
     request,
     validation,
     access,

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import Options
 from rowcall.core.naming import api_name
+from rowcall.core.parameter_changes import ParameterChange
 
 Wish = TypeVar("Wish")
 
@@ -82,6 +83,7 @@ class Draft:
     enabled: bool = True
     muted: bool = False
     """Inside a `for` block that is not about this object."""
+    parameter_changes: list[ParameterChange] = field(default_factory=list)
     headers: list[tuple[str, str]] = field(default_factory=list)
     expressions: dict[str, str] = field(default_factory=dict)
     custom: dict[str, str] = field(default_factory=dict)
@@ -157,6 +159,8 @@ class Annotation:
     """False: understood and checked, but what it asks for does not exist yet; using it gives one warning."""
     everywhere: bool = False
     """Counts in muted blocks too (reference 01, 5.2: plugins see every line)."""
+    colon_names: bool = False
+    """A first argument such as `:id` is a name, where any other line with a colon behind a word would be a header."""
     secret: bool = False
     """Its arguments never appear in logs or output."""
 

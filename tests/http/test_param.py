@@ -1,0 +1,170 @@
+"""`param`: what a parameter is called, how it is read, and what it is when it is missing (reference 01, 5.7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+PAIR = "(_id int, _note text) returns text language sql stable as $$ select format('%L %L', _id, _note) $$"
+
+SQL = f"""
+create type crate as (width int, unit_code text);
+create function renamed{PAIR};
+comment on function renamed is 'HTTP GET /renamed
+param _id is number
+@param note shortNote';
+
+create function in_path{PAIR};
+comment on function in_path is 'HTTP GET /in-path/{{number}}
+parameter _id is number
+param number default 5';
+
+create function defaults(_n int, _t text, _a int[], _b boolean) returns text language sql stable
+  as $$ select format('%L %L %L %L', _n, _t, _a, _b) $$;
+comment on function defaults is 'HTTP GET /defaults
+param :_n default 42 and nothing else counts
+param t = ''two words, it''''s''
+param A default {{1,2}}
+param _b default';
+
+create function in_body(_n int, _t text) returns text language sql as $$ select format('%L %L', _n, _t) $$;
+comment on function in_body is 'HTTP POST /in-body
+param _n is count default null
+param _t = ''''';
+
+create function server_default(_n int default 7) returns text language sql stable as $$ select format('%L', _n) $$;
+comment on function server_default is 'HTTP GET /server-default
+param _n default 8';
+
+create function retyped(_n text, _d text default null, _list text default null) returns text language sql stable
+  as $$ select format('%L %L %L', _n, _d, _list) $$;
+comment on function retyped is 'HTTP GET /retyped
+param _n type is int
+param _d is day date
+param _list type is int[]';
+
+create function anything(_v anyelement) returns text language sql stable as $$ select pg_typeof(_v)::text $$;
+comment on function anything is 'HTTP GET /anything
+param _v type is int';
+
+create function composite(_box crate) returns text language sql stable as $$ select _box::text $$;
+comment on function composite is 'HTTP GET /composite
+param _box is carton
+param carton_width is wide default 3
+param cartonUnitCode code';
+
+create function unnamed(int, text default 'x') returns text language sql stable as $$ select format('%L %L', $1, $2) $$;
+comment on function unnamed is 'HTTP GET /unnamed
+param $1 is first
+param $2 second';
+
+create function swapped(_a int, _b int) returns text language sql stable as $$ select format('%s %s', _a, _b) $$;
+comment on function swapped is 'HTTP GET /swapped
+param _a is x
+param _b is _a
+param x is _b';
+
+create function strict_one(_n int) returns text language sql stable strict as $$ select 'ran' $$;
+comment on function strict_one is 'HTTP GET /strict-one
+param _n default null';
+
+create function told(_n int, _t text) returns text language sql stable as $$ select format('%s %s', _n, _t) $$;
+comment on function told is 'HTTP GET /told
+X-Number: {{number}}
+param _n is number
+param _t default kind';
+
+create function mistakes(_n int, _box crate default null) returns text language sql stable
+  as $$ select format('%L', _n) $$;
+comment on function mistakes is 'HTTP GET /mistakes
+param _m is other
+param _n is 1st
+param _n type is unheard_of
+param _box default x
+param _n
+param';
+"""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL)
+
+
+@pytest.mark.parametrize(
+    ("path", "seen"),
+    [
+        ("/renamed?number=1&shortNote=x", "'1' 'x'"),
+        ("/in-path/3?note=x", "'3' 'x'"),
+        ("/defaults", "'42' 'two words, it''s' '{1,2}' NULL"),
+        ("/defaults?n=&t=&a=9&b=true", "NULL '' '{9}' 't'"),
+        ("/defaults?n=many&b=perhaps", "'42' 'two words, it''s' '{1,2}' NULL"),
+        ("/server-default", "'8'"),
+        ("/server-default?n=9", "'9'"),
+        ("/retyped?n=%2012%20&day=2026-03-01T23:30:00-02:00&list=1&list=2", "'12' '2026-03-02' '{1,2}'"),
+        ("/anything?v=7", "integer"),
+        ("/composite?wide=4&code=cm", "(4,cm)"),
+        ("/composite", "(3,)"),
+        ("/unnamed?first=4&second=y", "'4' 'y'"),
+        ("/unnamed?first=4", "'4' 'x'"),
+        ("/swapped?_b=1&_a=2", "1 2"),
+    ],
+)
+def test_values_arrive(service: Service, path: str, seen: str) -> None:
+    assert answer(service.get(path)) == (200, TEXT, seen)
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        ("/renamed?id=1&shortNote=x", "id"),
+        ("/renamed?number=1&note=x", "note"),
+        ("/renamed?Number=1&shortNote=x", "number"),
+        ("/renamed?number=x&shortNote=x", "number"),
+        ("/retyped?n=twelve", "'twelve' is not an integer"),
+        ("/composite?boxWidth=4", "boxWidth"),
+        ("/unnamed?$1=4", "$1"),
+    ],
+)
+def test_old_names_and_wrong_values_are_refused(service: Service, path: str, named: str) -> None:
+    assert named in problem(service.get(path), 404)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "seen"),
+    [
+        (b"{}", "NULL ''"),
+        (b'{"count":3,"t":null}', "'3' NULL"),
+        (b'{"count":null,"t":"null"}', "NULL 'null'"),
+    ],
+)
+def test_defaults_stand_for_missing_members_only(service: Service, body: bytes, seen: str) -> None:
+    assert answer(service.post("/in-body", content=body)) == (200, TEXT, seen)
+
+
+def test_a_null_default_of_a_strict_function_spares_the_call(service: Service) -> None:
+    assert answer(service.get("/strict-one")) == (204, None, "")
+    assert answer(service.get("/strict-one?n=1")) == (200, TEXT, "ran")
+
+
+def test_placeholders_know_the_new_name(service: Service) -> None:
+    response = service.get("/told?number=12")
+    assert (response.text, response.headers["x-number"]) == ("12 kind", "12")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "has no parameter _m (comment line: param _m is other)",
+        "'1st' is not a name",
+        "unheard_of is not a known type; the type stays integer",
+        "_box is a composite; name one of its fields: boxWidth, boxUnitCode (comment line: param _box default x)",
+    ],
+)
+def test_what_cannot_be_done_is_reported_once(service: Service, said: str) -> None:
+    assert service.log.count(said) == 1
+    assert answer(service.get("/mistakes?n=1")) == (200, TEXT, "'1'")
