@@ -20,16 +20,14 @@ from typing import Any
 
 import psycopg
 
-from rowcall.core.catalog import Catalog
 from rowcall.core.config import Settings
 from rowcall.service.channel import Channel, Logged, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
 from rowcall.service.database.connector import Connector, pause
-from rowcall.service.database.discovery import discover
-from rowcall.service.edition import Difference, Edition, WorkerOptions, reachable_types
-from rowcall.service.endpoints import EndpointBuilder
+from rowcall.service.edition import Difference, Edition, WorkerOptions
 from rowcall.service.exposure import Exposure
 from rowcall.service.listeners import Listener, Listeners, check_certificate
 from rowcall.service.log import current_log
+from rowcall.service.reader import EndpointReader
 from rowcall.service.startup import StartupError
 
 log = logging.getLogger("rowcall")
@@ -118,10 +116,9 @@ class Supervisor:
     ) -> None:
         self._settings = settings
         self._options = options
-        self._exposure = exposure
         self._on_listening = on_listening
         self._connector = Connector(options.target)
-        self._builder = EndpointBuilder(settings)
+        self._reader = EndpointReader(settings, self._connector, exposure)
         workers = settings.integer_or_none("HttpServer:Workers", minimum=1)
         self._count = workers or os.cpu_count() or 1
         self._listeners = Listeners(settings.text("Urls"), self._count)
@@ -168,7 +165,7 @@ class Supervisor:
                 self._background(self._listen_for_notify())
                 # A change between the first reading and the first LISTEN would go unnoticed.
                 await self._listened.wait()
-            edition = await self._first_edition()
+            edition = await self._reader.first()
         finally:
             await spawning
         error = await self._publish(edition)
@@ -275,33 +272,6 @@ class Supervisor:
 
     # --- editions --------------------------------------------------------------------------------------------------
 
-    async def _first_edition(self) -> Edition:
-        delays = list(self._settings.numbers("ConnectionSettings:RetryOptions:RetrySequenceSeconds"))
-        if not self._settings.flag("ConnectionSettings:RetryOptions:Enabled"):
-            delays = []
-        attempt = 0
-        while True:
-            try:
-                return await self._read_edition(1)
-            except psycopg.Error as error:
-                message = str(error).strip()
-                if attempt == len(delays) or not _worth_another_attempt(error, self._settings):
-                    raise StartupError(f"cannot read the database: {message}") from None
-                delay = delays[attempt]
-                attempt += 1
-                log.warning("attempt %d: cannot read the database, again in %g s: %s", attempt, delay, message)
-                await asyncio.sleep(delay)
-
-    async def _read_edition(self, number: int) -> Edition:
-        catalog = await self._discover()
-        endpoints = self._builder.build(catalog, self._exposure.objects(catalog))
-        return Edition(number, endpoints, reachable_types(endpoints, catalog.types))
-
-    async def _discover(self) -> Catalog:
-        async with await self._connector.open_plain() as connection:
-            schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
-            return await discover(connection, self._exposure.wanted, schema)
-
     async def _publish(self, edition: Edition) -> str | None:
         """All workers swap, or none does; one that is gone gets the edition when it is replaced. Gives the reason
         when none did.
@@ -329,7 +299,7 @@ class Supervisor:
 
     async def _read_again(self) -> None:
         try:
-            edition = await self._read_edition(self._edition.number + 1)
+            edition = await self._reader.read(self._edition.number + 1)
         except (psycopg.Error, OSError, StartupError) as error:
             log.error("the catalogue cannot be read, the last good one stays: %s", str(error).strip())
             return
@@ -385,14 +355,6 @@ async def _end(worker: WorkerProcess, seconds: float) -> None:
         log.error("worker %d did not stop in time and is killed", worker.number)
         worker.kill()
         await worker.process.wait()
-
-
-def _worth_another_attempt(error: psycopg.Error, settings: Settings) -> bool:
-    """Network errors always are; errors of the server by their SQLSTATE (reference 06, 1.7)."""
-    if error.sqlstate is None:
-        message = str(error)
-        return "password authentication" not in message and "does not exist" not in message
-    return error.sqlstate in (settings.texts("ConnectionSettings:RetryOptions:ErrorCodes") or ())
 
 
 def _version() -> str:
