@@ -52,7 +52,12 @@ _MODULES = (
     documents,
 )
 
-CATALOGUE: tuple[Annotation, ...] = tuple(annotation for module in _MODULES for annotation in module.ANNOTATIONS)
+GROUPS: Mapping[str, tuple[Annotation, ...]] = {
+    module.__name__.rpartition(".")[2]: tuple(module.ANNOTATIONS) for module in _MODULES
+}
+"""By the names of their modules."""
+
+CATALOGUE: tuple[Annotation, ...] = tuple(annotation for group in GROUPS.values() for annotation in group)
 
 BY_WORD: Mapping[str, Annotation] = {word: annotation for annotation in CATALOGUE for word in annotation.aliases}
 

@@ -1,41 +1,77 @@
-"""The manual's page of all annotations, written from their declarations."""
+"""The manual's page of all annotations: declarations, and beside each of them an example that the tests run.
+
+Examples are Markdown, one text for each module of declarations: its heading names the group, and below a heading of the
+second rank stands the example of the annotation of that name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 
-from rowcall.core.annotations import CATALOGUE
+from rowcall.core.annotations import GROUPS
 from rowcall.core.annotations.declaration import Annotation
 
 _HEAD = """\
 # Annotations
 
-<!-- Written by `make docs` from core/annotations/. A test fails when it is out of date. -->
+<!-- Written by `make docs` from core/annotations/ and docs/examples/. A test fails when it is out of date. -->
 
 Annotations are lines in the comment of a routine. How a comment is read, and what `HTTP` does in all its forms, is told
 in [Endpoints](endpoints.md).
 
 - The first word of a line decides. Its case does not matter, and it may have an `@` in front: `@authorize`.
-- Words are separated by blanks or commas. In the tables, `[…]` may be left out and `|` separates choices.
+- Words are separated by blanks or commas. In a syntax, `[…]` may be left out, `|` separates choices, `<…>` stands for a
+  value of yours, and `, ...` for more of it.
 - Lines count from top to bottom: of two that say different things the later one wins.
 - A line that is no annotation is prose, for people. An argument that does not fit leaves the endpoint as it was and is
-  logged as a warning.
+  logged as a warning, once.
 - Where the column `=` has a mark, `word = value` means the same; flags then take `true` or `false`.
+- Annotations marked with ○ are understood and checked, but nothing acts on them yet. The log says so at the start.
+
+`rowcall --annotations` prints the list as JSON.
 """
 
-_COLUMNS = ("Name", "Syntax", "Words", "`=`", "Meaning")
+
+_COLUMNS = ("Name", "Words", "`=`", "Meaning")
+_HEADING = re.compile(r"^# (?P<title>.+)\n", re.MULTILINE)
+_EXAMPLE = re.compile(r"^## (?P<name>\S+)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
-def manual() -> str:
-    """The whole page as Markdown."""
-    lines = [_row(_COLUMNS), _row(("---",) * len(_COLUMNS))]
-    lines += [_row(_cells(annotation)) for annotation in CATALOGUE]
-    return _HEAD + "\n" + "\n".join(lines) + "\n"
+def manual(texts: Mapping[str, str], settings: str) -> str:
+    """The whole page as Markdown.
+
+    Args:
+        texts: The examples of each module, by its name.
+        settings: The configuration that they are served with, as JSON.
+    """
+    index = [_row(_COLUMNS), _row(("---",) * len(_COLUMNS))]
+    index += [_row(_cells(annotation)) for group in GROUPS.values() for annotation in group]
+    served = f"The examples below are served with\n\n```json rowcall.json\n{settings.strip()}\n```\n"
+    sections = [_group(name, group, texts.get(name, "")) for name, group in GROUPS.items()]
+    return "\n".join((_HEAD, "\n".join(index) + "\n", served, *sections))
+
+
+def examples(text: str) -> dict[str, str]:
+    """Name of an annotation → its example."""
+    return {match["name"]: match["text"].strip() for match in _EXAMPLE.finditer(text)}
+
+
+def _group(name: str, group: tuple[Annotation, ...], text: str) -> str:
+    heading = _HEADING.search(text)
+    title = name.replace("_", " ").capitalize() if heading is None else heading["title"]
+    found = examples(text)
+    return "\n".join((f"## {title}\n", *(_section(one, found.get(one.name, "")) for one in group)))
+
+
+def _section(annotation: Annotation, example: str) -> str:
+    parts = [f"### {annotation.name}", annotation.description, f"```\n{annotation.syntax}\n```", example]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _cells(annotation: Annotation) -> Iterator[str]:
-    yield f"`{annotation.name}`"
-    yield f"`{annotation.syntax}`"
+    mark = "" if annotation.in_effect else " ○"
+    yield f"[`{annotation.name}`](#{annotation.name}){mark}"
     yield ", ".join(f"`{word}`" for word in annotation.aliases) or "none: the form decides"
     yield "yes" if annotation.assignable else ""
     yield annotation.description

@@ -1,17 +1,66 @@
-"""The manual's page of annotations is written from their declarations."""
+"""The manual's page of annotations is written from their declarations and from an example for each."""
 
+from __future__ import annotations
+
+import re
 from pathlib import Path
 
-from rowcall.core.annotations import CATALOGUE
-from rowcall.core.annotations.manual import manual
+import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "annotations.md"
+from rowcall.core.annotations import CATALOGUE, GROUPS
+from rowcall.core.annotations.declaration import Annotation, Draft
+from rowcall.core.annotations.manual import examples, manual
+from rowcall.core.comments import read_comment
+
+DOCS = Path(__file__).parents[2] / "docs"
+TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "examples").glob("*.md")}
+EXAMPLES = {name: example for text in TEXTS.values() for name, example in examples(text).items()}
+SETTINGS = (DOCS / "examples" / "settings.json").read_text(encoding="utf-8")
+
+_SQL = re.compile(r"^```sql[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r"^comment on [^;]*? is '((?:[^']|'')*)';", re.MULTILINE)
+_PARAMETER = re.compile(r"\b_\w+")
 
 
 def test_the_page_in_docs_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == manual(), "run `make docs`"
+    page = (DOCS / "annotations.md").read_text(encoding="utf-8")
+    assert page == manual(TEXTS, SETTINGS), "run `make docs`"
 
 
 def test_every_word_that_a_comment_may_use_is_on_the_page() -> None:
-    page = manual()
+    page = manual(TEXTS, SETTINGS)
     assert [word for annotation in CATALOGUE for word in annotation.aliases if f"`{word}`" not in page] == []
+
+
+def test_every_example_stands_with_the_module_of_its_annotation() -> None:
+    stand = {module: set(examples(text)) for module, text in TEXTS.items()}
+    assert {module: names - {one.name for one in GROUPS[module]} for module, names in stand.items()} == {
+        module: set() for module in stand
+    }
+
+
+@pytest.mark.parametrize("annotation", CATALOGUE, ids=lambda annotation: annotation.name)
+def test_every_annotation_has_an_example_that_is_understood(annotation: Annotation) -> None:
+    assert annotation.name in EXAMPLES, f"docs/examples has no example for {annotation.name}"
+    drafts = [
+        _read(comment, sql) for sql in _SQL.findall(EXAMPLES[annotation.name]) for comment in _COMMENT.findall(sql)
+    ]
+    assert [draft for draft in drafts if annotation.name in draft.used]
+    assert [one.message for draft in drafts for one in draft.diagnostics] == []
+
+
+@pytest.mark.parametrize("annotation", [one for one in CATALOGUE if one.in_effect], ids=lambda one: one.name)
+def test_what_is_in_effect_is_shown_by_a_request(annotation: Annotation) -> None:
+    """tests/docs runs them."""
+    assert "```http\n" in EXAMPLES[annotation.name]
+
+
+def _read(comment: str, sql: str) -> Draft:
+    draft = Draft(
+        name="example",
+        method="GET",
+        tags=frozenset({"function", "stable"}),
+        parameters=frozenset(_PARAMETER.findall(sql)),
+    )
+    read_comment(comment.replace("''", "'"), draft)
+    return draft
