@@ -56,9 +56,13 @@ class Installation:
 
 
 def installations() -> list[Installation]:
-    """Every PostgreSQL found, one for each major version, oldest first; the system's comes before the wheel's."""
+    """Every PostgreSQL found, one for each major version, oldest first; the system's comes before the wheel's.
+
+    ROWCALL_TEST_POSTGRES names further folders with programs, separated by colons.
+    """
     found: dict[int, Installation] = {}
-    for folder in [*sorted(Path("/usr/lib/postgresql").glob("*/bin")), *_wheel_folders()]:
+    named = [Path(folder) for folder in os.environ.get("ROWCALL_TEST_POSTGRES", "").split(":") if folder]
+    for folder in [*named, *sorted(Path("/usr/lib/postgresql").glob("*/bin")), *_wheel_folders()]:
         major = _major_version(folder)
         if major is not None:
             found.setdefault(major, Installation(major, folder))
