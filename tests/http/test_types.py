@@ -12,6 +12,7 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.expect import JSON, TEXT, answer
+from tests.harness.postgres import PostgresServer
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -28,6 +29,8 @@ class Value:
     type: str
     expression: str
     output: str
+    since: int = 13
+    """Major version of PostgreSQL that first knows it."""
 
     @property
     def title(self) -> str:
@@ -43,7 +46,7 @@ IN_ROWS = [
     Value("numeric", "1.50", "1.50"),
     Value("numeric(30,12)", "12345678901234567.000000000100", "12345678901234567.000000000100"),
     Value("numeric", "'NaN'", '"NaN"'),
-    Value("numeric", "'Infinity'", '"Infinity"'),
+    Value("numeric", "'Infinity'", '"Infinity"', since=14),
     Value("real", "1e30", "1e+30"),
     Value("real", "0.1", "0.1"),
     Value("float8", "1e-7", "1e-07"),
@@ -102,7 +105,7 @@ IN_ROWS = [
     Value("int4range", "'[1,5)'", '"[1,5)"'),
     Value("daterange", "'[2024-01-01,2024-02-01)'", '"[2024-01-01,2024-02-01)"'),
     Value("tsrange", "'[2024-01-01,2024-01-02)'", '"[\\"2024-01-01 00:00:00\\",\\"2024-01-02 00:00:00\\")"'),
-    Value("int4multirange", "'{[1,3),[5,7)}'", '"{[1,3),[5,7)}"'),
+    Value("int4multirange", "'{[1,3),[5,7)}'", '"{[1,3),[5,7)}"', since=14),
     Value("regtype", "'integer'", '"integer"'),
     Value("regtype", "'\"char\"'", '"\\"char\\""'),
     Value("pg_lsn", "'16/B374D848'", '"16/B374D848"'),
@@ -160,12 +163,13 @@ AS_SCALARS = [
 ]
 
 
-def _functions() -> str:
+def _functions(major: int) -> str:
     rows = [
         f"create function row_{n}() returns table(v {value.type}, n int) language sql stable"
         f" as $_$select ({value.expression})::{value.type}, {n}$_$;"
         f" comment on function row_{n}() is 'HTTP GET /row/{n}';"
         for n, value in enumerate(IN_ROWS)
+        if value.since <= major
     ]
     scalars = [
         f"create function scalar_{n}() returns {value.type} language sql stable"
@@ -177,12 +181,19 @@ def _functions() -> str:
 
 
 @pytest.fixture(scope="module")
-def service(every_database: Database, serve: Serve) -> Service:
-    return serve(every_database, TYPES + _functions())
+def major(every_postgres: PostgresServer) -> int:
+    return every_postgres.major
+
+
+@pytest.fixture(scope="module")
+def service(every_database: Database, major: int, serve: Serve) -> Service:
+    return serve(every_database, TYPES + _functions(major))
 
 
 @pytest.mark.parametrize("number", range(len(IN_ROWS)), ids=[value.title for value in IN_ROWS])
-def test_value_in_a_row(service: Service, number: int) -> None:
+def test_value_in_a_row(service: Service, major: int, number: int) -> None:
+    if IN_ROWS[number].since > major:
+        pytest.skip(f"PostgreSQL {major} does not know it")
     expected = f'[{{"v":{IN_ROWS[number].output},"n":{number}}}]'
     assert answer(service.get(f"/row/{number}")) == (200, JSON, expected)
 
