@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from rowcall.core.annotations.declaration import Draft
@@ -30,6 +31,7 @@ from rowcall.core.parameter_changes import change_parameters
 from rowcall.core.parameters import Naming, claim_segments, expand
 from rowcall.core.shape import VOID, result_shape
 from rowcall.core.tables import table_diagnostics
+from rowcall.core.template import placeholder_names, with_variables
 from rowcall.core.validation import validation_diagnostics
 
 _SEGMENT = re.compile(r"\{(\w+)\??\}")
@@ -65,6 +67,8 @@ class EndpointDefaults:
     table_formats: tuple[str, ...] = ()
     """Keys of the registered table formats."""
     known: KnownNames = NOBODY_LOOKED
+    variables: tuple[tuple[str, str | None], ...] = ()
+    """Variables of the environment that values of annotations may name, in lower case, with their values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
     noticed = (
         *draft.diagnostics,
         *check_endpoint(endpoint, draft.used),
-        *unknown_names(endpoint, defaults.known),
+        *unknown_names(endpoint, defaults.known, draft.used),
         *validation_diagnostics(endpoint, defaults.known.rules),
         *table_diagnostics(endpoint, defaults.table_formats),
     )
@@ -153,6 +157,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     declared = expand(routine, catalog.types, naming)
     parameters, wrong = change_parameters(declared, draft.parameter_changes, routine, catalog.types, naming)
     draft.diagnostics += wrong
+    options = _with_variables(options, placeholder_names(parameters), dict(defaults.variables))
     # Raw text has no way to nest (reference 02, 9).
     nested = options.nested and not options.raw
     whole = result_shape(routine, catalog.types, camel, nested=nested, resolve_nested=defaults.resolve_nested)
@@ -169,6 +174,30 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         annotations=tuple(draft.applied),
         prose=tuple(draft.prose),
         table_shape=flat,
+    )
+
+
+def _with_variables(options: Options, names: Mapping[str, int], variables: Mapping[str, str | None]) -> Options:
+    """Fills them in where values of requests may stand too."""
+    if not variables:
+        return options
+
+    def pairs(some: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        return tuple((name, with_variables(value, names, variables)) for name, value in some)
+
+    def text(value: str | None) -> str | None:
+        return None if value is None else with_variables(value, names, variables)
+
+    upload = options.upload
+    return replace(
+        options,
+        headers=pairs(options.headers),
+        custom=pairs(options.custom),
+        content_type=text(options.content_type),
+        table_format=text(options.table_format),
+        excel_file_name=text(options.excel_file_name),
+        excel_sheet=text(options.excel_sheet),
+        upload=None if upload is None else replace(upload, settings=pairs(upload.settings)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rowcall.core.diagnostics import Diagnostic
@@ -16,19 +16,29 @@ class KnownNames:
     error_policies: frozenset[str] | None = None
     retry_strategies: frozenset[str] | None = None
     rules: frozenset[str] | None = None
+    rate_limiters: frozenset[str] | None = None
+    cache_profiles: frozenset[str] | None = None
 
 
 NOBODY_LOOKED = KnownNames()
 
 
-def unknown_names(endpoint: Endpoint, known: KnownNames) -> Iterator[Diagnostic]:
-    """One warning for each name that means nothing, with what holds instead (reference 01, 5.4)."""
+def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """What each name that means nothing leads to (reference 01, 5.4; a cache profile: spec 2.3).
+
+    `used`: annotation → the line it was written in.
+    """
     options = endpoint.options
+    profile = None if options.caching is None else options.caching.profile
     checks = (
         ("error_code_policy", options.error_policy, known.error_policies, "every error is 500"),
         ("retry_strategy", options.retry_strategy, known.retry_strategies, "the default strategy holds"),
+        ("rate_limiter", options.rate_limiter, known.rate_limiters, "name one of them or configure it"),
+        ("cache_profile", profile, known.cache_profiles, None),
     )
     for annotation, name, names, instead in checks:
-        if name is not None and names is not None and name not in names:
-            message = f"{annotation} {name!r} is none of {', '.join(sorted(names)) or 'the configured ones (none)'}"
-            yield Diagnostic(endpoint.routine.identity, None, f"{message}; {instead}")
+        if name is None or names is None or name in names:
+            continue
+        message = f"{annotation} {name!r} is none of {', '.join(sorted(names)) or 'the configured ones (none)'}"
+        message = f"{endpoint.name}: {message}" if instead is None else f"{message}; {instead}"
+        yield Diagnostic(endpoint.routine.identity, used.get(annotation), message, fatal=instead is None)

@@ -15,6 +15,7 @@ from rowcall.core.endpoint import EndpointParameter
 from rowcall.core.record import Record
 
 _PLACEHOLDER = re.compile(r"\{(?P<mark>!?)(?P<name>[^{}:!]+)(?::(?P<fallback>[^{}]*))?\}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 ValueOf = Callable[[int], str | None]
@@ -60,6 +61,23 @@ def placeholder_names(parameters: Iterable[EndpointParameter]) -> Mapping[str, i
         if parameter.attribute is not None:
             names.setdefault(parameter.attribute.lower(), index)
     return names
+
+
+def with_variables(text: str, names: Mapping[str, int], variables: Mapping[str, str | None]) -> str:
+    """The text with variables of the environment filled in, once and for all (reference 01, 5.8).
+
+    `variables` has their names in lower case; None: it has no value, which `{!name:other}` gives another text for. A
+    parameter of the same name wins.
+    """
+
+    def filled(match: re.Match[str]) -> str:
+        name = match["name"].lower()
+        if name in names or name not in variables or (match["fallback"] is not None and not match["mark"]):
+            return match[0]
+        value = variables[name]
+        return (match["fallback"] or "") if value is None else _CONTROL.sub("", value)
+
+    return _PLACEHOLDER.sub(filled, text)
 
 
 def _parts(text: str, names: Mapping[str, int], unknown: list[str]) -> Iterator[str | Placeholder]:

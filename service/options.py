@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Mapping
 
@@ -43,8 +44,27 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions) -> EndpointDef
             error_policies=frozenset(options.policies.named),
             retry_strategies=frozenset(options.retries.named),
             rules=frozenset(options.rules),
+            rate_limiters=_enabled_names(settings, "RateLimiterOptions", "Policies"),
+            cache_profiles=_enabled_names(settings, "CacheOptions", "Profiles"),
         ),
+        variables=_variables(settings),
     )
+
+
+def _enabled_names(settings: Settings, section: str, key: str) -> frozenset[str] | None:
+    """Names of the entries that are switched on; None when their capability is off."""
+    entries = settings.value(f"{section}:{key}")
+    if not settings.flag(f"{section}:Enabled"):
+        return None
+    names = entries if isinstance(entries, Mapping) else {}
+    return frozenset(name for name in names if settings.flag(f"{section}:{key}:{name}:Enabled"))
+
+
+def _variables(settings: Settings) -> tuple[tuple[str, str | None], ...]:
+    """Variables that values of annotations may name. One that is not set has the text given for it (05, 2.1)."""
+    environment = {**os.environ, **settings.variables}
+    names = settings.name_defaults("Service:AvailableEnvVars")
+    return tuple((name.lower(), environment.get(name, instead)) for name, instead in names.items())
 
 
 def table_formats(settings: Settings) -> TableFormats:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.template import parse_template, placeholder_names
+from rowcall.core.template import parse_template, placeholder_names, with_variables
 from tests.core.routines import CRATE, GAUGE, endpoint, parameter
 
 NAMES = {"_id": 0, "id": 0, "name": 1}
@@ -36,6 +36,24 @@ VALUES = {0: "7", 1: None}
 )
 def test_placeholders_become_values_and_the_rest_stays(text: str, filled: str) -> None:
     assert parse_template(text, NAMES).fill(VALUES.get) == filled
+
+
+VARIABLES = {"region": "eu", "id": "9", "unset": None, "odd": "a\r\nb{id}"}
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("{REGION}/{region}", "eu/eu"),
+        ("{!Region:other}", "eu"),
+        ("[{unset}]{!unset:other}", "[]other"),
+        ("{region:x}{other}", "{region:x}{other}"),
+        ("{id}", "{id}"),
+        ("{odd}", "ab{id}"),
+    ],
+)
+def test_variables_fill_what_no_parameter_does(text: str, filled: str) -> None:
+    assert with_variables(text, NAMES, VARIABLES) == filled
 
 
 def test_only_names_that_look_like_a_parameter_are_reported() -> None:

@@ -143,6 +143,40 @@ def test_what_must_not_be_served_stops_the_start_with_one_error_that_lists_all(
     assert "long_two(): a path has 1 to 2048 characters, not 3001" in message
 
 
+PROFILES = """
+create function fast() returns int language sql stable as 'select 1';
+create function slow() returns int language sql stable as 'select 1';
+create function fine() returns int language sql stable as 'select 1';
+comment on function fast() is E'HTTP GET /fast\\ncache_profile fats';
+comment on function slow() is E'HTTP GET /slow\\ncache_profile off\\nrate_limiter nobody';
+comment on function fine() is E'HTTP GET /fine\\ncache_profile fast';
+"""
+CACHE = {
+    "CacheOptions:Profiles:fast:Enabled": "true",
+    "CacheOptions:Profiles:fast:Type": "Memory",
+    "CacheOptions:Profiles:off:Enabled": "false",
+}
+
+
+def test_unknown_cache_profiles_stop_the_start(own_database: Database, serve_once: Serve) -> None:
+    """Spec 2.3: one error that lists every unresolved name with the endpoints that use it."""
+    with pytest.raises(AssertionError) as failure:
+        serve_once(own_database, PROFILES, {**CACHE, "CacheOptions:Enabled": "true"})
+    message = str(failure.value)
+    assert (
+        "public.fast(): GET /fast: cache_profile 'fats' is none of fast (comment line: cache_profile fats)" in message
+    )
+    assert "public.slow(): GET /slow: cache_profile 'off' is none of fast" in message
+    assert "fine()" not in message.partition("cannot be served:")[2]
+
+
+def test_without_a_cache_profiles_mean_nothing(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, PROFILES, {**CACHE, "RateLimiterOptions:Enabled": "true"})
+    assert answer(service.get("/fast")) == (200, TEXT, "1")
+    (found,) = lines(service, "WRN", "rate_limiter 'nobody' is none of the configured ones (none)")
+    assert found.endswith("(comment line: rate_limiter nobody) [rowcall]")
+
+
 def test_at_a_later_reading_the_last_good_edition_stays(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     own_database.execute(TOO_LONG + "notify rowcall, 'reload'")

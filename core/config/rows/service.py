@@ -111,6 +111,11 @@ ROWS: tuple[Key, ...] = (
         "_headers",
         "Parameter with a default that receives the request's headers as a JSON object, unless the request sets it.",
     ),
+    names(
+        "Service:AvailableEnvVars",
+        "Environment variables that values of annotations may name as {NAME}. An unset one is empty, or the text "
+        "given with its name.",
+    ),
     *pending(
         flag(
             "Service:WrapInTransaction",
@@ -126,11 +131,6 @@ ROWS: tuple[Key, ...] = (
         objects(_BEFORE + "Parameters", (), "Their values."),
         choice(_BEFORE + "Parameters:[]:Source", "Claim RequestHeader IpAddress", None, "Where a value comes from."),
         text(_BEFORE + "Parameters:[]:Name", None, "Claim or header."),
-        names(
-            "Service:AvailableEnvVars",
-            "Environment variables that values of annotations may name as {NAME}. An unset one is empty, or the text "
-            "given with its name.",
-        ),
         text(
             "Service:ExecutionIdHeaderName",
             "X-NpgsqlRest-ID",
