@@ -36,7 +36,8 @@ def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
 
 def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
     names = {parameter.db_name, parameter.api_name, parameter.db_name.lower(), parameter.api_name.lower()}
-    return parameter.has_default and endpoint.options.headers_parameter in names
+    # What filters or writes a table (exact) is never filled by something that the request does not say.
+    return parameter.has_default and not parameter.exact and endpoint.options.headers_parameter in names
 
 
 def headers_context(endpoint: Endpoint, services: Services) -> Context | None:

@@ -38,7 +38,7 @@ async def read_tables(cursor: AsyncCursor[TupleRow], tables: TableFilter) -> Tab
     relations = await cursor.fetchall()
     if not relations:
         return TableRows()
-    await cursor.execute(COLUMNS, {"tables": [row[0] for row in relations]})
+    await cursor.execute(COLUMNS, {"tables": [row[0] for row in relations], "events": [row[9] for row in relations]})
     return TableRows(relations, await cursor.fetchall())
 
 
@@ -66,7 +66,7 @@ async def _operators(cursor: AsyncCursor[TupleRow], types: Iterable[TypeInfo]) -
 def _table(
     row: TupleRow, columns: Sequence[TupleRow], types: Mapping[int, TypeInfo], operators: Mapping[int, str]
 ) -> Table:
-    oid, kind, schema, name, comment, row_type, key_numbers, immediate, deletable = row
+    oid, kind, schema, name, comment, row_type, key_numbers, immediate, deletable, _ = row
     names = {column[1]: column[2] for column in columns if column[8] and column[11]}
     key = tuple(names[number] for number in key_numbers or () if number in names)
     return Table(

@@ -5,13 +5,20 @@ from __future__ import annotations
 TABLES = """
 select c.oid, c.relkind, n.nspname, c.relname, d.description, c.reltype,
        i.indkey::int2[], coalesce(i.indimmediate, false),
-       events.granted & 16 > 0 and has_table_privilege(c.oid, 'DELETE')
+       events.granted & 16 > 0 and has_table_privilege(c.oid, 'DELETE'), events.granted
 from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 left join pg_catalog.pg_index i on i.indrelid = c.oid and i.indisprimary
 left join pg_catalog.pg_description d
   on d.classoid = 'pg_catalog.pg_class'::regclass and d.objoid = c.oid and d.objsubid = 0
-cross join lateral (select pg_relation_is_updatable(c.oid, true)) as events(granted)
+cross join lateral (
+    select case when c.relkind = 'f' and not exists (
+        select from pg_catalog.pg_foreign_table f
+        join pg_catalog.pg_foreign_server s on s.oid = f.ftserver
+        join pg_catalog.pg_foreign_data_wrapper w on w.oid = s.srvfdw
+        where f.ftrelid = c.oid and w.fdwhandler <> 0
+    ) then 0 else pg_relation_is_updatable(c.oid, true) end
+) as events(granted)
 where c.relkind in ('r', 'p', 'v', 'm', 'f')
   and c.relpersistence <> 't'
   and left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'
@@ -27,7 +34,8 @@ where c.relkind in ('r', 'p', 'v', 'm', 'f')
   and (%(exclude_names)s::text[] is null or c.relname <> all(%(exclude_names)s))
 order by n.nspname, c.relname
 """
-"""One row for each relation. Temporary ones belong to a session and are seen by no other."""
+"""One row for each relation. Temporary ones belong to a session and are seen by no other. Asking about a foreign
+table whose wrapper has no handler would fail, and the whole discovery with it."""
 
 COLUMNS = """
 select a.attrelid, a.attnum, a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod),
@@ -38,10 +46,10 @@ select a.attrelid, a.attnum, a.attname, a.atttypid, format_type(a.atttypid, a.at
          and has_column_privilege(a.attrelid, a.attnum, 'INSERT'),
        events.granted & 4 > 0 and written.allowed and has_column_privilege(a.attrelid, a.attnum, 'UPDATE'),
        has_schema_privilege(t.typnamespace, 'USAGE')
-from unnest(%(tables)s::oid[]) as wanted(oid)
+from unnest(%(tables)s::oid[], %(events)s::int[]) as wanted(oid, granted)
 join pg_catalog.pg_class c on c.oid = wanted.oid
 cross join lateral (
-    select pg_relation_is_updatable(c.oid, true), pg_relation_is_updatable(c.oid, false)
+    select wanted.granted, case c.relkind when 'v' then pg_relation_is_updatable(c.oid, false) else wanted.granted end
 ) as events(granted, automatic)
 join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
 join pg_catalog.pg_type t on t.oid = a.atttypid
