@@ -115,7 +115,9 @@ def _start(arguments: Arguments) -> int:
     demo = "demo" in arguments.switches
     overrides = arguments.overrides
     if demo:
-        overrides = (("ConnectionStrings:Default", f"embedded:{_DEMO_FOLDER}"), *overrides)
+        from rowcall.service.demo import SETTINGS
+
+        overrides = (("ConnectionStrings:Default", f"embedded:{_DEMO_FOLDER}"), *SETTINGS, *overrides)
     configuration = load_configuration(arguments.files, overrides, os.environ, Path.cwd())
     log = configure_logging(configuration.settings)
     client = logging.getLogger("rowcall.client")

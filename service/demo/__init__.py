@@ -12,6 +12,9 @@ import psycopg
 
 from rowcall.service.connection_string import ConnectionInfo
 
+SETTINGS = (("Service:CrudSource:Enabled", "true"),)
+"""What the demo needs beyond the defaults."""
+
 EXAMPLES = (
     ("curl {base}/couriers", "a list of objects, with arrays, dates and json"),
     ("curl {base}/couriers/3", "one record, chosen by the path"),
@@ -27,6 +30,12 @@ EXAMPLES = (
         'curl {base}/parcels --json \'{{"size":"box","weight":2,"street":"Quay","number":5,"district":"uni"}}\'',
         "writes a row",
     ),
+    ("curl '{base}/complaints?settled=false'", "a table with no function in front of it; its columns are filters"),
+    (
+        'curl -X PUT {base}/complaints --json \'{{"parcel":9,"text":"Nobody rang"}}\'',
+        "adds a row to the table; what is left out gets its default",
+    ),
+    ("curl {base}/complaints/2 --json '{{\"settled\":true}}'", "changes a row of it"),
     ("curl -i {base}/payroll", "not open to everybody: 401"),
 )
 

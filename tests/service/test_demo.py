@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import random
 import shlex
@@ -52,10 +53,15 @@ class Demo:
         raise AssertionError(f"the demo ended before it listened:\n{''.join(said)}")
 
     def send(self, number: int) -> httpx.Response:
-        words = [word for word in self.commands[number] if word not in ("curl", "-i")]
-        if "--json" in words:
-            return httpx.post(words[0], content=words[2], headers={"Content-Type": "application/json"}, trust_env=False)
-        return httpx.get(words[0], trust_env=False)
+        curl = argparse.ArgumentParser()
+        curl.add_argument("url")
+        curl.add_argument("-i", action="store_true")
+        curl.add_argument("-X", dest="method")
+        curl.add_argument("--json")
+        command = curl.parse_args(self.commands[number][1:])
+        method = command.method or ("GET" if command.json is None else "POST")
+        headers = {} if command.json is None else {"Content-Type": "application/json"}
+        return httpx.request(method, command.url, content=command.json, headers=headers, trust_env=False)
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)
