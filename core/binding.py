@@ -14,14 +14,14 @@ from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from rowcall.core import json_text, query_text
-from rowcall.core.array_literal import MAX_DIMENSIONS, ArrayShapeError, Nested, literal
-from rowcall.core.conversion import MAX_NUMBER_LENGTH, Converter, NotConvertible, converter
+from rowcall.core.array_literal import Nested
+from rowcall.core.binding_error import BindingError as BindingError
+from rowcall.core.binding_error import shown
+from rowcall.core.conversion import NotConvertible
 from rowcall.core.endpoint import EndpointParameter, QueryNull, Transport, ValueKind
+from rowcall.core.json_values import Reader
 
-_VERBATIM = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER})
-_NUMBERS = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.FLOAT, ValueKind.NUMERIC})
 _EMPTY_IS_TEXT = frozenset({ValueKind.TEXT, ValueKind.JSON})
-_BARE_IN_ARRAYS = _NUMBERS | {ValueKind.BOOLEAN, ValueKind.UUID}
 _SHOWN = 60
 
 
@@ -45,24 +45,12 @@ class Binding(NamedTuple):
     """Some value is NULL: a STRICT routine need not be called."""
 
 
-class BindingError(Exception):
-    """The request cannot be bound. `status` follows reference 01, 7.8; `detail` is for the caller."""
-
-    def __init__(self, status: int, detail: str, parameter: str | None = None) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.parameter = parameter
-        """API name of the parameter, or the unknown key, where there is one."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Slot:
     """A parameter with what is known about it beforehand."""
 
     parameter: EndpointParameter
-    convert: Converter
-    delimiter: str
+    reader: Reader
     default: _Value
     """What is bound when the request has nothing usable; `ABSENT`: see `optional`."""
     optional: bool
@@ -70,13 +58,12 @@ class _Slot:
 
     @classmethod
     def of(cls, parameter: EndpointParameter, default: _Value, timestamps_utc: bool) -> _Slot:
-        element = parameter.type_text.removesuffix("[]")
+        name, kind, array = parameter.api_name, parameter.kind, parameter.array
         if default is ABSENT and parameter.defaulted:
             default = parameter.default
         return cls(
             parameter,
-            converter(parameter.kind, element, timestamps_utc=timestamps_utc),
-            ";" if element == "box" else ",",
+            Reader.of(name, kind, array, parameter.type_text, parameter.fields, timestamps_utc),
             default,
             parameter.has_default and parameter.attribute is None,
         )
@@ -108,6 +95,7 @@ class Binder:
             for index, parameter in enumerate(parameters)
         )
         self._names = frozenset(parameter.api_name for parameter in parameters)
+        self._groups = _groups(parameters)
 
     @property
     def plain(self) -> tuple[tuple[tuple[str, str, bool, str, bool, bool, str | None, bool], ...], str, bool]:
@@ -134,42 +122,94 @@ class Binder:
         return self.bind_query(query, path_values)
 
     def bind_query(self, query: str, path_values: Mapping[str, str] = _Nothing) -> Binding:
+        return self.bind_texts(_query_pairs(query), path_values)
+
+    def bind_texts(self, pairs: Iterable[tuple[str, str]], path_values: Mapping[str, str] = _Nothing) -> Binding:
+        """Keys and texts, decoded, wherever they come from."""
         texts: dict[str, list[str]] = {}
-        for key, text in _query_pairs(query):
+        for key, text in pairs:
             texts.setdefault(key, []).append(text)
+        members = self._objects_in(texts) if self._groups else {}
         self._refuse_unknown(texts)
-        values: list[_Value] = []
-        for slot in self._slots:
-            outer = path_values.get(slot.parameter.api_name)
-            sources = [[outer]] if outer is not None else []
-            sources += [texts[slot.parameter.api_name]] if slot.parameter.api_name in texts else []
-            value, reason = self._first_usable(slot, sources)
-            values.append(self._or_default(slot, reason) if value is ABSENT else value)
-        return _binding(values)
+        return self._bind(texts, members, path_values, wrong=404)
 
     def bind_body(self, body: bytes, path_values: Mapping[str, str] = _Nothing) -> Binding:
         try:
             members = dict(json_text.members(body))
         except json_text.JsonTextError as error:
             raise BindingError(400, str(error)) from None
+        if self._groups:
+            members = self._spread(members)
         self._refuse_unknown(members)
+        return self._bind({}, members, path_values, wrong=500)
+
+    def _bind(
+        self,
+        texts: Mapping[str, list[str]],
+        members: Mapping[str, bytes],
+        path_values: Mapping[str, str],
+        *,
+        wrong: int,
+    ) -> Binding:
+        """wrong: status for a member that is no value of its type; below 500 a default stands for it."""
         values: list[_Value] = []
-        wrong: BindingError | None = None
+        failure: BindingError | None = None
         for slot in self._slots:
-            outer = path_values.get(slot.parameter.api_name)
-            value, reason = self._first_usable(slot, [] if outer is None else [[outer]])
-            raw = members.get(slot.parameter.api_name)
+            name = slot.parameter.api_name
+            outer = path_values.get(name)
+            sources = [[outer]] if outer is not None else []
+            sources += [texts[name]] if name in texts else []
+            value, reason = self._first_usable(slot, sources)
+            raw = members.get(name)
             if value is ABSENT and raw is not None:
                 try:
-                    value = _from_json(slot, raw)
+                    value = slot.reader.read(raw)
                 except NotConvertible as error:
-                    # Whatever is missing or unknown (404) is reported before a wrong type (500).
-                    wrong = wrong or BindingError(500, str(error), slot.parameter.api_name)
-                    continue
+                    reason = reason or str(error)
+                    if wrong == 500:
+                        # Whatever is missing or unknown (404) is reported before a wrong type (500).
+                        failure = failure or BindingError(500, str(error), name)
+                        continue
             values.append(self._or_default(slot, reason) if value is ABSENT else value)
-        if wrong is not None:
-            raise wrong
+        if failure is not None:
+            raise failure
         return _binding(values)
+
+    def _spread(self, members: dict[str, bytes]) -> dict[str, bytes]:
+        """An object under the name of a composite parameter becomes its fields; null leaves all of them NULL."""
+        spread = dict(members)
+        for key in members.keys() & self._groups.keys():
+            raw = spread.pop(key)
+            if raw == b"null":
+                continue
+            if raw[:1] != b"{":
+                raise BindingError(500, f"parameter '{key}': {shown(raw)} is not an object", key)
+            self._spread_object(key, raw, spread)
+        return spread
+
+    def _spread_object(self, key: str, raw: bytes, spread: dict[str, bytes]) -> None:
+        fields = self._groups[key]
+        for member, value in _members_of(key, raw):
+            field = fields.get(member)
+            if field is None:
+                raise BindingError(404, f"unknown parameter {shown(f'{key}.{member}')}", key)
+            if field in spread:
+                raise BindingError(400, f"the value of {shown(field)} is there twice", field)
+            spread[field] = value
+
+    def _objects_in(self, texts: dict[str, list[str]]) -> dict[str, bytes]:
+        """The same for a JSON object in a query string; what is taken leaves `texts`."""
+        spread: dict[str, bytes] = {}
+        for key in texts.keys() & self._groups.keys():
+            raw = "".join(texts[key]).strip().encode()
+            if raw[:1] == b"{":
+                del texts[key]
+                _check_json(key, raw)
+                self._spread_object(key, raw, spread)
+        twice = spread.keys() & texts.keys()
+        if twice:
+            raise BindingError(400, f"the value of {shown(min(twice))} is there twice", min(twice))
+        return spread
 
     def _first_usable(self, slot: _Slot, sources: Iterable[list[str]]) -> tuple[_Value, str | None]:
         """The value of the first source that converts, and why an earlier one did not."""
@@ -192,27 +232,32 @@ class Binder:
             raise BindingError(404, reason, slot.parameter.api_name)
         if slot.parameter.attribute is not None:
             return None
-        raise BindingError(404, f"{_title(slot.parameter)} is required", slot.parameter.api_name)
+        raise BindingError(404, f"{slot.reader.title} is required", slot.parameter.api_name)
 
     def _from_texts(self, slot: _Slot, texts: list[str]) -> str | None:
         """Query, path and raw body values (reference 01, 7.2 and 7.3)."""
         if not slot.parameter.array:
             return self._from_text(slot, "".join(texts))
+        if slot.parameter.kind is ValueKind.COMPOSITE and len(texts) == 1 and texts[0].lstrip()[:1] == "[":
+            # No record begins like this, so it is a JSON array of them.
+            return slot.reader.read(_json_of(slot, texts[0]))
         elements: list[Nested] = [self._from_text(slot, text) for text in texts]
-        return _array(slot, elements)
+        return slot.reader.joined(elements)
 
     def _from_text(self, slot: _Slot, text: str) -> str | None:
-        _refuse_unsendable(slot.parameter, text)
+        _refuse_unsendable(slot.reader, text)
         if not text and (slot.parameter.kind not in _EMPTY_IS_TEXT or self._query_null is QueryNull.EMPTY_STRING):
             return None
         if self._query_null is QueryNull.NULL_LITERAL and len(text) == 4 and text.lower() == "null":
             return None
-        return _convert(slot, text)
+        if slot.parameter.kind is ValueKind.COMPOSITE and text.lstrip()[:1] == "{":
+            return slot.reader.read_element(_json_of(slot, text))
+        return slot.reader.convert_text(text)
 
     def _refuse_unknown(self, keys: Iterable[str]) -> None:
         for key in keys:
             if key not in self._names:
-                raise BindingError(404, f"unknown parameter {_shown(key)}{self._suggestion(key)}", key[:100])
+                raise BindingError(404, f"unknown parameter {shown(key)}{self._suggestion(key)}", key[:100])
 
     def _suggestion(self, key: str) -> str:
         same = [name for name in sorted(self._names) if name.lower() == key.lower()]
@@ -220,96 +265,61 @@ class Binder:
         return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def _groups(parameters: Sequence[EndpointParameter]) -> Mapping[str, Mapping[str, str]]:
+    """Name of a composite parameter → member of an object → the field it gives. A parameter of that name wins."""
+    groups: dict[str, dict[str, str]] = {}
+    names = {parameter.api_name for parameter in parameters}
+    for parameter in parameters:
+        if parameter.group is None or parameter.attribute is None or parameter.group in names:
+            continue
+        members = groups.setdefault(parameter.group, {})
+        members.setdefault(parameter.attribute, parameter.api_name)
+        members[parameter.member or parameter.attribute] = parameter.api_name
+    return groups
+
+
 def _query_pairs(query: str) -> list[tuple[str, str]]:
     try:
         return query_text.pairs(query)
     except query_text.QueryTextError as error:
-        raise BindingError(400, f"parameter {_shown(error.key)}: the value {error.reason}", error.key[:100]) from None
+        raise BindingError(400, f"parameter {shown(error.key)}: the value {error.reason}", error.key[:100]) from None
 
 
-def _from_json(slot: _Slot, raw: bytes) -> str | None:
-    """The value of a JSON member (reference 01, 6, JSON specifics)."""
-    if not slot.parameter.array:
-        return _from_json_scalar(slot, raw)
-    if raw == b"null":
-        return None
-    if raw[:1] != b"[":
-        raise NotConvertible(f"{_title(slot.parameter)}: {_shown(raw)} is not an array")
-    return _array(slot, _json_items(slot, raw, 1))
-
-
-def _json_items(slot: _Slot, raw: bytes, depth: int) -> list[Nested]:
-    return [_json_item(slot, element, depth) for element in json_text.elements(raw)]
-
-
-def _json_item(slot: _Slot, raw: bytes, depth: int) -> Nested:
-    # An element of json[] that is an array is a JSON value; of every other type, one more dimension.
-    if raw[:1] != b"[" or slot.parameter.kind is ValueKind.JSON:
-        return _from_json_scalar(slot, raw)
-    if depth == MAX_DIMENSIONS:
-        raise NotConvertible(f"{_title(slot.parameter)}: arrays have at most {MAX_DIMENSIONS} dimensions")
-    return _json_items(slot, raw, depth + 1)
-
-
-def _from_json_scalar(slot: _Slot, raw: bytes) -> str | None:
-    kind = slot.parameter.kind
-    if raw == b"null":
-        return None
-    if raw[:1] == b'"':
-        return _convert(slot, _json_string(slot.parameter, raw))
-    if kind in _VERBATIM or (kind is ValueKind.BOOLEAN and raw in {b"true", b"false"}):
-        return raw.decode()
-    if kind is ValueKind.NUMERIC and raw[:1] in b"-0123456789" and len(raw) <= MAX_NUMBER_LENGTH:
-        return raw.decode()
-    if kind in _NUMBERS and raw[:1] in b"-0123456789":
-        return _convert(slot, raw.decode())
-    raise NotConvertible(f"{_title(slot.parameter)}: {_shown(raw)} is not a value of this type")
-
-
-def _json_string(parameter: EndpointParameter, raw: bytes) -> str:
+def _members_of(key: str, raw: bytes) -> list[tuple[str, bytes]]:
     try:
-        return json_text.unescape(raw)
+        return json_text.object_members(raw)
     except json_text.JsonTextError as error:
-        raise BindingError(400, f"{_title(parameter)}: the value {error}", parameter.api_name) from None
+        raise BindingError(400, f"parameter {shown(key)}: {error}", key) from None
 
 
-def _convert(slot: _Slot, text: str) -> str:
+def _check_json(key: str, raw: bytes) -> None:
     try:
-        return slot.convert(text)
-    except NotConvertible as error:
-        raise NotConvertible(f"{_title(slot.parameter)}: {_shown(text)} {error}") from None
+        json_text.check(raw)
+    except json_text.JsonTextError as error:
+        raise BindingError(404, f"parameter {shown(key)}: {error}", key) from None
 
 
-def _array(slot: _Slot, elements: list[Nested]) -> str:
+def _json_of(slot: _Slot, text: str) -> bytes:
+    """JSON in a query string, for composites."""
+    raw = text.strip().encode()
     try:
-        return literal(elements, quoted=slot.parameter.kind not in _BARE_IN_ARRAYS, delimiter=slot.delimiter)
-    except ArrayShapeError as error:
-        raise NotConvertible(f"{_title(slot.parameter)}: {error}") from None
+        json_text.check(raw)
+    except json_text.JsonTextError as error:
+        raise NotConvertible(f"{slot.reader.title}: {error}") from None
+    return raw
 
 
-def _refuse_unsendable(parameter: EndpointParameter, text: str) -> None:
+def _refuse_unsendable(reader: Reader, text: str) -> None:
     """Query texts are clean already; those of the path come from elsewhere."""
     if "\0" in text:
-        raise BindingError(400, f"{_title(parameter)}: the value holds a NUL character", parameter.api_name)
+        raise BindingError(400, f"{reader.title}: the value holds a NUL character", reader.name)
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise BindingError(400, f"{_title(parameter)}: the value is not valid UTF-8", parameter.api_name) from None
+        raise BindingError(400, f"{reader.title}: the value is not valid UTF-8", reader.name) from None
 
 
 def _binding(values: list[_Value]) -> Binding:
     mask = sum(1 << index for index, value in enumerate(values) if value is not ABSENT)
     present = [value for value in values if value is not ABSENT]
     return Binding(mask, [None if value is None else value.encode() for value in present], None in present)
-
-
-def _title(parameter: EndpointParameter) -> str:
-    return f"parameter '{parameter.api_name}' ({parameter.type_text})"
-
-
-def _shown(value: str | bytes) -> str:
-    """A value for a message: quoted, cut, and fit to be printed."""
-    text = value[: 4 * _SHOWN].decode(errors="replace") if isinstance(value, bytes) else value
-    cut = text[:_SHOWN] + "…" if len(text) > _SHOWN else text
-    printable = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in cut)
-    return f"'{printable}'"

@@ -22,6 +22,7 @@ _UUID = re.compile(r"[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}", re.IGNORECASE)
 
 MAX_NUMBER_LENGTH = 150_000
 """A `numeric` has at most 131,072 digits before the point and 16,383 after it."""
+_VERBATIM = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER, ValueKind.COMPOSITE})
 _MAX_INTEGER_DIGITS = 19
 _INTEGER_BITS = {ValueKind.SMALLINT: 15, ValueKind.INTEGER: 31, ValueKind.BIGINT: 63}
 _MAX_REAL = 3.4028235677973366e38
@@ -45,7 +46,7 @@ def converter(kind: ValueKind, type_name: str, *, timestamps_utc: bool = True) -
         return _real if type_name == "real" else _double
     if kind in _SIMPLE:
         return _SIMPLE[kind]
-    if kind in {ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER}:
+    if kind in _VERBATIM:
         return str
     return _moment(kind, Moments(timestamps_utc))
 

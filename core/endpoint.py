@@ -75,6 +75,24 @@ class ValueKind(enum.Enum):
     """json, jsonb: like TEXT, but a JSON value of a body is sent as its own text."""
     OTHER = "other"
     """Everything else (enums, domains, ranges, inet, bytea …): verbatim, the server casts; empty is NULL."""
+    COMPOSITE = "composite"
+    """Like OTHER, but an object is a value too: its members are those of `EndpointParameter.fields`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Record):
+    """An attribute of a composite, where the composite is one value."""
+
+    name: str
+    """Of the database."""
+    api_name: str
+    """As in responses: `unitCode`."""
+    kind: ValueKind
+    """Of the element, when `array`."""
+    array: bool
+    type_text: str
+    fields: tuple[Field, ...] = ()
+    """Of a composite, or of one in an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +129,13 @@ class EndpointParameter(Record):
     default: str | None = None
     reads_as: str | None = None
     """Type that the comment has values read as; None: that of `cast`."""
+
+    fields: tuple[Field, ...] = ()
+    """Attributes of a composite that is one value, or an element of an array."""
+    group: str | None = None
+    """Name in requests of the composite parameter that this is a field of; an object of that name gives all of them."""
+    member: str | None = None
+    """Name of the field in that object, besides `attribute`."""
 
     @property
     def type_text(self) -> str:

@@ -36,12 +36,21 @@ def members(body: bytes) -> list[tuple[str, bytes]]:
     """
     if not body.strip(b" \t\n\r"):
         return []
-    _validate(body)
-    position = _skip_space(body, 0)
-    if body[position] != ord("{"):
+    _validate(body, "the body")
+    if body[_skip_space(body, 0)] != ord("{"):
         raise JsonTextError("the body is not a JSON object")
+    return object_members(body)
+
+
+def check(text: bytes) -> None:
+    """Raises `JsonTextError` unless this is one JSON value in UTF-8."""
+    _validate(text, "the value")
+
+
+def object_members(body: bytes) -> list[tuple[str, bytes]]:
+    """The same of an object that is known to be valid. Raises `JsonTextError` for a key that is there twice."""
     found: dict[str, bytes] = {}
-    position = _skip_space(body, position + 1)
+    position = _skip_space(body, _skip_space(body, 0) + 1)
     while body[position] != ord("}"):
         end = _value_end(body, position)
         key = cast(str, orjson.loads(body[position:end]))
@@ -81,19 +90,19 @@ def unescape(string: bytes) -> str:
     return text
 
 
-def _validate(body: bytes) -> None:
+def _validate(body: bytes, subject: str) -> None:
     try:
         orjson.loads(body)
     except orjson.JSONDecodeError as error:
         if not error.msg.startswith("number is infinity"):
-            raise JsonTextError(f"the body is not valid JSON: {error.msg} at byte {error.pos}") from None
+            raise JsonTextError(f"{subject} is not valid JSON: {error.msg} at byte {error.pos}") from None
     else:
         return
     # 1e400 is good JSON and a good numeric, but no double. Judge the rest with well-formed numbers made small.
     try:
         orjson.loads(_STRING_OR_NUMBER.sub(_shrink, body))
     except orjson.JSONDecodeError as error:
-        raise JsonTextError(f"the body is not valid JSON: {error.msg}") from None
+        raise JsonTextError(f"{subject} is not valid JSON: {error.msg}") from None
 
 
 def _shrink(token: re.Match[bytes]) -> bytes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import Endpoint, EndpointParameter
@@ -19,6 +19,8 @@ class Candidate:
     """Those that neither the path nor a default can fill."""
     total: int
     """Number of request values; each attribute of a composite counts."""
+    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Name of a composite parameter, by which an object gives all its fields → their names."""
 
     @classmethod
     def of(cls, parameters: Sequence[EndpointParameter]) -> Candidate:
@@ -26,7 +28,13 @@ class Candidate:
             frozenset(parameter.api_name for parameter in parameters),
             frozenset(parameter.api_name for parameter in parameters if _is_required(parameter)),
             len(parameters),
+            _groups(parameters),
         )
+
+    def spread(self, keys: frozenset[str]) -> frozenset[str]:
+        """Keys of single values, where an object stands for those of its composite."""
+        objects = keys & self.groups.keys()
+        return (keys - objects).union(*(self.groups[key] for key in objects)) if objects else keys
 
     def hides(self, other: Candidate) -> bool:
         """Asked first, this one is chosen by every request that the other one could answer."""
@@ -45,16 +53,16 @@ def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int
     `keys` are those of query or body, `path_count` the parameters in the route's template, optional ones included.
     A number that is met exactly decides, as long as the keys are known; then whoever can be called with these keys.
     """
-    supplied = frozenset(keys)
-    count = len(supplied) + path_count
-    rules: tuple[Callable[[Candidate], bool], ...] = (
-        lambda candidate: candidate.total == count and candidate.knows(supplied),
-        lambda candidate: candidate.fits(supplied),
-        lambda candidate: candidate.total == count,
+    written = frozenset(keys)
+    asked = [(candidate, candidate.spread(written)) for candidate in candidates]
+    rules: tuple[Callable[[Candidate, frozenset[str]], bool], ...] = (
+        lambda candidate, supplied: candidate.total == len(supplied) + path_count and candidate.knows(supplied),
+        lambda candidate, supplied: candidate.fits(supplied),
+        lambda candidate, supplied: candidate.total == len(supplied) + path_count,
     )
     for rule in rules:
-        for index, candidate in enumerate(candidates):
-            if rule(candidate):
+        for index, (candidate, supplied) in enumerate(asked):
+            if rule(candidate, supplied):
                 return index
     return 0
 
@@ -71,6 +79,14 @@ def hidden(endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
                 f"{endpoint.name} is never called: {name} has the same route and parameters; give one another path"
             )
             yield Diagnostic(endpoint.routine.identity, None, message)
+
+
+def _groups(parameters: Sequence[EndpointParameter]) -> dict[str, frozenset[str]]:
+    groups: dict[str, set[str]] = {}
+    for parameter in parameters:
+        if parameter.group is not None:
+            groups.setdefault(parameter.group, set()).add(parameter.api_name)
+    return {name: frozenset(fields) for name, fields in groups.items()}
 
 
 def _is_required(parameter: EndpointParameter) -> bool:

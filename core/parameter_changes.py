@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from rowcall.core.catalog import Routine, TypeInfo, TypeKind
 from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import EndpointParameter
-from rowcall.core.parameters import Naming, value_kind
+from rowcall.core.parameters import Naming, kind_and_fields
 from rowcall.core.type_words import NamedType, named_type
 
 _NAME = re.compile(r"[^\W\d][\w$]*|\$\d+")
@@ -109,11 +109,13 @@ class _Changing:
         """The value is read as the new type. The argument keeps its own, or PostgreSQL would look for another routine;
         only one that takes anything becomes what the comment says."""
         declared = self._types.get(self._routine.parameters[parameter.position].type_oid)
+        kind, fields = kind_and_fields(found.element, self._types, self._naming.camel)
         takes_anything = parameter.attribute is None and declared is not None and declared.kind is TypeKind.PSEUDO
         return replace(
             parameter,
-            kind=value_kind(found.element),
+            kind=kind,
             array=found.array,
+            fields=fields,
             reads_as=found.cast,
             cast=found.cast if takes_anything else parameter.cast,
         )
@@ -127,7 +129,9 @@ class _Changing:
         for index in indexes:
             parameter = self.parameters[index]
             field, api_name = self._naming.field(change.name, parameter.attribute or "", index + 1)
-            self.parameters[index] = replace(parameter, db_name=change.name, api_name=api_name, field=field)
+            self.parameters[index] = replace(
+                parameter, db_name=change.name, api_name=api_name, field=field, group=change.name
+            )
 
     def _report(self, change: ParameterChange, message: str) -> None:
         self.diagnostics.append(Diagnostic(self._routine.identity, change.line, message))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rowcall.core.casting import attribute_cast_text, cast_text, element_of
-from rowcall.core.catalog import Parameter, ParameterMode, Routine, TypeInfo, TypeKind
-from rowcall.core.endpoint import EndpointParameter, ValueKind
-from rowcall.core.naming import field_name, parameter_name
+from rowcall.core.casting import attribute_cast_text, base_of, cast_text
+from rowcall.core.catalog import Attribute, Parameter, ParameterMode, Routine, TypeInfo, TypeKind
+from rowcall.core.endpoint import EndpointParameter, Field, ValueKind
+from rowcall.core.naming import field_name, nested_name, parameter_name
 
 _KINDS: dict[str, ValueKind] = {
     "int2": ValueKind.SMALLINT,
@@ -45,6 +45,50 @@ def value_kind(info: TypeInfo | None) -> ValueKind:
 
 
 @dataclass(frozen=True, slots=True)
+class Described:
+    """How values of a type are read."""
+
+    kind: ValueKind
+    """Of the element, when `array`."""
+    array: bool
+    fields: tuple[Field, ...]
+    base: str | None = None
+    """Cast of the array below a domain, None for everything else."""
+
+
+def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> Described:
+    """Arrays and composites are looked for below domains too, as their values are put together here."""
+    info = base_of(oid, types)
+    if info is not None and info.kind is TypeKind.ARRAY:
+        kind, fields = kind_and_fields(types.get(info.element), types, camel)
+        below = info.oid != oid
+        return Described(kind, True, fields, cast_text(info.oid, types) if below else None)
+    kind, fields = kind_and_fields(types.get(oid), types, camel)
+    return Described(kind, False, fields)
+
+
+def kind_and_fields(
+    info: TypeInfo | None, types: Mapping[int, TypeInfo], camel: bool
+) -> tuple[ValueKind, tuple[Field, ...]]:
+    base = base_of(info.oid, types) if info is not None else None
+    if base is None or base.kind is not TypeKind.COMPOSITE or not base.attributes:
+        return value_kind(info), ()
+    return ValueKind.COMPOSITE, tuple(_field(attribute, types, camel) for attribute in base.attributes)
+
+
+def _field(attribute: Attribute, types: Mapping[int, TypeInfo], camel: bool) -> Field:
+    described = describe(attribute.type_oid, types, camel)
+    return Field(
+        name=attribute.name,
+        api_name=nested_name(attribute.name, camel),
+        kind=described.kind,
+        array=described.array,
+        type_text=described.base or attribute_cast_text(attribute, types),
+        fields=described.fields,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Naming:
     """How the fields of composite parameters are called. separator: between parameter and attribute."""
 
@@ -76,19 +120,21 @@ def expand(routine: Routine, types: Mapping[int, TypeInfo], naming: Naming) -> t
 def _whole(
     parameter: Parameter, position: int, types: Mapping[int, TypeInfo], camel: bool, number: int
 ) -> EndpointParameter:
-    element = element_of(parameter.type_oid, types)
+    described = describe(parameter.type_oid, types, camel)
     db_name = parameter.name or f"${number}"
     return EndpointParameter(
         db_name=db_name,
         api_name=parameter_name(parameter.name, number, camel),
-        kind=value_kind(element or types.get(parameter.type_oid)),
-        array=element is not None,
+        kind=described.kind,
+        array=described.array,
         cast=cast_text(parameter.type_oid, types),
         has_default=parameter.has_default,
         position=position,
         variadic=parameter.mode is ParameterMode.VARIADIC,
         field=db_name,
         exact=parameter.exact,
+        reads_as=described.base,
+        fields=described.fields,
     )
 
 
@@ -101,19 +147,23 @@ def _fields(
     first: int,
 ) -> Iterator[EndpointParameter]:
     for number, attribute in enumerate(info.attributes, first):
-        element = element_of(attribute.type_oid, types)
+        described = describe(attribute.type_oid, types, naming.camel)
         field, api_name = naming.field(parameter.name or "", attribute.name, number)
         yield EndpointParameter(
             db_name=parameter.name or f"${first}",
             api_name=api_name,
-            kind=value_kind(element or types.get(attribute.type_oid)),
-            array=element is not None,
+            kind=described.kind,
+            array=described.array,
             cast=attribute_cast_text(attribute, types),
             has_default=parameter.has_default,
             position=position,
             attribute=attribute.name,
             composite=cast_text(info.oid, types),
             field=field,
+            reads_as=described.base,
+            fields=described.fields,
+            group=parameter_name(parameter.name, first, naming.camel),
+            member=nested_name(attribute.name, naming.camel),
         )
 
 

@@ -16,6 +16,7 @@ cdef enum Kind:
     TEXT
     JSON
     OTHER
+    COMPOSITE
 
 cdef enum:
     # What `plain_value` may write at most.

@@ -15,7 +15,7 @@ cdef enum:
 
 KINDS = (
     "smallint", "integer", "bigint", "float", "numeric", "boolean", "uuid",
-    "timestamptz", "timestamp", "date", "time", "timetz", "text", "json", "other",
+    "timestamptz", "timestamp", "date", "time", "timetz", "text", "json", "other", "composite",
 )  # fmt: skip
 
 
@@ -27,7 +27,8 @@ cdef bint plain_value(Kind kind, bint utc, const char *text, Py_ssize_t length, 
     sent.data = text
     sent.length = length
     if kind >= TEXT:
-        return True
+        # A composite may be an object, which has to be taken apart.
+        return kind != COMPOSITE
     if kind == BIGINT:
         return _is_integer(text, length, (<long long>1 << 62) + ((<long long>1 << 62) - 1))
     if kind == INTEGER:

@@ -32,7 +32,7 @@ class TestJsonValues:
             ("uuid", "1"),
             ("date", "20260101"),
             ("date", "true"),
-            ("text[]", '"{a}"'),
+            ("text[]", '"a"'),
             ("text[]", "{}"),
             ("integer[]", "[[1],[2,3]]"),
             ("integer[]", "[[1],2]"),

@@ -114,7 +114,7 @@ def test_prose_and_annotations_are_kept_with_the_endpoint() -> None:
         (869, ValueKind.OTHER, False),
         (QUANTITY, ValueKind.OTHER, False),
         (STATE, ValueKind.OTHER, False),
-        (GAUGES, ValueKind.OTHER, True),
+        (GAUGES, ValueKind.COMPOSITE, True),
         (HIDDEN, ValueKind.OTHER, False),
     ],
 )
@@ -147,12 +147,13 @@ def test_the_separator_of_composite_fields_can_be_chosen() -> None:
     assert api_names(endpoint(parameter("_box", GAUGE), defaults=defaults))[0] == "box.id"
 
 
-def test_composites_inside_composites_are_one_opaque_value() -> None:
+def test_composites_inside_composites_are_one_value() -> None:
     made = endpoint(parameter("c", CRATE))
     assert [(one.api_name, one.kind) for one in made.parameters] == [
         ("cCode", ValueKind.TEXT),
-        ("cItem", ValueKind.OTHER),
+        ("cItem", ValueKind.COMPOSITE),
     ]
+    assert [one.api_name for one in made.parameters[1].fields] == ["id", "unitCode"]
 
 
 @pytest.mark.parametrize("segment", ["_parcelId", "{_parcel_id}", "{PARCELID}", "{parcelid?}"])

@@ -1,0 +1,211 @@
+"""Composite values in requests: field by field, as objects, in arrays and in each other (reference 01, 2.4)."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create type gauge as (id int, unit_code text);
+create type crate as ("Code" char(3), item gauge, parts gauge[], meta jsonb, at timestamp);
+create domain small_gauge as gauge check ((value).id < 100);
+create domain gauges as gauge[];
+create domain numbers as int[] check (array_length(value, 1) < 4);
+create table parcel (id int, gone text, weight numeric(6, 2), tags text[], ready boolean);
+alter table parcel drop column gone;
+
+create function fit(_box gauge, _n int default 1) returns text language sql as $$ select _box::text || ' ' || _n $$;
+comment on function fit is 'HTTP POST /fit';
+create function fit_query(_box gauge) returns text language sql stable as $$ select _box::text $$;
+comment on function fit_query is 'HTTP GET /fit';
+create function pack(_c crate) returns text language sql as $$ select _c::text $$;
+comment on function pack is 'HTTP POST /pack';
+create function store(_p parcel) returns text language sql as $$ select _p::text $$;
+comment on function store is 'HTTP POST /store';
+create function measure(_gauges gauge[]) returns text language sql as $$ select _gauges::text $$;
+comment on function measure is 'HTTP POST /measure';
+create function measure_query(_gauges gauge[]) returns text language sql stable as $$ select _gauges::text $$;
+comment on function measure_query is 'HTTP GET /measure';
+create function crates(_crates crate[]) returns text language sql as $$ select _crates::text $$;
+comment on function crates is 'HTTP POST /crates';
+create function domains(_g small_gauge default null, _gs gauges default null, _n numbers default null) returns text
+  language sql as $$ select concat_ws(' ', _g, _gs, _n) $$;
+comment on function domains is 'HTTP POST /domains';
+create function domains_query(_n numbers) returns text language sql stable as $$ select _n::text $$;
+comment on function domains_query is 'HTTP GET /domains';
+create function spread(variadic _gauges gauge[]) returns text language sql as $$ select _gauges::text $$;
+comment on function spread is 'HTTP POST /spread';
+create function chosen(_box gauge) returns text language sql as $$ select 'a box' $$;
+comment on function chosen(gauge) is 'HTTP POST /chosen';
+create function chosen(_name text) returns text language sql as $$ select 'a name' $$;
+comment on function chosen(text) is 'HTTP POST /chosen';
+create function same_name(_box gauge, box text) returns text language sql as $$ select _box::text || box $$;
+comment on function same_name is 'HTTP POST /same-name';
+"""
+
+ODD = 'q"u\\o, (t)e\n\t{}é'
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL)
+
+
+def as_text(database: Database, expression: str, *values: object) -> str:
+    text: str = database.value(f"select ({expression})::text", *values)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("body", "seen"),
+    [
+        ({"boxId": 4, "boxUnitCode": "cm"}, "(4,cm) 1"),
+        ({"box": {"id": 4, "unitCode": "cm"}}, "(4,cm) 1"),
+        ({"box": {"id": "4", "unit_code": "cm"}, "n": 2}, "(4,cm) 2"),
+        ({"box": {"id": 4}, "boxUnitCode": "cm"}, "(4,cm) 1"),
+        ({"box": {"unitCode": None}}, "(,) 1"),
+        ({"box": {"unitCode": ""}}, '(,"") 1'),
+        ({"box": {"unitCode": "null"}}, "(,null) 1"),
+        ({"box": {}}, "(,) 1"),
+        ({"box": None}, "(,) 1"),
+        ({}, "(,) 1"),
+    ],
+)
+def test_a_composite_parameter_is_sent_by_field_or_as_an_object(
+    service: Service, body: dict[str, object], seen: str
+) -> None:
+    assert answer(service.post("/fit", json=body)) == (200, TEXT, seen)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "named"),
+    [
+        ('{"box":{"id":"x"}}', 500, "boxId"),
+        ('{"box":{"id":1.5}}', 500, "boxId"),
+        ('{"box":7}', 500, "box"),
+        ('{"box":[4,"cm"]}', 500, "box"),
+        ('{"box":{"height":7}}', 404, "box.height"),
+        ('{"box":{"ID":7}}', 404, "box.ID"),
+        ('{"box":{"id":1,"id":2}}', 400, "id"),
+        ('{"box":{"unitCode":"a","unit_code":"b"}}', 400, "boxUnitCode"),
+        ('{"box":{"id":1},"boxId":2}', 400, "boxId"),
+        ('{"box":{"unitCode":"\\u0000"}}', 400, "boxUnitCode"),
+        ('{"Box":{"id":1}}', 404, "Box"),
+    ],
+)
+def test_objects_that_do_not_fit_are_refused(service: Service, body: str, status: int, named: str) -> None:
+    assert named in problem(service.post("/fit", content=body), status)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("query", "seen"),
+    [
+        ("boxId=4&boxUnitCode=cm", "(4,cm)"),
+        ('box={"id":4,"unitCode":"cm"}', "(4,cm)"),
+        ('box={"id":4}&boxUnitCode=', '(4,"")'),
+        ("", "(,)"),
+    ],
+)
+def test_a_query_string_takes_both_too(service: Service, query: str, seen: str) -> None:
+    assert answer(service.get(f"/fit?{quote(query, safe='=&')}")) == (200, TEXT, seen)
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("box=1", 404), ('box={"id":"x"}', 404), ('box={"id":', 404), ('box={"id":1}&boxId=2', 400), ("boxId=q", 404)],
+)
+def test_a_query_string_refuses_what_does_not_fit(service: Service, query: str, status: int) -> None:
+    problem(service.get(f"/fit?{quote(query, safe='=&')}"), status)
+
+
+def test_composites_nest_to_any_depth(service: Service, database: Database) -> None:
+    sent = {
+        "Code": "abc",
+        "item": {"id": 1, "unitCode": ODD},
+        "parts": [{"id": 2, "unitCode": ODD}, None, {"unitCode": None}],
+        "meta": {"k": [1, "x"]},
+        "at": "2026-03-01T10:00:00+02:00",
+    }
+    inner = "(%s, (1, %s)::gauge, array[(2, %s)::gauge, null, (null, null)::gauge], %s::jsonb, %s::timestamp)::crate"
+    values = ("abc", ODD, ODD, json.dumps(sent["meta"]), "2026-03-01 08:00:00")
+    seen = as_text(database, inner, *values)
+    assert answer(service.post("/pack", json={"c": sent})) == (200, TEXT, seen)
+    by_field = {f"c{key[0].upper()}{key[1:]}": value for key, value in sent.items()}
+    assert answer(service.post("/pack", json=by_field)) == (200, TEXT, seen)
+    assert answer(service.post("/crates", json={"crates": [sent, None]})) == (
+        200,
+        TEXT,
+        as_text(database, f"array[{inner}, null]", *values),
+    )
+
+
+def test_a_wrong_value_deep_inside_is_named_by_its_place(service: Service) -> None:
+    detail = problem(service.post("/crates", json={"crates": [{"parts": [{"id": "x"}]}]}), 500)["detail"]
+    assert detail == "parameter 'crates.parts.id' (integer): 'x' is not an integer"
+
+
+def test_a_table_type_is_a_composite_without_its_dropped_columns(service: Service) -> None:
+    parcel = {"id": 7, "weight": 1.555, "tags": ["a,b", None, ""], "ready": True}
+    assert answer(service.post("/store", json={"p": parcel})) == (200, TEXT, '(7,1.56,"{""a,b"",NULL,""""}",t)')
+
+
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [
+        ([{"id": 1, "unitCode": "a"}, {"id": 2}], '{"(1,a)","(2,)"}'),
+        (["(1,a)", None], '{"(1,a)",NULL}'),
+        ([[{"id": 1}], [{"id": 2}]], '{{"(1,)"},{"(2,)"}}'),
+        ([], "{}"),
+        ('{"(1,a)"}', '{"(1,a)"}'),
+    ],
+)
+def test_arrays_of_composites_in_a_body(service: Service, value: object, seen: str) -> None:
+    assert answer(service.post("/measure", json={"gauges": value})) == (200, TEXT, seen)
+    assert answer(service.post("/spread", json={"gauges": value})) == (200, TEXT, seen)
+
+
+@pytest.mark.parametrize(
+    ("query", "seen"),
+    [
+        ("gauges=(1,a)&gauges=(2,)", '{"(1,a)","(2,)"}'),
+        ('gauges={"id":1,"unitCode":"a"}&gauges=', '{"(1,a)",NULL}'),
+        ('gauges=[{"id":1},{"id":2}]', '{"(1,)","(2,)"}'),
+    ],
+)
+def test_arrays_of_composites_in_a_query_string(service: Service, query: str, seen: str) -> None:
+    assert answer(service.get(f"/measure?{quote(query, safe='=&')}")) == (200, TEXT, seen)
+
+
+@pytest.mark.parametrize("value", [{"id": 1}, [{"nope": 1}], [{"id": []}], [7], "(1,a)", [[{}], {}]])
+def test_what_is_no_array_of_composites_is_refused(service: Service, value: object) -> None:
+    assert (
+        "gauges"
+        in problem(service.post("/measure", json={"gauges": value}), 404 if value == [{"nope": 1}] else 500)["detail"]
+    )
+
+
+def test_domains_over_composites_and_arrays_take_the_same_values(service: Service) -> None:
+    sent = {"g": {"id": 5, "unitCode": "x"}, "gs": [{"id": 6}], "n": [1, 2]}
+    assert answer(service.post("/domains", json=sent)) == (200, TEXT, '(5,x) {"(6,)"} {1,2}')
+    assert answer(service.get("/domains?n=1&n=2")) == (200, TEXT, "{1,2}")
+
+
+def test_a_domain_still_checks_what_it_gets(service: Service) -> None:
+    for sent in ({"g": {"id": 500}}, {"n": [1, 2, 3, 4]}):
+        assert problem(service.post("/domains", json=sent), 500)["detail"] == "23514"
+
+
+def test_an_object_counts_as_its_fields_where_overloads_are_told_apart(service: Service) -> None:
+    assert answer(service.post("/chosen", json={"box": {"id": 1}})) == (200, TEXT, "a box")
+    assert answer(service.post("/chosen", json={"name": "x"})) == (200, TEXT, "a name")
+
+
+def test_a_parameter_of_that_name_wins_over_the_object(service: Service) -> None:
+    assert answer(service.post("/same-name", json={"boxId": 1, "box": "x"})) == (200, TEXT, "(1,)x")
