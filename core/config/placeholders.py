@@ -43,6 +43,22 @@ def resolve(text: str, variables: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(replacement, text) if "{" in text else text
 
 
+def resolve_what_is_set(text: str, variables: Mapping[str, str]) -> str:
+    """Like `resolve`, for showing and checking, which never fail: an unset `{!NAME}` stays as it is."""
+    missing = {match[2] for match in _PLACEHOLDER.finditer(text) if match[1] and match[3] is None} - variables.keys()
+    return (
+        resolve(text, {**variables, **{name: f"{{!{name}}}" for name in missing}})
+        if missing
+        else resolve(text, variables)
+    )
+
+
+def sole_placeholder(text: str) -> tuple[str, str | None] | None:
+    """`(NAME, fallback)` when `text` is one `{NAME}` or `{!NAME:fallback}` and nothing else."""
+    match = _PLACEHOLDER.fullmatch(text)
+    return None if match is None or (match[3] is not None and not match[1]) else (match[2], match[3])
+
+
 def has_placeholder(text: str) -> bool:
     """True when a `{NAME}` is left in `text`: a typed read then uses the key's default."""
     return any(match[3] is None for match in _PLACEHOLDER.finditer(text))

@@ -13,7 +13,7 @@ from rowcall.core.config.tree import Node, Origin, Scalar, Section, find
 from rowcall.core.interval import parse_interval
 
 _DEFAULT = Origin("built-in default")
-_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class Settings:
         value = self._given(path)
         if value is None:
             return None if key.default is None else bool(key.default)
-        if value.casefold() not in _BOOLEANS:
+        if value.casefold() not in BOOLEANS:
             raise self._error(path, f"{value!r} is not a boolean; allowed: {key.allowed}")
-        return _BOOLEANS[value.casefold()]
+        return BOOLEANS[value.casefold()]
 
     def integer(self, path: str, *, minimum: int = 0) -> int:
         value = self.integer_or_none(path, minimum=minimum)

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rowcall.core.config.table import KEYS, ROOMS, Room
-from rowcall.core.config.tree import Origin, Section
+from rowcall.core.config.tree import Node, Origin, Scalar, Section
+
+RENAMED = {
+    "auth:cookievaliddays": ("Auth:CookieValid", "14 days"),
+    "auth:bearertokenexpirehours": ("Auth:BearerTokenExpire", "1 hour"),
+    "auth:jwtexpireminutes": ("Auth:JwtExpire", "60 minutes"),
+    "auth:jwtrefreshexpiredays": ("Auth:JwtRefreshExpire", "7 days"),
+}
+"""Keys of earlier days by case-folded path: what they are called now, and a value to give (reference 06, 1.6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +25,12 @@ class UnknownKey:
     origin: Origin
     suggestion: str | None
     """Full path of the nearest known key."""
+    reason: str = ""
+    """Why a key that is known elsewhere is not known here."""
 
     def __str__(self) -> str:
         meant = f" (did you mean {self.suggestion}?)" if self.suggestion else ""
-        return f"{self.path} at {self.origin}{meant}"
+        return f"{self.path} at {self.origin}{self.reason and f': {self.reason}'}{meant}"
 
 
 def unknown_keys(root: Section) -> tuple[UnknownKey, ...]:
@@ -29,18 +39,40 @@ def unknown_keys(root: Section) -> tuple[UnknownKey, ...]:
 
 
 def _unknown(section: Section, room: Room, path: str, known_path: str) -> Iterator[UnknownKey]:
+    kind = kind_of(section, room)
     for child in section:
         child_path = f"{path}:{child.name}" if path else child.name
         known = room.below(child.name)
-        if known is None:
-            yield UnknownKey(child_path, child.origin, _suggestion(child.name, room, known_path))
+        if known is None or not _may_be(known, child.node, room):
+            yield UnknownKey(child_path, child.origin, _suggestion(child.name, child_path, room, known_path))
+        elif kind is not None and known.key is not None and known.key.only_for and kind not in known.key.only_for:
+            reason = f"it belongs to {' and '.join(known.key.only_for)}, and the Type here is {kind}"
+            yield UnknownKey(child_path, child.origin, None, reason)
         elif isinstance(child.node, Section) and not known.open:
             below = f"{known_path}:{known.name}" if known_path else known.name
             yield from _unknown(child.node, known, child_path, below)
 
 
-def _suggestion(name: str, room: Room, known_path: str) -> str | None:
+def kind_of(section: Section, room: Room) -> str | None:
+    """The entry's `Type`, which decides which keys it may have; None where it decides nothing, or is not given."""
+    declared = room.rooms.get("type")
+    node = section.get("Type")
+    if not room.is_wild or declared is None or declared.key is None or not isinstance(node, Scalar):
+        return None
+    text = (node.text or "").casefold()
+    return next((choice for choice in declared.key.choices if choice.casefold() == text), None)
+
+
+def _may_be(known: Room, node: Node, room: Room) -> bool:
+    """Beside keys of fixed names, a name of the user's own stands for a section: a single value is a misspelled key."""
+    mixed = known.is_wild and len(room.rooms) > 1
+    return not (mixed and isinstance(node, Scalar))
+
+
+def _suggestion(name: str, path: str, room: Room, known_path: str) -> str | None:
     """A name of the same section that looks alike, else the highest key with exactly this name in another section."""
+    if path.casefold() in RENAMED:
+        return RENAMED[path.casefold()][0]
     near = difflib.get_close_matches(name.casefold(), room.rooms, n=1, cutoff=0.7)
     if near:
         known = room.rooms[near[0]].name

@@ -1,0 +1,208 @@
+"""What can be said about a whole configuration before anything reads it: values of the wrong type, keys without effect.
+
+Values are read when they are needed, so a mistake in a capability that is switched off harms nobody (reference 06,
+1.2). That is why each mistake knows whether its section is in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rowcall.core.config.errors import ConfigError
+from rowcall.core.config.keys import JsonValue, Key, KeyType
+from rowcall.core.config.placeholders import has_placeholder, resolve_what_is_set
+from rowcall.core.config.settings import BOOLEANS, Settings
+from rowcall.core.config.table import ROOMS, Room
+from rowcall.core.config.tree import Node, Origin, Scalar, Section
+from rowcall.core.config.validation import RENAMED
+from rowcall.core.interval import parse_interval
+
+_LENIENT = {"config:validateconfigkeys"}
+"""Any word is accepted there and means the default (reference 06, 1.5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    path: str
+    origin: Origin | None
+    message: str
+    in_use: bool
+    """False inside a section whose `Enabled` is off."""
+
+    def __str__(self) -> str:
+        return f"{self.origin}: {self.path}: {self.message}" if self.origin else f"{self.path}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A node of the user's tree that the table knows."""
+
+    path: str
+    node: Node
+    origin: Origin
+    room: Room
+    in_use: bool
+
+
+def mistakes(settings: Settings) -> tuple[Mistake, ...]:
+    """Every value that its key can't take, in sorted order."""
+    found = [
+        Mistake(given.path, given.origin, message, given.in_use)
+        for given in walk(settings)
+        if given.path.casefold() not in _LENIENT and (message := _wrong(given, settings.variables))
+    ]
+    return (*found, *_renamed(settings))
+
+
+def without_effect(settings: Settings) -> tuple[str, ...]:
+    """Keys in use that nothing reads yet, the first of each section: `Stats:Enabled at rowcall.json:3:5`."""
+    found: dict[str, str] = {}
+    for given in walk(settings):
+        key = given.room.key
+        if key is None or not key.pending or not given.in_use or not _differs(given.node, key, settings.variables):
+            continue
+        found.setdefault(_pending_section(key.path) or key.path, f"{given.path} at {given.origin}")
+    return tuple(found.values())
+
+
+def walk(settings: Settings) -> Iterator[Given]:
+    """The user's values that the table knows, sections before what they hold."""
+    yield from _walk(settings.root, ROOMS, "", in_use=True, variables=settings.variables)
+
+
+def _walk(section: Section, room: Room, path: str, *, in_use: bool, variables: Mapping[str, str]) -> Iterator[Given]:
+    in_use = in_use and _enabled(section, room, variables)
+    for child in section:
+        known = room.below(child.name)
+        if known is None:
+            continue
+        child_path = f"{path}:{child.name}" if path else child.name
+        origin = child.node.origin if isinstance(child.node, Scalar) else child.origin
+        yield Given(child_path, child.node, origin, known, in_use)
+        if isinstance(child.node, Section):
+            yield from _walk(child.node, known, child_path, in_use=in_use, variables=variables)
+
+
+def _enabled(section: Section, room: Room, variables: Mapping[str, str]) -> bool:
+    switch = room.rooms.get("enabled")
+    if switch is None or switch.key is None or switch.key.type is not KeyType.BOOL:
+        return True
+    node = section.get("Enabled")
+    text = _text(node, variables) if isinstance(node, Scalar) else None
+    return BOOLEANS.get((text or "").casefold(), bool(switch.key.default))
+
+
+def _text(node: Scalar, variables: Mapping[str, str]) -> str | None:
+    return None if node.text is None else resolve_what_is_set(node.text, variables).strip()
+
+
+def _wrong(given: Given, variables: Mapping[str, str]) -> str | None:
+    key = given.room.key
+    if key is None or key.type is KeyType.ANY:
+        return None
+    if isinstance(given.node, Section):
+        return _wrong_section(given.node, key)
+    text = _text(given.node, variables)
+    if not text or has_placeholder(text):
+        return None
+    return _wrong_text(text, key)
+
+
+_MAPS = {KeyType.SECTION, KeyType.TEXT_MAP, KeyType.OBJECT_MAP}
+_LISTS = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS}
+_SINGLE = {KeyType.TEXT, KeyType.BOOL, KeyType.INT, KeyType.CHOICE, KeyType.INTERVAL}
+
+
+def _wrong_section(node: Section, key: Key) -> str | None:
+    if not node.children:
+        return None
+    if key.type in _SINGLE:
+        return "a single value is needed here, not a section"
+    if key.type in _MAPS and node.is_array:
+        return "names with their values in { } are needed here, not a list"
+    return None
+
+
+def _wrong_text(text: str, key: Key) -> str | None:
+    match key.type:
+        case KeyType.BOOL if text.casefold() not in BOOLEANS:
+            return f"{text!r} is not a boolean; allowed: {key.allowed}"
+        case KeyType.INT if not _is_whole(text):
+            return f"{text!r} is not a whole number"
+        case KeyType.INTERVAL if parse_interval(text) is None:
+            return f"{text!r} is not {key.allowed}"
+        case KeyType.CHOICE if text.casefold() not in {choice.casefold() for choice in key.choices}:
+            return f"{text!r} is not allowed; allowed: {key.allowed}"
+        case kind if kind in _LISTS:
+            return 'a list is needed, such as ["a", "b"]'
+        case kind if kind in _MAPS:
+            return "a section is needed here, not a single value"
+        case _:
+            return None
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        int(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _renamed(settings: Settings) -> Iterator[Mistake]:
+    """Keys of earlier days stop the start when a scheme is on: a session would last another time than was meant."""
+    section = settings.root.get("Auth")
+    if not isinstance(section, Section):
+        return
+    try:
+        on = any(settings.flag(f"Auth:{name}") for name in ("CookieAuth", "BearerTokenAuth", "JwtAuth"))
+    except ConfigError:
+        return
+    for child in section:
+        new, example = RENAMED.get(f"auth:{child.name}".casefold(), ("", ""))
+        if new:
+            message = f'the key is called {new} now and takes a duration, for example "{example}"'
+            yield Mistake(f"Auth:{child.name}", child.origin, message, on)
+
+
+def _pending_section(path: str) -> str | None:
+    """The highest section around `path` that is pending itself."""
+    room: Room | None = ROOMS
+    above = []
+    for name in path.split(":"):
+        room = room.below(name) if room else None
+        if room is None:
+            return None
+        above.append(name)
+        if room.key is not None and room.key.pending and room.key.type is KeyType.SECTION:
+            return ":".join(above)
+    return None
+
+
+def _differs(node: Node, key: Key, variables: Mapping[str, str]) -> bool:
+    """True when the value is another one than the key's default."""
+    if isinstance(node, Section):
+        return key.type not in (KeyType.SECTION, KeyType.OBJECT_MAP) and _elements(node, variables) != _plain(
+            key.default
+        )
+    text = _text(node, variables)
+    if not text:
+        return False
+    if key.type is KeyType.BOOL:
+        return BOOLEANS.get(text.casefold(), key.default) != key.default
+    return text.casefold() != str(key.default).casefold()
+
+
+def _elements(node: Section, variables: Mapping[str, str]) -> list[str] | dict[str, str]:
+    texts = {child.name: _text(child.node, variables) for child in node if isinstance(child.node, Scalar)}
+    given = {name: text for name, text in texts.items() if text}
+    return list(given.values()) if node.is_array or not given else given
+
+
+def _plain(default: JsonValue) -> list[str] | dict[str, str]:
+    if isinstance(default, Mapping):
+        return {name: str(text) for name, text in default.items()} or []
+    if isinstance(default, Sequence) and not isinstance(default, str):
+        return [str(item) for item in default if item != ""]
+    return []

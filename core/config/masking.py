@@ -1,0 +1,64 @@
+"""Secrets as they may be shown: a password becomes stars, a placeholder that stands for it stays readable."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from rowcall.core.config.placeholders import resolve_what_is_set, sole_placeholder
+
+MASK = "******"
+
+_SENSITIVE_NAME = r"[\w ]*(?:password|passphrase|passwd|pwd|psw|key|cert|secret)[\w ]*?"
+_QUOTED = r"\"(?:[^\"]|\"\")*\"|'(?:[^'\\]|''|\\.)*'"
+_PAIR = re.compile(rf"(?P<name>{_SENSITIVE_NAME})(?P<equals>\s*=\s*)(?P<value>{_QUOTED}|[^;,]*)", re.IGNORECASE)
+_WORD_PAIR = re.compile(
+    rf"(?P<name>{_SENSITIVE_NAME})(?P<equals>\s*=\s*)(?P<value>{_QUOTED}|.*?(?=&|\s+[a-z_]+\s*=|$))", re.I
+)
+_IN_URI = re.compile(r"(?P<name>://[^:/?#@]*)(?P<equals>:)(?P<value>.*)(?=@)", re.DOTALL)
+_PLACEHOLDER = re.compile(r"\{!?[^\s{}:!]+(?::[^}]*)?\}")
+
+
+def masked_whole(text: str) -> str:
+    """A text that is secret as a whole. `{NAME}` and `{!NAME:fallback}` show where it comes from, not what it is."""
+    if not text:
+        return text
+    found = sole_placeholder(text.strip())
+    if found is None:
+        return MASK
+    name, fallback = found
+    return text.strip() if fallback is None else f"{{!{name}:{fallback and MASK}}}"
+
+
+def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
+    """A connection string in any of its forms, resolved, without what is secret in it.
+
+    Placeholders of secret parts are put aside first, so that what they resolve to never comes near the result.
+    """
+    kept: list[str] = []
+
+    def put_aside(match: re.Match[str]) -> str:
+        if not _PLACEHOLDER.fullmatch(match["value"].strip()):
+            return match[0]
+        kept.append(masked_whole(match["value"]))
+        return f"{match['name']}{match['equals']}\x00{len(kept) - 1}\x00"
+
+    def hide(match: re.Match[str]) -> str:
+        value = match["value"] if "\x00" in match["value"] or not match["value"] else MASK
+        return f"{match['name']}{match['equals']}{value}"
+
+    pairs = _pairs(text)
+    shown = pairs.sub(hide, resolve_what_is_set(_PAIR_OF_PLACEHOLDER.sub(put_aside, text), variables))
+    shown = _IN_URI.sub(hide, shown)
+    return re.sub("\x00(\\d+)\x00", lambda match: kept[int(match[1])], shown)
+
+
+_PAIR_OF_PLACEHOLDER = re.compile(
+    rf"(?P<name>{_SENSITIVE_NAME})(?P<equals>\s*=\s*)(?P<value>{_PLACEHOLDER.pattern})(?=\s|[;,&]|$)", re.IGNORECASE
+)
+
+
+def _pairs(text: str) -> re.Pattern[str]:
+    """`a=b c=d` of libpq and the query of a URI end a value at a blank; other forms let it hold blanks."""
+    libpq = re.match(r"\s*(?:postgres(?:ql)?://|[a-z_]+\s*=[^;]*$)", text) is not None
+    return _WORD_PAIR if libpq else _PAIR
