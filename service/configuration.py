@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rowcall.core.config import ConfigError, Settings, SourceText, UnknownKey, assemble, load_files
 from rowcall.core.config.env_file import parse_env_file
+from rowcall.service.command.switches import Arguments
+from rowcall.service.command.switches import File as ConfigFile
 
 DEFAULT_FILES = ("rowcall.json", "rowcall.local.json")
+_DEMO_FOLDER = ".demo"
 _DEFAULT_ENV_FILE = "./.env"
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
-    path: str
-    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +39,16 @@ class Configuration:
             return self.settings.choice("Config:ValidateConfigKeys")
         except ConfigError:
             return "Warning"
+
+
+def load(arguments: Arguments) -> Configuration:
+    """What the command line, this process's environment and the files in the working directory make together."""
+    overrides = arguments.overrides
+    if arguments.has("--demo"):
+        from rowcall.service.demo import SETTINGS
+
+        overrides = (("ConnectionStrings:Default", f"embedded:{_DEMO_FOLDER}"), *SETTINGS, *overrides)
+    return load_configuration(arguments.files, overrides, os.environ, Path.cwd())
 
 
 def load_configuration(

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from rowcall.service.cli import parse_arguments
-from rowcall.service.configuration import ConfigFile
-
-
-def rowcall(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("PG")}
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "rowcall.service.cli", *arguments],
-        cwd=folder,
-        env={**kept, **environment},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+from rowcall.service.command.switches import File, parse_arguments
+from tests.harness.command import rowcall
 
 
 def test_arguments_are_sorted_into_files_overrides_and_switches() -> None:
     arguments = parse_arguments(["a.json", "--Urls=http://x=y", "-o", "b.json", "c.json", "--DEMO"])
-    assert arguments.files == (ConfigFile("a.json"), ConfigFile("b.json", optional=True), ConfigFile("c.json"))
+    assert arguments.files == (File("a.json"), File("b.json", optional=True), File("c.json"))
     assert arguments.overrides == (("Urls", "http://x=y"),)
-    assert arguments.switches == {"demo"}
+    assert arguments.given == {"--demo": ()}
     assert arguments.unknown is None
 
 
@@ -64,7 +48,7 @@ def test_annotations_are_listed_as_json_and_nothing_else(tmp_path: Path) -> None
 def test_an_unknown_switch_gets_a_hint(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--hepl")
     assert done.returncode == 0
-    assert done.stderr == "Unknown parameter --hepl\n\nTry: rowcall --help\n"
+    assert done.stderr == "Unknown parameter --hepl\n\nDid you mean --help? Try: rowcall --help\n"
 
 
 @pytest.mark.parametrize(

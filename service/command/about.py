@@ -1,0 +1,133 @@
+"""What rowcall says about itself: its usage, its versions, its annotations."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from rowcall.service.command.switches import SWITCHES, Arguments
+
+_TAGLINE = "PostgreSQL routines as HTTP endpoints"
+_HELP = (
+    ("rowcall", "Serve the database that rowcall.json and rowcall.local.json describe, where they exist."),
+    ("rowcall FILE [FILE …]", "Read these configuration files instead, in order; a later one wins."),
+    ("rowcall FILE -o FILE", "-o or --optional: the next file may be missing."),
+    (
+        "rowcall --Section:Key=value",
+        "Override any configuration key. The order is: defaults, files, environment, command line; the later one wins.",
+    ),
+    ("", ""),
+)
+_EXAMPLES = (
+    ("rowcall base.json -o local.json", "Two files, of which the second may be missing."),
+    (
+        "rowcall --Urls=http://0.0.0.0:8080 --ConnectionStrings:Default=postgresql://me@db/shop",
+        "No file at all: where to listen, and which database to serve.",
+    ),
+    ("rowcall --config cache", "Everything that can be configured about caching, with the values in force."),
+)
+_LEFT = 32
+_PARTS = ("granian", "psycopg", "psycopg-c", "orjson")
+_MACHINES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}
+
+
+def version() -> str:
+    return importlib.metadata.version("rowcall")
+
+
+def banner() -> None:
+    """Before texts for people, never before what programs read (reference 06, 2.3)."""
+    print(f"\nrowcall: {_TAGLINE}\n")
+
+
+def show_help(_arguments: Arguments) -> int:
+    banner()
+    print("Usage:")
+    print_rows((*_HELP, *((switch.usage, switch.meaning) for switch in SWITCHES)))
+    print("\nExamples:")
+    print_rows(_EXAMPLES)
+    return 0
+
+
+def show_versions(arguments: Arguments) -> int:
+    runtime = (platform.python_implementation(), platform.python_version())
+    folders = {"currentDirectory": str(Path.cwd()), "baseDirectory": str(Path(__file__).parents[1])}
+    if arguments.has("--json"):
+        print_json(
+            {
+                "runtime": {"name": runtime[0], "version": runtime[1]},
+                "platform": _platform(),
+                "versions": _versions(),
+                **folders,
+            }
+        )
+        return 0
+    banner()
+    print("Versions:")
+    print_rows(
+        (
+            runtime,
+            ("", ""),
+            *_versions().items(),
+            ("", ""),
+            *((name[0].upper() + name[1:], folder) for name, folder in folders.items()),
+        )
+    )
+    return 0
+
+
+def _versions() -> dict[str, str]:
+    found = {"rowcall": version()}
+    for name in _PARTS:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {**found, "libpq": _libpq()}
+
+
+def _libpq() -> str:
+    """Of the library that serves: the one the hot path was built against."""
+    from rowcall.ext import libpq
+
+    return f"{libpq.version // 10000}.{libpq.version % 10000}"
+
+
+def _platform() -> str:
+    machine = platform.machine().lower()
+    return f"{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
+
+
+def show_annotations(_arguments: Arguments) -> int:
+    """Nothing but JSON, for other programs to read."""
+    from rowcall.core.annotations.listing import listing
+
+    print_json(listing())
+    return 0
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_rows(rows: Sequence[tuple[str, str]]) -> None:
+    """Two columns in a terminal, tab-separated otherwise (reference 06, 2.4)."""
+    if not sys.stdout.isatty():
+        for left, right in rows:
+            print(f"{left}\t{right}".strip())
+        return
+    columns = max(shutil.get_terminal_size().columns, _LEFT + 30)
+    for left, right in rows:
+        lines = textwrap.wrap(right, columns - _LEFT - 4) or [""]
+        if len(left) > _LEFT:
+            print(f"  \x1b[33m{left}\x1b[0m")
+            left = ""
+        print(f"  \x1b[33m{left:<{_LEFT}}\x1b[0m  {lines[0]}")
+        for line in lines[1:]:
+            print(f"{'':<{_LEFT + 4}}{line}")

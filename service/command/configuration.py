@@ -1,0 +1,50 @@
+"""`--config` and `--config-schema`: the configuration in force, and what it may hold."""
+
+from __future__ import annotations
+
+import sys
+
+from rowcall.core.config.effective import effective
+from rowcall.core.config.printing import matching, printed
+from rowcall.core.config.schema import schema
+from rowcall.service.command.about import print_json
+from rowcall.service.command.colour import coloured
+from rowcall.service.command.switches import Arguments
+from rowcall.service.configuration import Configuration, load
+
+
+def show(arguments: Arguments) -> int:
+    """Unknown keys are told on stderr and make the exit code 1; as errors they leave nothing to print (reference 06,
+    2.5).
+    """
+    configuration = load(arguments)
+    unknown = configuration.validation_mode != "Ignore" and bool(configuration.unknown)
+    if unknown:
+        _tell_unknown(configuration)
+    if not unknown or configuration.validation_mode != "Error":
+        _print(configuration, " ".join(arguments.given["--config"]))
+    return int(unknown)
+
+
+def _tell_unknown(configuration: Configuration) -> None:
+    mode = configuration.validation_mode
+    count = len(configuration.unknown)
+    print(f"Config:ValidateConfigKeys is {mode}: {count} unknown configuration key{'s' * (count > 1)}", file=sys.stderr)
+    for key in configuration.unknown:
+        print(f"  - {key}", file=sys.stderr)
+
+
+def _print(configuration: Configuration, word: str) -> None:
+    entries = effective(configuration.settings)
+    if word:
+        entries = matching(entries, word)
+    if not entries:
+        print(f'// No results for "{word}"')
+        return
+    text = printed(entries)
+    sys.stdout.write(coloured(text, word) if sys.stdout.isatty() else text)
+
+
+def show_schema(_arguments: Arguments) -> int:
+    print_json(schema())
+    return 0

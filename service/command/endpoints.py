@@ -1,0 +1,37 @@
+"""`--endpoints`: what would be served, as JSON, without serving it (reference 06, 2.9)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from rowcall.core.description import described
+from rowcall.core.endpoint import Endpoint
+from rowcall.service.command.about import print_json
+from rowcall.service.command.serve import main_connection, require_readable
+from rowcall.service.command.switches import Arguments
+from rowcall.service.configuration import load
+from rowcall.service.database.connector import Connector
+from rowcall.service.exposure_options import exposure
+from rowcall.service.options import worker_options
+from rowcall.service.reader import EndpointReader
+
+
+def show(arguments: Arguments) -> int:
+    """Nothing but JSON on stdout, and nothing on stderr when it goes well. Raises ConfigError, StartupError."""
+    configuration = load(arguments)
+    settings = configuration.settings
+    require_readable(settings)
+    logging.getLogger("rowcall").addHandler(logging.NullHandler())
+    logging.getLogger("rowcall").propagate = False
+    with main_connection(settings, demo=arguments.has("--demo")) as connection:
+        options = worker_options(settings, connection)
+        reader = EndpointReader(settings, Connector(options.target), exposure(settings, options))
+        edition = asyncio.run(reader.first())
+    print_json([described(endpoint) for endpoint in _answering(edition.endpoints)])
+    return 0
+
+
+def _answering(endpoints: tuple[Endpoint, ...]) -> list[Endpoint]:
+    """In the order they were found, overloads included: each of them can answer."""
+    return list(endpoints)

@@ -1,0 +1,26 @@
+"""`--init`: a configuration file to start from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rowcall.core.config.starter import starter
+from rowcall.service.command.switches import Arguments
+from rowcall.service.configuration import DEFAULT_FILES
+
+
+def write(arguments: Arguments) -> int:
+    """A file that exists stays as it is, whatever it holds; the exit code is then 1."""
+    name = "".join(arguments.given["--init"]) or DEFAULT_FILES[0]
+    try:
+        with Path(name).open("x", encoding="utf-8") as file:
+            file.write(starter())
+    except FileExistsError:
+        print(f"rowcall: {name} exists and is left as it is", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"rowcall: {name} cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
+    print(f"{name} is written. Set ConnectionStrings in it, or PGDATABASE, and start: rowcall {name}")
+    return 0

@@ -1,0 +1,153 @@
+"""The switches, each declared once: the parser, `--help`, the hints and the shell completion come from this table.
+
+Nothing heavy is imported here: `rowcall --version` has to answer at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    words: tuple[str, ...]
+    """As written on the command line, in any case; the last one is the name."""
+    meaning: str
+    operands: tuple[str, ...] = ()
+    """What follows; `[NAME]` may be left out."""
+    run: str = ""
+    """`module:function` below rowcall.service.command; empty: says how another switch works."""
+    choices: tuple[str, ...] = ()
+    """Words that the operand can be."""
+
+    @property
+    def name(self) -> str:
+        return self.words[-1]
+
+    @property
+    def least(self) -> int:
+        return sum(not operand.startswith("[") for operand in self.operands)
+
+    @property
+    def usage(self) -> str:
+        return " ".join((f"rowcall {', '.join(self.words)}", *self.operands))
+
+
+SWITCHES = (
+    Switch(("-h", "/?", "--help"), "Show this text.", run="about:show_help"),
+    Switch(
+        ("-v", "/v", "--version"), "Show the versions of rowcall and of what it runs on.", run="about:show_versions"
+    ),
+    Switch(
+        ("--init",),
+        "Write a commented configuration to start from; rowcall.json unless FILE is given. Never overwrites.",
+        ("[FILE]",),
+        "starter:write",
+    ),
+    Switch(
+        ("--config",),
+        "Print the configuration in force as JSON with comments; with FILTER only what has that text in a key, its "
+        "description or its value. Secrets are masked.",
+        ("[FILTER]",),
+        "configuration:show",
+    ),
+    Switch(
+        ("--validate",),
+        "Check the configuration and connect to the database once; the exit code is 0 when both are fine.",
+        run="validation:validate",
+    ),
+    Switch(("--config-schema",), "Print a JSON Schema of the configuration.", run="configuration:show_schema"),
+    Switch(
+        ("--annotations",),
+        "Print what comments can say, as JSON: name, aliases, syntax, description.",
+        run="about:show_annotations",
+    ),
+    Switch(("--endpoints",), "Read the database and print its endpoints as JSON.", run="endpoints:show"),
+    Switch(
+        ("--completion",),
+        "Print a script that completes this command in a shell: bash, zsh or fish.",
+        ("SHELL",),
+        "completion:show",
+        ("bash", "zsh", "fish"),
+    ),
+    Switch(("--demo",), "Serve a demo database from a private PostgreSQL in ./.demo (needs rowcall[embedded])."),
+    Switch(("--json",), "With --version and --validate: print JSON."),
+)
+"""The first of several that are given decides, in the order of this table."""
+
+OPTIONAL = ("-o", "--optional")
+_BY_WORD = {word: switch for switch in SWITCHES for word in switch.words}
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A configuration file."""
+
+    path: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    files: tuple[File, ...] = ()
+    overrides: tuple[tuple[str, str], ...] = ()
+    given: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Name of each switch that is given → its operands."""
+    unknown: str | None = None
+    """The first token that means nothing."""
+    hint: str = ""
+    """What to say about it."""
+
+    @property
+    def switch(self) -> Switch | None:
+        """What is to be done instead of serving."""
+        return next((switch for switch in SWITCHES if switch.run and switch.name in self.given), None)
+
+    def has(self, name: str) -> bool:
+        return name in self.given
+
+
+def parse_arguments(tokens: Sequence[str]) -> Arguments:
+    """Sort the tokens of the command line (reference 06, 2.1). Switches may stand anywhere, in any case."""
+    files: list[File] = []
+    overrides: list[tuple[str, str]] = []
+    given: dict[str, tuple[str, ...]] = {}
+    rest = list(tokens)
+    optional = False
+    while rest:
+        token = rest.pop(0)
+        word, equals, value = token.partition("=")
+        switch = _BY_WORD.get(word.casefold())
+        if switch is not None and (not equals or switch.operands):
+            operands = (value,) if equals else tuple(_take(rest, switch))
+            if len(operands) < switch.least:
+                return Arguments(unknown=token, hint=f"It needs {' and '.join(switch.operands)}.")
+            given[switch.name] = operands
+        elif token in OPTIONAL:
+            optional = True
+        elif token.startswith("--") and equals:
+            overrides.append((word[2:], value))
+        elif token.startswith("-"):
+            return Arguments(unknown=token, hint=_near(token))
+        else:
+            files.append(File(token, optional))
+            optional = False
+    return Arguments(tuple(files), tuple(overrides), given)
+
+
+def _take(rest: list[str], switch: Switch) -> Iterator[str]:
+    """The operands that follow. One that may be left out never begins with a dash."""
+    for operand in switch.operands:
+        if not rest or (operand.startswith("[") and rest[0].startswith("-")):
+            return
+        yield rest.pop(0)
+
+
+def _near(token: str) -> str:
+    words = [word for word in (*_BY_WORD, *OPTIONAL) if word.startswith("--")]
+    near = difflib.get_close_matches(token.casefold(), words, n=1, cutoff=0.6)
+    if near:
+        return f"Did you mean {near[0]}?"
+    return "A configuration key is given as --Section:Key=value." if ":" in token else ""

@@ -1,0 +1,128 @@
+"""`--validate`: is the configuration right, and does its database answer? (reference 06, 2.6)"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rowcall.core.config import ConfigError
+from rowcall.core.config.checks import mistakes, without_effect
+from rowcall.service.command.about import banner, print_json
+from rowcall.service.command.switches import Arguments
+from rowcall.service.configuration import Configuration, load
+from rowcall.service.connection_string import Embedded, connection_for
+from rowcall.service.startup import StartupError
+
+_OK = "ok"
+_TESTED = "Default"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    mode: str
+    unknown: tuple[str, ...]
+    """Paths of unknown keys; empty in mode Ignore."""
+    explained: tuple[str, ...]
+    """The same, with place and suggestion."""
+    without_effect: tuple[str, ...]
+    errors: tuple[str, ...]
+    """Values that their keys can't take, or why there is no configuration."""
+    connection: str
+    """`ok`, or why the database can't be reached."""
+
+    @property
+    def fatal(self) -> bool:
+        return self.mode == "Error"
+
+    @property
+    def config_valid(self) -> bool:
+        return not self.errors and not (self.fatal and self.unknown)
+
+    @property
+    def valid(self) -> bool:
+        return self.config_valid and self.connection == _OK
+
+
+def validate(arguments: Arguments) -> int:
+    report = _report(arguments)
+    if arguments.has("--json"):
+        print_json(_as_json(report))
+    else:
+        banner()
+        for line in _as_text(report):
+            print(line)
+    return int(not report.valid)
+
+
+def _report(arguments: Arguments) -> Report:
+    try:
+        configuration = load(arguments)
+    except ConfigError as error:
+        return Report("Warning", (), (), (), (str(error),), "not tested: there is no configuration")
+    unknown = () if configuration.validation_mode == "Ignore" else configuration.unknown
+    return Report(
+        configuration.validation_mode,
+        tuple(key.path for key in unknown),
+        tuple(str(key) for key in unknown),
+        without_effect(configuration.settings),
+        tuple(str(mistake) for mistake in mistakes(configuration.settings) if mistake.in_use),
+        _connection_test(configuration),
+    )
+
+
+def _connection_test(configuration: Configuration) -> str:
+    """Opens `ConnectionStrings:Default` once. A configuration without one has nothing to test."""
+    settings = configuration.settings
+    if not _has_default(configuration):
+        return _OK
+    import psycopg
+
+    try:
+        target = connection_for(settings, _TESTED, Path.cwd().name)
+        if isinstance(target, Embedded):
+            return _OK  # nothing runs there until rowcall starts it
+        psycopg.connect(target.conninfo()).close()
+    except (ConfigError, StartupError, psycopg.Error) as error:
+        return str(error).strip()
+    return _OK
+
+
+def _has_default(configuration: Configuration) -> bool:
+    names = configuration.settings.names("ConnectionStrings")
+    return any(name.casefold() == _TESTED.casefold() for name in names)
+
+
+def _as_json(report: Report) -> dict[str, object]:
+    return {
+        "valid": report.valid,
+        "configValid": report.config_valid,
+        "validationMode": report.mode,
+        "warningsAreFatal": report.fatal,
+        "warnings": report.unknown,
+        "connectionTest": report.connection,
+        "errors": report.errors,
+        "withoutEffect": report.without_effect,
+    }
+
+
+def _as_text(report: Report) -> Iterator[str]:
+    good, bad, doubtful = ("\x1b[32m", "\x1b[31m", "\x1b[33m") if sys.stdout.isatty() else ("", "", "")
+    end = "\x1b[0m" if good else ""
+    if report.config_valid and not report.unknown:
+        yield f"Config validation: {good}OK{end}"
+    if report.unknown:
+        shade = bad if report.fatal else doubtful
+        yield f"{shade}Config validation: {len(report.unknown)} unknown, ValidateConfigKeys is {report.mode}{end}"
+        yield from (f"  - {key}" for key in report.explained)
+    if report.errors:
+        yield f"{bad}Config validation: FAILED{end}"
+        yield from (f"  - {error}" for error in report.errors)
+    if report.without_effect:
+        yield f"{doubtful}Without effect yet:{end}"
+        yield from (f"  - {key}" for key in report.without_effect)
+    if report.connection == _OK:
+        yield f"Connection test: {good}OK{end}"
+    else:
+        yield f"Connection test: {bad}FAILED{end} - {report.connection}"
