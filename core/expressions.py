@@ -1,0 +1,72 @@
+"""Resolved parameters: SQL in a comment → a statement and the parameters it needs (spec 4.5 rule 4, reference 05, 3).
+
+Every `{name}` becomes a `$n` of its own, so that a value of a request is never part of the SQL text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rowcall.core.diagnostics import Diagnostic
+from rowcall.core.endpoint import Endpoint
+from rowcall.core.record import Record
+from rowcall.core.template import placeholder_names
+
+_PLACEHOLDER = re.compile(r"\{([^\W\d]\w*|\$\d+)\}")
+"""What could be a name: braces of JSON and of arrays stay."""
+_STATEMENT = re.compile(
+    r"\s*(?:\(|(?:select|with|values|table|insert|update|delete|merge|call|show|execute)\b)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved(Record):
+    """One parameter that the database fills."""
+
+    target: int
+    """Index of the parameter."""
+    sql: str
+    values: tuple[int | None, ...]
+    """For `$1` and on: index of a parameter, None where the name is none: NULL."""
+    line: str
+    """As written, for messages."""
+
+
+def resolved_parameters(endpoint: Endpoint) -> tuple[Resolved, ...]:
+    """In the order of the comment. Composite parameters have no single value and are left alone."""
+    targets = {
+        parameter.db_name: index for index, parameter in enumerate(endpoint.parameters) if parameter.attribute is None
+    }
+    names = placeholder_names(endpoint.parameters)
+    return tuple(
+        _resolved(targets[name], f"{name} = {expression}", expression, names)
+        for name, expression in endpoint.options.expressions
+        if name in targets
+    )
+
+
+def expression_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
+    """Names in braces that are none, and parameters that an expression cannot fill."""
+    identity = endpoint.routine.identity
+    names = placeholder_names(endpoint.parameters)
+    filled = {endpoint.parameters[one.target].db_name for one in resolved_parameters(endpoint)}
+    for name, expression in endpoint.options.expressions:
+        line = f"{name} = {expression}"
+        if name not in filled:
+            yield Diagnostic(identity, line, f"{name} is a composite, which no expression can fill; it is not used")
+        for word in _PLACEHOLDER.findall(expression):
+            if word.lower() not in names:
+                yield Diagnostic(identity, line, f"{{{word}}} names no parameter and is NULL")
+
+
+def _resolved(target: int, line: str, expression: str, names: Mapping[str, int]) -> Resolved:
+    values: list[int | None] = []
+
+    def numbered(match: re.Match[str]) -> str:
+        values.append(names.get(match[1].lower()))
+        return f"${len(values)}"
+
+    sql = _PLACEHOLDER.sub(numbered, expression)
+    return Resolved(target, sql if _STATEMENT.match(sql) else f"select {sql}", tuple(values), line)

@@ -1,0 +1,55 @@
+"""SQL in comments that fills parameters (spec 4.5 rule 4; reference 05, 3)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.expressions import expression_diagnostics, resolved_parameters
+from tests.core.routines import CRATE, endpoint, parameter
+
+
+def resolved(comment: str) -> list[tuple[int, str, tuple[int | None, ...]]]:
+    made = endpoint(parameter("_uid"), parameter("_token", 25), parameter("_box", CRATE), comment=comment)
+    return [(one.target, one.sql, one.values) for one in resolved_parameters(made)]
+
+
+@pytest.mark.parametrize(
+    ("comment", "expected"),
+    [
+        ("_token = select t from x where u = {_uid}", [(1, "select t from x where u = $1", (0,))]),
+        ("@_token = select {_uid} + {UID} - {uid}", [(1, "select $1 + $2 - $3", (0, 0, 0))]),
+        ("_token = now()", [(1, "select now()", ())]),
+        ("_token = (select 1)", [(1, "(select 1)", ())]),
+        ("_token = selected({_uid})", [(1, "select selected($1)", (0,))]),
+        ("_token = with x as (values (1)) table x", [(1, "with x as (values (1)) table x", ())]),
+        ("_token = select {nobody}", [(1, "select $1", (None,))]),
+        ("""_token = select '{"a": {1, 2}}' || {_code}""", [(1, """select '{"a": {1, 2}}' || $1""", (None,))]),
+        ("_token = select {code}, {_box_code}", [(1, "select $1, $2", (2, 2))]),
+        ("_uid = select 1\n_token = select {_uid}", [(0, "select 1", ()), (1, "select $1", (0,))]),
+        ("_box = select 1", []),
+        ("_Token = select 1", []),
+    ],
+)
+def test_an_expression_is_a_statement_with_numbered_parameters(
+    comment: str, expected: list[tuple[int, str, tuple[int | None, ...]]]
+) -> None:
+    assert resolved(f"HTTP\n{comment}") == expected
+
+
+def test_what_an_expression_cannot_mean_is_reported() -> None:
+    made = endpoint(parameter("_uid"), parameter("_box", CRATE), comment="_uid = select {nobody}\n_box = select 1")
+    assert [(one.line, one.message) for one in expression_diagnostics(made)] == [
+        ("_uid = select {nobody}", "{nobody} names no parameter and is NULL"),
+        ("_box = select 1", "_box is a composite, which no expression can fill; it is not used"),
+    ]
+
+
+@given(st.text(st.sampled_from("{}_uid $'1\""), max_size=30))
+def test_no_expression_is_too_strange(expression: str) -> None:
+    made = endpoint(parameter("_uid"), parameter("_token", 25), comment=f"_token = select {expression}")
+    for one in resolved_parameters(made):
+        assert all(value in (0, None) for value in one.values)
+        assert "{_uid}" not in one.sql
+    assert isinstance(list(expression_diagnostics(made)), list)
