@@ -28,6 +28,7 @@ class Start:
     settings: Settings
     listeners: tuple[Listener, ...]
     """Open in the worker under the same numbers."""
+    https_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,19 +25,47 @@ class Edition:
 
 
 @dataclass(frozen=True, slots=True)
+class Http2Options:
+    """HTTP/2. Times in seconds, sizes in bytes."""
+
+    streams: int = 100
+    frame: int = 16_384
+    headers: int | None = None
+    """All headers of a request together; None: as for HTTP/1.1."""
+    connection_window: int = 1_048_576
+    stream_window: int = 786_432
+    ping_delay: float | None = None
+    ping_timeout: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """Limits of the HTTP side. Times in seconds, sizes in bytes."""
+    """The HTTP side of a worker. Times in seconds, sizes in bytes; a limit that is None is the server's own."""
 
     body_limit: int = 30_000_000
     header_timeout: float = 30.0
-    header_limit: int = 40_960
-    """Bytes of the request line and all headers together."""
+    """For the head of a request to arrive, and for a connection to stay idle."""
+    keep_alive: bool = True
+    line_limit: int | None = None
+    headers_limit: int | None = None
+    header_count_limit: int | None = None
+    connections: int | None = None
+    """Open ones of each listener of this worker; more wait to be accepted."""
+    response_buffer: int | None = None
+    http2: Http2Options = Http2Options()
+    threads: int = 1
+    blocking_threads: int | None = None
     slow_client: float = 60.0
     """How long a client may leave a streamed response unread."""
     server_timing: bool = False
-    tls_certificate: str | None = None
-    tls_key: str | None = None
-    tls_password: str | None = None
+    server_header: bool = True
+    redirect_to_https: bool = False
+    hsts: bool = False
+
+    @property
+    def head_limit(self) -> int:
+        """Bytes of the request line and all headers together."""
+        return (self.line_limit or 8192) + (self.headers_limit or 32_768)
 
 
 @dataclass(frozen=True, slots=True)

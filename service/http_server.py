@@ -14,14 +14,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Self
 
 from granian._granian import CallbackScheduler, RSGIWorker, SocketHolder, WorkerSignal
 from granian.http import HTTP1Settings, HTTP2Settings
 
 from rowcall.service.edition import HttpOptions
-from rowcall.service.listeners import BACKLOG, Listener
+from rowcall.service.listeners import BACKLOG, Listener, Tls
 
 Handle = Callable[[Any, Any], None]
 
@@ -69,24 +68,22 @@ class HttpServer:
         worker: Any = RSGIWorker
         self._worker = worker(
             1,
-            (None, holder(listener.fd, False, BACKLOG)),
+            (None, holder(listener.fd, listener.unix, BACKLOG)),
             None,
-            1,  # threads of granian's runtime
+            options.threads,  # of granian's runtime
             512,  # threads for reading files, that is, for streamed results
             1,
             30,
-            BACKLOG,
-            "auto",
-            HTTP1Settings(
-                header_read_timeout=round(options.header_timeout * 1000),
-                max_buffer_size=max(8192, options.header_limit),
-            ),
-            HTTP2Settings(max_headers_size=options.header_limit),
+            options.connections or BACKLOG,
+            listener.protocols,
+            _http1(options),
+            _http2(options),
             False,  # websockets
             None,
-            *(_tls(options) if listener.secure else _PLAIN),
+            *_tls(listener.tls),
             (None, None),
         )
+        self._serve = self._worker.serve_async_uds if listener.unix else self._worker.serve_async
         self._scheduler = _Scheduler(self._loop, handle)
 
     def start(self) -> None:
@@ -96,7 +93,7 @@ class HttpServer:
         self._started = True
         signal: Any = self._signal
         signal.add_cb(lambda: self._loop.call_soon_threadsafe(self._stopped.set))
-        self._worker.serve_async(self._scheduler, self._loop, self._signal)
+        self._serve(self._scheduler, self._loop, self._signal)
 
     async def stop(self, seconds: float) -> bool:
         """Refuses what is new at once and waits for what runs. False when the time was too short."""
@@ -110,12 +107,36 @@ class HttpServer:
         return True
 
 
-_PLAIN: tuple[Any, ...] = (False, None, None, None, "tls1.2", None, [], False)
-"""granian's eight TLS arguments for a listener without TLS."""
+def _http1(options: HttpOptions) -> HTTP1Settings:
+    return HTTP1Settings(
+        header_read_timeout=_milliseconds(options.header_timeout),
+        keep_alive=options.keep_alive,
+        max_buffer_size=max(8192, options.head_limit),
+    )
 
 
-def _tls(options: HttpOptions) -> tuple[Any, ...]:
-    """The same for one with it. That the files fit has been checked before any worker was started."""
-    certificate = Path(options.tls_certificate or "").resolve()
-    key = Path(options.tls_key).resolve() if options.tls_key is not None else certificate
-    return (True, str(certificate), str(key), None, "tls1.2", None, [], False)
+def _http2(options: HttpOptions) -> HTTP2Settings:
+    http2 = options.http2
+    settings = HTTP2Settings(
+        initial_connection_window_size=http2.connection_window,
+        initial_stream_window_size=http2.stream_window,
+        keep_alive_interval=None if http2.ping_delay is None else _milliseconds(http2.ping_delay),
+        keep_alive_timeout=max(1, round(http2.ping_timeout)),
+        max_concurrent_streams=http2.streams,
+        max_frame_size=http2.frame,
+        max_headers_size=http2.headers or options.head_limit,
+    )
+    if options.response_buffer is not None:
+        settings.max_send_buffer_size = options.response_buffer
+    return settings
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))
+
+
+def _tls(tls: Tls | None) -> tuple[Any, ...]:
+    """granian's eight arguments for it. That certificate and key fit has been checked by the supervisor."""
+    if tls is None:
+        return (False, None, None, None, "tls1.2", None, [], False)
+    return (True, tls.chain, tls.key, None, tls.oldest, None, [], False)

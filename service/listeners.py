@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
-import ssl
+import stat
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
-from rowcall.service.edition import HttpOptions
+from rowcall.service.certificates import CertificateFiles, PemFile, load_certificate
 from rowcall.service.startup import StartupError
 
 BACKLOG = 4096
@@ -18,32 +20,72 @@ BACKLOG = 4096
 # Linux spreads connections over sockets that share a port. Elsewhere all workers accept from one socket.
 SPREADS = sys.platform == "linux"
 
+_UNIX = "unix:"
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
+    """host is the path of the socket where `unix` is true; there is no port then."""
+
     scheme: str
     host: str
     port: int
+    unix: bool = False
 
     @classmethod
-    def parse(cls, url: str) -> Address:
-        """`http://localhost:8080`; `*` and `+` stand for every interface. Raises `StartupError`."""
+    def parse(cls, url: str, key: str = "Urls") -> Address:
+        """`http://localhost:8080`; `*` and `+` stand for every interface; `http://unix:/run/rowcall.sock`.
+
+        Raises `StartupError`, naming `key`.
+        """
+        text = url.strip()
+        scheme, mark, rest = text.partition("://")
+        if text.startswith(_UNIX) or (mark and rest.startswith(_UNIX)):
+            return cls._of_path(scheme if mark else "http", text.partition(_UNIX)[2], key)
         try:
-            parts = urlsplit(url.strip().replace("://*", "://0.0.0.0").replace("://+", "://0.0.0.0"))
+            parts = urlsplit(text.replace("://*", "://0.0.0.0").replace("://+", "://0.0.0.0"))
             port = parts.port
         except ValueError as error:
-            raise StartupError(f"Urls: {url!r} is not a URL: {error}") from None
+            raise StartupError(f"{key}: {url!r} is not a URL: {error}") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise StartupError(f"Urls: {url!r} is not an http or https URL")
+            raise StartupError(f"{key}: {url!r} is not an http or https URL")
         return cls(parts.scheme, parts.hostname, (443 if parts.scheme == "https" else 80) if port is None else port)
+
+    @classmethod
+    def _of_path(cls, scheme: str, path: str, key: str) -> Address:
+        if scheme != "http" or not path.startswith("/"):
+            raise StartupError(f"{key}: a Unix socket is written http://unix:/absolute/path, without TLS")
+        return cls("http", path, 0, unix=True)
 
     @property
     def secure(self) -> bool:
         return self.scheme == "https"
 
     def url(self, port: int) -> str:
+        if self.unix:
+            return f"http://unix:{self.host}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerPlan:
+    """What is to be listened on. protocols: `1`, `2` or `auto`, the HTTP versions that are spoken."""
+
+    address: Address
+    protocols: str = "auto"
+    certificate: CertificateFiles | None = None
+    only_tls13: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Paths of PEM files that a worker can open, and the descriptors that it has to inherit for that."""
+
+    chain: str
+    key: str
+    descriptors: tuple[int, ...]
+    oldest: str = "tls1.2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,58 +93,108 @@ class Listener:
     """A listening socket as a worker inherits it."""
 
     fd: int
-    secure: bool
-    """Speaks TLS."""
+    tls: Tls | None = None
+    unix: bool = False
+    protocols: str = "auto"
+
+    @property
+    def secure(self) -> bool:
+        return self.tls is not None
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        return (self.fd, *(self.tls.descriptors if self.tls else ()))
 
 
 class Listeners:
     """For each address one socket, or one for each worker where the system spreads connections."""
 
-    def __init__(self, urls: str, workers: int) -> None:
-        addresses = [Address.parse(url) for url in urls.split(";") if url.strip()]
-        if not addresses:
-            raise StartupError("Urls: there is nothing to listen on")
+    def __init__(self, plans: Iterable[ListenerPlan], workers: int, unix_mode: int | None = None) -> None:
+        """unix_mode: the permissions of Unix sockets; None leaves them to the umask. Raises StartupError."""
         self.urls: list[str] = []
-        self.secure = any(address.secure for address in addresses)
-        self._sockets: list[list[tuple[socket.socket, bool]]] = [[] for _ in range(workers)]
-        for address in addresses:
-            self._open(address, workers)
+        self.https_port: int | None = None
+        """Of the first address that speaks TLS."""
+        self._unix_mode = unix_mode
+        self._sockets: list[list[tuple[socket.socket, Listener]]] = [[] for _ in range(workers)]
+        self._pem_files: list[PemFile] = []
+        self._paths: list[str] = []
+        try:
+            for plan in plans:
+                self._open(plan, workers)
+        except BaseException:
+            self.close()
+            raise
+        if not self.urls:
+            raise StartupError("Urls: there is nothing to listen on")
 
-    def _open(self, address: Address, workers: int) -> None:
-        first = _listen(address, address.port)
-        port = first.getsockname()[1]
+    def _open(self, plan: ListenerPlan, workers: int) -> None:
+        address = plan.address
+        tls = self._tls(plan) if address.secure else None
+        first = self._listen_on_path(address.host) if address.unix else _listen(address, address.port)
+        port = 0 if address.unix else first.getsockname()[1]
         self.urls.append(address.url(port))
+        if address.secure and self.https_port is None:
+            self.https_port = port
+        spreads = SPREADS and not address.unix
         for number in range(workers):
-            one = first if number == 0 or not SPREADS else _listen(address, port)
-            self._sockets[number].append((one, address.secure))
+            one = _listen(address, port) if number and spreads else first
+            self._sockets[number].append((one, Listener(one.fileno(), tls, address.unix, plan.protocols)))
+
+    def _tls(self, plan: ListenerPlan) -> Tls:
+        if plan.certificate is None:
+            raise StartupError(
+                f"{plan.address.url(plan.address.port)}: an https URL needs a certificate: "
+                "HttpServer:Certificates:Default:Path and KeyPath"
+            )
+        certificate = load_certificate(plan.certificate)
+        files = [PemFile(certificate.chain), PemFile(certificate.key)]
+        self._pem_files += files
+        oldest = "tls1.3" if plan.only_tls13 else "tls1.2"
+        return Tls(files[0].path, files[1].path, tuple(file.descriptor for file in files), oldest)
+
+    def _listen_on_path(self, path: str) -> socket.socket:
+        one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            _remove_stale(path)
+            one.bind(path)
+            self._paths.append(path)
+            if self._unix_mode is not None:
+                os.chmod(path, self._unix_mode)
+            one.listen(BACKLOG)
+            one.setblocking(False)
+        except OSError as error:
+            one.close()
+            raise StartupError(f"cannot listen on http://unix:{path}: {error.strerror or error}") from None
+        return one
 
     def of(self, worker: int) -> tuple[Listener, ...]:
         """What a worker inherits."""
-        return tuple(Listener(one.fileno(), secure) for one, secure in self._sockets[worker])
+        return tuple(listener for _, listener in self._sockets[worker])
 
     def close(self) -> None:
+        for path in self._paths:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
         for sockets in self._sockets:
             for one, _ in sockets:
                 one.close()
+        for file in self._pem_files:
+            file.close()
+        self._paths, self._pem_files = [], []
 
 
-def check_certificate(options: HttpOptions) -> None:
-    """The certificate that https listeners present. Raises `StartupError` when there is none, or none that works."""
-    if options.tls_certificate is None:
-        raise StartupError("Urls: an https URL needs a certificate: HttpServer:Certificates:Default:Path and KeyPath")
-    key = options.tls_key or options.tls_certificate
+def _remove_stale(path: str) -> None:
+    """A socket that nobody listens on any more, left by a process that was killed. Raises OSError for one in use."""
     try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(options.tls_certificate, key, options.tls_password or "")
-        encrypted = "ENCRYPTED" in Path(key).read_text()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise StartupError(f"HttpServer:Certificates:Default: {options.tls_certificate}: {reason}") from None
-    if encrypted:
-        # granian ends its whole process over one.
-        raise StartupError(
-            f"HttpServer:Certificates:Default: {key} is encrypted; the key must be stored without password"
-        )
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            return  # bind says what it is
+    except FileNotFoundError:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
 
 
 def _listen(address: Address, port: int) -> socket.socket:

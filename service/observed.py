@@ -112,53 +112,57 @@ class LoggedProtocol(ObservedProtocol):
         self._add((time.time(), self._method, self.path, status, seconds, self.endpoint, self.correlation))
 
 
-class CorrelatedProtocol(ObservedProtocol):
-    """Sends the id of the request back with its answer."""
+class HeadersProtocol(ObservedProtocol):
+    """Adds headers to every answer."""
 
-    __slots__ = ("_header", "correlation")
+    __slots__ = ("_headers",)
 
-    def __init__(self, header: str, correlation: str, protocol: Any) -> None:
+    def __init__(self, protocol: Any, headers: Headers) -> None:
         self.inner = protocol
-        self._header = (header, correlation)
-        self.correlation = correlation
+        self._headers = headers
 
     def response_empty(self, status: int, headers: Headers) -> None:
-        self.inner.response_empty(status, [*headers, self._header])
+        self.inner.response_empty(status, [*headers, *self._headers])
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        self.inner.response_bytes(status, [*headers, self._header], body)
+        self.inner.response_bytes(status, [*headers, *self._headers], body)
 
     def response_str(self, status: int, headers: Headers, body: str) -> None:
-        self.inner.response_str(status, [*headers, self._header], body)
+        self.inner.response_str(status, [*headers, *self._headers], body)
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
-        self.inner.response_file(status, [*headers, self._header], file)
+        self.inner.response_file(status, [*headers, *self._headers], file)
 
     def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
-        self.inner.response_file_range(status, [*headers, self._header], file, start, end)
+        self.inner.response_file_range(status, [*headers, *self._headers], file, start, end)
 
     def response_stream(self, status: int, headers: Headers) -> Any:
-        return self.inner.response_stream(status, [*headers, self._header])
+        return self.inner.response_stream(status, [*headers, *self._headers])
 
 
-def observed(handle: Handle, options: WorkerOptions, add: Callable[[Seen], None]) -> Handle:
-    """`handle`, and around it what the options ask for."""
-    if options.request_log:
-        inner = handle
+class CorrelatedProtocol(HeadersProtocol):
+    """Sends the id of the request back with its answer."""
 
-        def handle(scope: Any, protocol: Any) -> None:
-            inner(scope, LoggedProtocol(add, scope, protocol))
+    __slots__ = ("correlation",)
 
-    return _correlated(handle, options.correlation_header) if options.correlation_header else handle
+    def __init__(self, protocol: Any, header: str, correlation: str) -> None:
+        super().__init__(protocol, [(header, correlation)])
+        self.correlation = correlation
 
 
-def _correlated(handle: Handle, header: str) -> Handle:
+def with_log(handle: Handle, add: Callable[[Seen], None]) -> Handle:
+    """`handle`, each request of which is told to `add`."""
+    return lambda scope, protocol: handle(scope, LoggedProtocol(add, scope, protocol))
+
+
+def with_correlation(handle: Handle, header: str) -> Handle:
+    """`handle` for requests that carry an id in `header`: the client's, where it has sent a usable one."""
     name = header.lower()
 
     def handle_correlated(scope: Any, protocol: Any) -> None:
         given = scope.headers.get(name)
         correlation = given if given and _ID.fullmatch(given) else secrets.token_hex(16)
-        handle(scope, CorrelatedProtocol(name, correlation, protocol))
+        handle(scope, CorrelatedProtocol(protocol, name, correlation))
 
     return handle_correlated
 

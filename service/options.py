@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
 
 from rowcall.core.building import CommentsMode, EndpointDefaults
 from rowcall.core.config import Settings
@@ -15,8 +14,9 @@ from rowcall.service.connection_string import ConnectionInfo
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.lanes import LaneOptions
-from rowcall.service.edition import HttpOptions, RequestHeaders, WorkerOptions
+from rowcall.service.edition import RequestHeaders, WorkerOptions
 from rowcall.service.failing_options import error_policies, retry_strategies
+from rowcall.service.http_options import http_options
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.startup import StartupError
 from rowcall.service.validation_options import validation_rules
@@ -114,7 +114,7 @@ def worker_options(settings: Settings, connection: ConnectionInfo) -> WorkerOpti
             timeout=timeout,
             stream_after=settings.integer(pool + "StreamAfterBytes", minimum=1),
         ),
-        http=_http_options(settings),
+        http=http_options(settings),
         policies=error_policies(settings),
         retries=retry_strategies(settings),
         rules=validation_rules(settings),
@@ -142,32 +142,3 @@ def _request_headers(settings: Settings) -> RequestHeaders:
         # Made once, by the supervisor, so that it is the same for all workers.
         added[instance.lower()] = uuid.uuid4().hex
     return RequestHeaders(key, tuple(added.items()))
-
-
-def _http_options(settings: Settings) -> HttpOptions:
-    limits = "HttpServer:Limits:"
-    body_limit = settings.integer_or_none(limits + "MaxRequestBodySize")
-    header_timeout = settings.seconds_or_none(limits + "RequestHeadersTimeout")
-    line_limit = settings.integer_or_none(limits + "MaxRequestLineSize") or 8192
-    headers_limit = settings.integer_or_none(limits + "MaxRequestHeadersTotalSize") or 32_768
-    certificate = _default_certificate(settings)
-    return HttpOptions(
-        body_limit=30_000_000 if body_limit is None else body_limit,
-        header_timeout=header_timeout or 30.0,
-        header_limit=line_limit + headers_limit,
-        server_timing=settings.flag("HttpServer:ServerTiming"),
-        slow_client=settings.seconds("ConnectionSettings:Pool:SlowClientTimeout"),
-        tls_certificate=certificate.get("path"),
-        tls_key=certificate.get("keypath"),
-        tls_password=certificate.get("password"),
-    )
-
-
-def _default_certificate(settings: Settings) -> dict[str, str]:
-    certificates = settings.value("HttpServer:Certificates")
-    if not isinstance(certificates, Mapping):
-        return {}
-    for name, entry in certificates.items():
-        if name.casefold() == "default" and isinstance(entry, Mapping):
-            return {key.casefold(): str(text) for key, text in entry.items() if text}
-    return {}

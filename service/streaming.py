@@ -106,14 +106,43 @@ class PipeBody:
     def cut(self, client: str) -> None:
         """Ends an incomplete body with the client's connection: the end of the pipe alone would look like success."""
         if not self._gone.done():
-            shut_down_connection(client)
+            if client:
+                shut_down_connection(client)
+            else:
+                self._break_reading()
         # Granian may be about to open the reading end by its number, which must not be another pipe's by then.
         closing = self._loop.create_task(self.close())
         _closing.add(closing)
         closing.add_done_callback(_closing.discard)
 
+    def _break_reading(self) -> None:
+        """Over a Unix socket clients have no address to find their connection by. So whatever reads the pipe here gets
+        something that cannot be read in its place: granian then ends the connection in the middle of the body.
+        """
+        pipe = os.fstat(self._write_end).st_ino
+        folder = os.open("/", os.O_RDONLY)
+        for number in _descriptors():
+            if number not in (self._read_end, self._write_end) and _inode(number) == pipe:
+                os.dup2(folder, number, inheritable=False)
+        os.close(folder)
+        # A read that waits on the pipe goes on waiting; this ends it, and the next one fails.
+        with contextlib.suppress(OSError):
+            os.write(self._write_end, b" ")
+
 
 _closing: set[asyncio.Task[None]] = set()
+
+
+def _descriptors() -> list[int]:
+    return [int(name) for name in os.listdir("/dev/fd") if name.isdigit()]
+
+
+def _inode(descriptor: int) -> int:
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return -1
+    return found.st_ino if stat.S_ISFIFO(found.st_mode) else -1
 
 
 def _unread(pipe: int) -> int:

@@ -25,7 +25,8 @@ from rowcall.service.channel import Channel, Logged, Prepare, Prepared, Serving,
 from rowcall.service.database.connector import Connector, pause
 from rowcall.service.edition import Difference, Edition, WorkerOptions
 from rowcall.service.exposure import Exposure
-from rowcall.service.listeners import Listener, Listeners, check_certificate
+from rowcall.service.http_options import listener_plans, unix_mode, without_effect, worker_count
+from rowcall.service.listeners import Listener, Listeners
 from rowcall.service.log import current_log
 from rowcall.service.reader import EndpointReader
 from rowcall.service.startup import StartupError
@@ -61,7 +62,7 @@ class WorkerProcess:
                 "-m",
                 "rowcall.service.worker",
                 str(theirs.fileno()),
-                pass_fds=(theirs.fileno(), *(listener.fd for listener in listeners)),
+                pass_fds=tuple({theirs.fileno(), *(fd for listener in listeners for fd in listener.descriptors)}),
                 stdin=asyncio.subprocess.DEVNULL,
                 # A Ctrl-C is for the supervisor; it tells the workers in its own way.
                 start_new_session=True,
@@ -119,11 +120,10 @@ class Supervisor:
         self._on_listening = on_listening
         self._connector = Connector(options.target)
         self._reader = EndpointReader(settings, self._connector, exposure)
-        workers = settings.integer_or_none("HttpServer:Workers", minimum=1)
-        self._count = workers or os.cpu_count() or 1
-        self._listeners = Listeners(settings.text("Urls"), self._count)
-        if self._listeners.secure:
-            check_certificate(options.http)
+        self._count = worker_count(settings)
+        self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
+        if ignored := without_effect(settings):
+            log.warning("this HTTP server has nothing for: %s", ", ".join(ignored))
         self._workers: list[WorkerProcess | None] = [None] * self._count
         self._edition = Edition(0, (), {})
         self._publishing = asyncio.Lock()
@@ -228,7 +228,7 @@ class Supervisor:
     async def _spawn(self, number: int) -> None:
         listeners = self._listeners.of(number)
         worker = await WorkerProcess.start(number, listeners)
-        worker.channel.send(Start(self._options, self._settings, listeners))
+        worker.channel.send(Start(self._options, self._settings, listeners, self._listeners.https_port))
         self._workers[number] = worker
         self._keep(self._watches, self._watch(worker))
 

@@ -11,14 +11,15 @@ import logging
 import signal
 import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import uvloop
 
 from rowcall.service.application import Application
 from rowcall.service.channel import Channel, Logged, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
+from rowcall.service.front import front
 from rowcall.service.http_server import HttpServer
 from rowcall.service.log import Forwarder, configure_worker_logging
-from rowcall.service.observed import observed
 
 log = logging.getLogger("rowcall")
 
@@ -27,9 +28,16 @@ class Worker:
     def __init__(self, channel: Channel, start: Start, forwarder: Forwarder) -> None:
         self._channel = channel
         self._forwarder = forwarder
+        self._threads = start.options.http.blocking_threads
         self._application = Application(start.options)
-        handle = observed(self._application.handle, start.options, forwarder.add_request)
-        self._servers = [HttpServer(handle, one, start.options.http) for one in start.listeners]
+        self._servers = [
+            HttpServer(
+                front(self._application.handle, start.options, one, start.https_port, forwarder.add_request),
+                one,
+                start.options.http,
+            )
+            for one in start.listeners
+        ]
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
         self._application.on_stale = lambda: channel.send(Stale())
@@ -40,6 +48,8 @@ class Worker:
         for number in (signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, lambda: None)
         loop.add_signal_handler(signal.SIGTERM, self._stopping.set)
+        if self._threads is not None:
+            loop.set_default_executor(ThreadPoolExecutor(self._threads))
         await self._application.start()
         listening = asyncio.create_task(self._listen())
         await self._stopping.wait()

@@ -18,6 +18,8 @@ PROBLEM_TYPES = {
     404: "https://tools.ietf.org/html/rfc9110#section-15.5.5",
     405: "https://tools.ietf.org/html/rfc9110#section-15.5.6",
     413: "https://tools.ietf.org/html/rfc9110#section-15.5.14",
+    414: "https://tools.ietf.org/html/rfc9110#section-15.5.15",
+    431: "https://tools.ietf.org/html/rfc6585#section-5",
     500: "https://tools.ietf.org/html/rfc9110#section-15.6.1",
     503: "https://tools.ietf.org/html/rfc9110#section-15.6.4",
     504: "https://tools.ietf.org/html/rfc9110#section-15.6.5",

@@ -36,6 +36,8 @@ class Service:
     def __init__(self, folder: Path, settings: Mapping[str, str], port: int | None = None) -> None:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self.https = 0
+        """Port of the https address, where a test gives it one."""
         self._folder = folder
         self._settings = dict(settings)
         self._checked = 0

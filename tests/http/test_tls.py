@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import ssl
 import subprocess
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from tests.harness.database import Database
 from tests.harness.postgres import free_port
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -84,10 +87,105 @@ def test_missing_certificate_file_ends_the_start(database: Database, tmp_path: P
     assert "No such file" in start_and_fail(tmp_path, database, settings(tmp_path / "nowhere.pem"))
 
 
-def test_encrypted_key_ends_the_start_and_its_password_is_not_shown(
-    database: Database, tmp_path: Path, encrypted: tuple[Path, Path]
+def get(service: Service, certificate: Path, number: int) -> str:
+    context = ssl.create_default_context(cafile=str(certificate))
+    with httpx.Client(verify=context, trust_env=False, timeout=30) as client:
+        return client.get(f"https://127.0.0.1:{service.https}/echo?id={number}").text
+
+
+def secure(serve: Serve, database: Database, more: dict[str, str], workers: int = 1) -> Service:
+    """A service with one plain and one https address; the latter is `https`."""
+    port, https = free_port(), free_port()
+    service = serve(
+        database, SQL, {"Urls": f"http://127.0.0.1:{port};https://127.0.0.1:{https}", **more}, workers, port
+    )
+    service.https = https
+    return service
+
+
+def test_encrypted_key_is_opened_with_its_password_for_every_worker(
+    own_database: Database, serve_once: Serve, encrypted: tuple[Path, Path]
 ) -> None:
     password = {"HttpServer:Certificates:Default:Password": "geheim"}
-    log = start_and_fail(tmp_path, database, {**settings(*encrypted), **password})
-    assert "is encrypted" in log
-    assert "geheim" not in log
+    service = secure(serve_once, own_database, {**settings(*encrypted), **password}, workers=2)
+    assert [get(service, encrypted[0], number) for number in range(8)] == [str(number) for number in range(8)]
+    workers = service.pids()
+    os.kill(workers[0], signal.SIGKILL)
+    wait_until(lambda: len(service.pids()) == 2 and workers[0] not in service.pids(), "the worker is replaced", 20)
+    assert [get(service, encrypted[0], number) for number in range(8)] == [str(number) for number in range(8)]
+    assert "geheim" not in service.log
+
+
+@pytest.mark.parametrize("given", [{}, {"HttpServer:Certificates:Default:Password": "falsch"}])
+def test_encrypted_key_without_its_password_ends_the_start(
+    database: Database, tmp_path: Path, encrypted: tuple[Path, Path], given: dict[str, str]
+) -> None:
+    log = start_and_fail(tmp_path, database, {**settings(*encrypted), **given})
+    assert f"HttpServer:Certificates:Default: the private key in {encrypted[1]}" in log
+    assert "falsch" not in log
+
+
+@pytest.mark.parametrize("password", ["geheim", ""])
+def test_pfx_file_serves_https(
+    own_database: Database, serve_once: Serve, certificate: tuple[Path, Path], tmp_path: Path, password: str
+) -> None:
+    pfx = tmp_path / "both.pfx"
+    command = ["openssl", "pkcs12", "-export", "-in", str(certificate[0]), "-inkey", str(certificate[1])]
+    subprocess.run([*command, "-out", str(pfx), "-passout", f"pass:{password}"], check=True, capture_output=True)
+    more = {"HttpServer:Certificates:Default:Path": str(pfx), "HttpServer:Certificates:Default:Password": password}
+    assert get(secure(serve_once, own_database, more), certificate[0], 5) == "5"
+
+
+def test_key_of_another_certificate_ends_the_start(
+    database: Database, tmp_path: Path, certificate: tuple[Path, Path]
+) -> None:
+    other = tmp_path / "other.pem"
+    subprocess.run(["openssl", "genrsa", "-out", str(other), "2048"], check=True, capture_output=True)
+    assert "is not the one of the certificate" in start_and_fail(tmp_path, database, settings(certificate[0], other))
+
+
+def test_named_endpoints_replace_urls_and_have_certificates_of_their_own(
+    own_database: Database, serve_once: Serve, certificate: tuple[Path, Path]
+) -> None:
+    plain, https = free_port(), free_port()
+    endpoint = "HttpServer:Endpoints:Secure:"
+    service = serve_once(
+        own_database,
+        SQL,
+        {
+            "HttpServer:Endpoints:Plain:Url": f"http://127.0.0.1:{plain}",
+            endpoint + "Url": f"https://127.0.0.1:{https}",
+            endpoint + "Certificate:Path": str(certificate[0]),
+            endpoint + "Certificate:KeyPath": str(certificate[1]),
+            endpoint + "SslProtocols:0": "Tls13",
+            "Urls": f"http://127.0.0.1:{free_port()}",
+        },
+        1,
+        plain,
+    )
+    assert service.get("/echo?id=1").text == "1"
+    context = ssl.create_default_context(cafile=str(certificate[0]))
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    with httpx.Client(verify=context, trust_env=False) as client, pytest.raises(httpx.ConnectError):
+        client.get(f"https://127.0.0.1:{https}/echo?id=2")
+    service.https = https
+    assert get(service, certificate[0], 3) == "3"
+    assert f"listening on http://127.0.0.1:{plain};https://127.0.0.1:{https}" in service.log
+
+
+def test_certificate_of_a_store_ends_the_start(database: Database, tmp_path: Path) -> None:
+    more = {"HttpServer:Certificates:Default:Subject": "example.test"}
+    assert "there is no store of certificates" in start_and_fail(tmp_path, database, more)
+
+
+def test_clients_are_sent_to_https(own_database: Database, serve_once: Serve, certificate: tuple[Path, Path]) -> None:
+    service = secure(serve_once, own_database, {**settings(*certificate), "Ssl:Enabled": "true"})
+    response = service.get("/a%20b/c?x=%20y", headers={"Host": f"shop.test:{service.port}"})
+    assert response.status_code == 307
+    assert response.headers["location"] == f"https://shop.test:{service.https}/a%20b/c?x=%20y"
+    context = ssl.create_default_context(cafile=str(certificate[0]))
+    with httpx.Client(verify=context, trust_env=False, timeout=30) as client:
+        url = f"https://127.0.0.1:{service.https}/echo?id=2"
+        assert "strict-transport-security" not in client.get(url).headers
+        named = client.get(url, headers={"Host": "shop.test"})
+    assert (named.text, named.headers["strict-transport-security"]) == ("2", "max-age=2592000")

@@ -8,6 +8,23 @@ _CERTIFICATE = _ENDPOINT + "Certificate:"
 ROWS: tuple[Key, ...] = (
     section("HttpServer", "The HTTP server. `Kestrel` is accepted as a second name of this section."),
     integer("HttpServer:Workers", None, "Worker processes. null starts one for each processor core."),
+    integer(
+        "HttpServer:Threads",
+        None,
+        "Threads of each worker that read and write connections. null: ThreadPool:MaxCompletionPortThreads, or 1.",
+    ),
+    choice(
+        "HttpServer:Protocols",
+        "Http1 Http2 Http1AndHttp2 Http1AndHttp2AndHttp3",
+        "Http1AndHttp2",
+        "What listeners speak that do not say so themselves. Http2 without TLS is spoken to clients that know it. "
+        "There is no HTTP/3.",
+    ),
+    text(
+        "HttpServer:UnixSocketPermissions",
+        None,
+        "Permissions of Unix sockets, such as 660. null leaves them to the umask.",
+    ),
     Key(
         "HttpServer:Endpoints",
         KeyType.OBJECT_MAP,
@@ -38,29 +55,61 @@ ROWS: tuple[Key, ...] = (
         secret=True,
     ),
     section("HttpServer:Limits", "Limits of requests and connections; null keeps the server's own default."),
-    integer("HttpServer:Limits:MaxConcurrentConnections", None, "Most open connections; null sets no limit."),
-    integer("HttpServer:Limits:MaxConcurrentUpgradedConnections", None, "Most upgraded connections; null: no limit."),
-    integer("HttpServer:Limits:MaxRequestBodySize", None, "Bytes of a request body; null is 30000000. More gives 413."),
-    integer("HttpServer:Limits:MaxRequestBufferSize", None, "Bytes of the request buffer; null is 1048576."),
-    integer("HttpServer:Limits:MaxRequestHeaderCount", None, "Headers of a request; null is 100. More gives 431."),
-    integer("HttpServer:Limits:MaxRequestHeadersTotalSize", None, "Bytes of all headers; null is 32768."),
-    integer("HttpServer:Limits:MaxRequestLineSize", None, "Bytes of the request line; null is 8192. More gives 414."),
     integer(
-        "HttpServer:Limits:MaxResponseBufferSize", None, "Bytes of answer held before writing waits; null is 65536."
+        "HttpServer:Limits:MaxConcurrentConnections",
+        None,
+        "Most open connections of an address, shared equally by the workers; more wait to be accepted. null: no limit.",
     ),
-    interval("HttpServer:Limits:KeepAliveTimeout", None, "How long an idle connection stays open; null is 00:02:10."),
-    interval("HttpServer:Limits:RequestHeadersTimeout", None, "Time for the headers to arrive; null is 00:00:30."),
+    integer("HttpServer:Limits:MaxConcurrentUpgradedConnections", None, "Accepted; no effect here: nothing upgrades."),
+    integer("HttpServer:Limits:MaxRequestBodySize", None, "Bytes of a request body; null is 30000000. More gives 413."),
+    integer("HttpServer:Limits:MaxRequestBufferSize", None, "Accepted; no effect here."),
+    integer(
+        "HttpServer:Limits:MaxRequestHeaderCount",
+        None,
+        "Headers of a request, at most and by default 100. More gives 431.",
+    ),
+    integer(
+        "HttpServer:Limits:MaxRequestHeadersTotalSize",
+        None,
+        "Bytes of all headers; more gives 431. null: 32768 together with what the request line leaves.",
+    ),
+    integer(
+        "HttpServer:Limits:MaxRequestLineSize",
+        None,
+        "Bytes of the request line; more gives 414. null: 8192 together with what the headers leave.",
+    ),
+    integer(
+        "HttpServer:Limits:MaxResponseBufferSize",
+        None,
+        "Bytes of answer held for each stream of HTTP/2; null is 409600.",
+    ),
+    interval(
+        "HttpServer:Limits:KeepAliveTimeout",
+        None,
+        "How long an idle connection stays open, unless RequestHeadersTimeout is set, which then holds for both. "
+        "0 closes after each answer.",
+    ),
+    interval(
+        "HttpServer:Limits:RequestHeadersTimeout",
+        None,
+        "Time for the headers of a request to arrive; the connection is closed after it. null: KeepAliveTimeout, or "
+        "00:00:30.",
+    ),
     section("HttpServer:Limits:Http2", "HTTP/2."),
     integer("HttpServer:Limits:Http2:MaxStreamsPerConnection", None, "Streams of a connection; null is 100."),
-    integer("HttpServer:Limits:Http2:HeaderTableSize", None, "Bytes of the header compression table; null is 4096."),
+    integer("HttpServer:Limits:Http2:HeaderTableSize", None, "Accepted; no effect here."),
     integer("HttpServer:Limits:Http2:MaxFrameSize", None, "Bytes of a frame's payload; null is 16384."),
-    integer("HttpServer:Limits:Http2:MaxRequestHeaderFieldSize", None, "Bytes of a header field; null is 32768."),
+    integer(
+        "HttpServer:Limits:Http2:MaxRequestHeaderFieldSize",
+        None,
+        "Bytes of all headers of a request; null: as for HTTP/1.1.",
+    ),
     integer("HttpServer:Limits:Http2:InitialConnectionWindowSize", None, "Window of a connection; null is 1048576."),
     integer("HttpServer:Limits:Http2:InitialStreamWindowSize", None, "Window of a stream; null is 786432."),
     integer("HttpServer:Limits:Http2:MaxReadFrameSize", None, "Second name of MaxFrameSize."),
     interval("HttpServer:Limits:Http2:KeepAlivePingDelay", None, "Idle time before a ping; null sends none."),
     interval("HttpServer:Limits:Http2:KeepAlivePingTimeout", None, "Time for the answer to a ping; null is 00:00:20."),
-    text("HttpServer:Limits:Http2:KeepAlivePingPolicy", None, "When pings are sent, for example WithActiveRequests."),
+    text("HttpServer:Limits:Http2:KeepAlivePingPolicy", None, "Accepted; no effect here."),
     section("HttpServer:Limits:Http3", "HTTP/3, which this server does not speak; its keys are accepted."),
     integer("HttpServer:Limits:Http3:MaxRequestHeaderFieldSize", None, "Bytes of a header field; no effect here."),
     flag(
@@ -72,6 +121,6 @@ ROWS: tuple[Key, ...] = (
     flag("HttpServer:AllowAlternateSchemes", False, "Accepted; no effect here."),
     flag("HttpServer:AllowSynchronousIO", False, "Accepted; no effect here."),
     flag("HttpServer:AllowResponseHeaderCompression", True, "Accepted; no effect here."),
-    flag("HttpServer:AddServerHeader", True, "Send the `Server` response header."),
+    flag("HttpServer:AddServerHeader", True, "Name the server in the header `Server`; false sends it empty."),
     flag("HttpServer:AllowHostHeaderOverride", False, "Accepted; no effect here."),
 )

@@ -1,10 +1,14 @@
 """HTTPS. Certificates stand in the HTTP server section."""
 
-from rowcall.core.config.keys import Key, flag, pending, section
+from rowcall.core.config.keys import Key, flag, section
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("Ssl", "HTTPS. Certificates are given in `HttpServer:Certificates` or with an endpoint of `HttpServer`."),
-    flag("Ssl:Enabled", False, "Listen on https addresses. Basic authentication counts the connection as safe then."),
+    flag(
+        "Ssl:Enabled",
+        False,
+        "Send clients to https, as the two keys below say. Basic authentication counts the connection as safe then.",
+    ),
     flag("Ssl:UseHttpsRedirection", True, "Answer http requests with a 307 to https, when Ssl:Enabled."),
     flag(
         "Ssl:UseHsts",

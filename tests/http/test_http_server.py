@@ -1,0 +1,262 @@
+"""The HTTP server section over real sockets: limits, protocols, Unix sockets (reference 06, 4)."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.raw_http import read_response
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+from tests.http.test_tls import start_and_fail
+
+SQL = """
+create function echo(_id int) returns int language sql stable as 'select _id';
+create function many(_rows int) returns table(n int, filler text) language sql stable
+  as $$select n, repeat('x', 100) from generate_series(1, _rows) n$$;
+comment on function echo(int) is 'HTTP GET /echo';
+comment on function many(int) is 'HTTP GET /many';
+"""
+LIMITS = "HttpServer:Limits:"
+
+
+@pytest.fixture(scope="module")
+def limited(database: Database, serve: Serve) -> Service:
+    return serve(
+        database,
+        SQL,
+        {
+            LIMITS + "RequestHeadersTimeout": "00:00:00.5",
+            LIMITS + "MaxRequestLineSize": "200",
+            LIMITS + "MaxRequestHeadersTotalSize": "1000",
+            LIMITS + "MaxRequestHeaderCount": "12",
+            LIMITS + "MaxRequestBodySize": "50",
+            "HttpServer:AddServerHeader": "false",
+        },
+    )
+
+
+def closed_without_answer(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1000) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_client_that_does_not_finish_its_headers_is_cut_off(limited: Service) -> None:
+    with limited.connect() as connection:
+        connection.sendall(b"GET /echo?id=1 HTTP/1.1\r\nHost: x\r\nX-Slow:")
+        assert closed_without_answer(connection)
+
+
+def test_idle_connection_is_closed(limited: Service) -> None:
+    with limited.connect() as connection:
+        connection.sendall(b"GET /echo?id=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        response = read_response(connection)
+        assert response is not None
+        assert response.body == b"1"
+        assert closed_without_answer(connection)
+
+
+def test_long_request_line_is_414(limited: Service) -> None:
+    assert problem(limited.get("/echo?id=1&x=" + "y" * 180), 414)["detail"] == (
+        "the request line is longer than 200 bytes"
+    )
+    problem(limited.get("/" + "y" * 190), 414)
+    assert answer(limited.get("/echo?id=" + "0" * 160 + "1")) == (200, TEXT, "1")
+
+
+def test_large_headers_are_431(limited: Service) -> None:
+    problem(limited.get("/echo?id=1", headers={"X-Large": "y" * 900}), 431)
+    assert answer(limited.get("/echo?id=1", headers={"X-Large": "y" * 500})) == (200, TEXT, "1")
+
+
+def test_many_headers_are_431(limited: Service) -> None:
+    problem(limited.get("/echo?id=1", headers={f"X-{number}": "y" for number in range(12)}), 431)
+
+
+def test_server_does_not_say_what_it_is(limited: Service) -> None:
+    assert limited.get("/echo?id=1").headers["server"] == ""
+    assert limited.get("/nowhere").headers["server"] == ""
+
+
+def test_connections_beyond_the_limit_wait_for_their_turn(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, {LIMITS + "MaxConcurrentConnections": "2"})
+    service.client.close()
+    open_ones = [service.connect() for _ in range(2)]
+    for connection in open_ones:
+        connection.sendall(b"GET /echo?id=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert read_response(connection) is not None
+    with service.connect() as third:
+        third.sendall(b"GET /echo?id=3 HTTP/1.1\r\nHost: x\r\n\r\n")
+        # The two that were let in are served all the while.
+        for connection in open_ones:
+            connection.sendall(b"GET /echo?id=2 HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert read_response(connection) is not None
+        third.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            third.recv(1)
+        open_ones[0].close()
+        third.settimeout(30)
+        response = read_response(third)
+        assert response is not None
+        assert response.body == b"3"
+    open_ones[1].close()
+
+
+def test_http2_is_spoken_to_clients_that_know_it(limited: Service) -> None:
+    with httpx.Client(http1=False, http2=True, trust_env=False, timeout=30) as client:
+        response = client.get(f"{limited.url}/echo?id=2")
+    assert (response.http_version, response.text) == ("HTTP/2", "2")
+
+
+@pytest.mark.parametrize(("protocols", "refused"), [("Http1", {"http1": False, "http2": True}), ("Http2", {})])
+def test_a_protocol_can_be_left_out(
+    own_database: Database, serve_once: Serve, protocols: str, refused: dict[str, bool]
+) -> None:
+    port, other = free_ports()
+    endpoints = {
+        "HttpServer:Endpoints:All:Url": f"http://127.0.0.1:{port}",
+        "HttpServer:Endpoints:Some:Url": f"http://127.0.0.1:{other}",
+        "HttpServer:Endpoints:Some:Protocols": protocols,
+    }
+    serve_once(own_database, SQL, endpoints, 1, port)
+    with httpx.Client(http1=protocols == "Http1", http2=protocols == "Http2", trust_env=False) as client:
+        assert client.get(f"http://127.0.0.1:{other}/echo?id=1").text == "1"
+    with httpx.Client(**refused, trust_env=False) as client, pytest.raises(httpx.TransportError):
+        client.get(f"http://127.0.0.1:{other}/echo?id=1")
+
+
+def free_ports() -> tuple[int, int]:
+    from tests.harness.postgres import free_port
+
+    return free_port(), free_port()
+
+
+def test_keep_alive_can_be_switched_off(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, {LIMITS + "KeepAliveTimeout": "0"})
+    with service.connect() as connection:
+        connection.sendall(b"GET /echo?id=1 HTTP/1.1\r\nHost: x\r\n\r\n")
+        response = read_response(connection)
+        assert response is not None
+        assert response.headers["connection"] == "close"
+        assert closed_without_answer(connection)
+
+
+def on_socket(path: Path) -> httpx.Client:
+    return httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://x", timeout=30)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("socket") / "rowcall.sock"
+
+
+@pytest.fixture(scope="module")
+def unix(database: Database, serve: Serve, limited: Service, path: Path) -> Service:
+    port, _ = free_ports()
+    settings = {
+        "Urls": f"http://127.0.0.1:{port};http://unix:{path}",
+        "HttpServer:UnixSocketPermissions": "660",
+        "ConnectionSettings:Pool:SlowClientTimeout": "500ms",
+    }
+    return serve(database, settings=settings, workers=2, port=port)
+
+
+def test_unix_socket_serves_like_a_port(unix: Service, path: Path) -> None:
+    for number in range(20):
+        with on_socket(path) as client:
+            assert answer(client.get(f"/echo?id={number}")) == (200, TEXT, str(number))
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o660
+    assert f"http://unix:{path}" in unix.log
+
+
+def test_large_result_streams_over_a_unix_socket(unix: Service, path: Path) -> None:
+    with on_socket(path) as client:
+        assert len(client.get("/many?rows=20000").json()) == 20_000
+
+
+def test_body_that_is_cut_off_does_not_look_complete_over_a_unix_socket(
+    database: Database, unix: Service, path: Path
+) -> None:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(30)
+        connection.connect(str(path))
+        connection.sendall(b"GET /many?rows=50000000 HTTP/1.1\r\nHost: x\r\n\r\n")
+        streaming = "state = 'active' and query like '%many%'"
+        wait_until(lambda: database.backends(streaming), "the query runs")
+        wait_until(lambda: not database.backends(streaming), "the query is ended", 20)
+        with pytest.raises((EOFError, ConnectionError)):
+            read_response(connection)
+    with on_socket(path) as client:
+        assert client.get("/echo?id=1").text == "1"
+
+
+def test_socket_of_a_killed_service_is_taken_over_and_that_of_a_running_one_is_not(
+    own_database: Database, serve_once: Serve, unix: Service, path: Path, tmp_path: Path
+) -> None:
+    log = start_and_fail(tmp_path / "second", own_database, {"Urls": f"http://unix:{path}"})
+    assert f"cannot listen on http://unix:{path}: Address already in use" in log
+    left = tmp_path / "left.sock"
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(left))
+    port, _ = free_ports()
+    service = serve_once(own_database, SQL, {"Urls": f"http://127.0.0.1:{port};http://unix:{left}"}, 1, port)
+    with on_socket(left) as client:
+        assert client.get("/echo?id=1").text == "1"
+    assert service.stop() == 0
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("Urls", "https://unix:/x", "a Unix socket is written http://unix:/absolute/path"),
+        ("Urls", "ftp://x", "is not an http or https URL"),
+        ("Urls", " ; ", "there is nothing to listen on"),
+        ("HttpServer:Endpoints:A:Protocols", "Http1", "HttpServer:Endpoints:A: Url is missing"),
+        ("HttpServer:UnixSocketPermissions", "abc", "are not permissions"),
+        ("HttpServer:Limits:Http2:MaxFrameSize", "5", "the least allowed is 16384"),
+        (LIMITS + "MaxConcurrentConnections", "0", "the least allowed is 1"),
+    ],
+)
+def test_what_cannot_be_used_ends_the_start(
+    database: Database, tmp_path: Path, key: str, value: str, message: str
+) -> None:
+    assert message in start_and_fail(tmp_path, database, {key: value})
+
+
+def test_keys_without_an_equivalent_are_named_once(own_database: Database, serve_once: Serve) -> None:
+    settings = {
+        "Kestrel:AllowSynchronousIO": "true",
+        "Kestrel:Limits:Http3:MaxRequestHeaderFieldSize": "1000",
+        "Kestrel:Limits:KeepAliveTimeout": "00:02:10",
+        "Kestrel:Limits:RequestHeadersTimeout": "00:00:30",
+        "Kestrel:Limits:Http2:InitialStreamWindowSize": "786432",
+        "ThreadPool:MinWorkerThreads": "4",
+        "ThreadPool:MaxWorkerThreads": "8",
+    }
+    service = serve_once(own_database, SQL, settings, 2)
+    [line] = [line for line in service.log.splitlines() if "nothing for" in line]
+    assert line.partition("nothing for: ")[2].removesuffix(" [rowcall]").split(", ") == [
+        "HttpServer:Limits:Http3:MaxRequestHeaderFieldSize",
+        "HttpServer:AllowSynchronousIO",
+        "ThreadPool:MinWorkerThreads",
+        "HttpServer:Limits:KeepAliveTimeout (RequestHeadersTimeout holds for idle connections too)",
+    ]
+
+
+def test_several_threads_serve_connections(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, {"HttpServer:Threads": "3"})
+    with ThreadPoolExecutor(8) as clients:
+        texts = list(clients.map(lambda number: service.get(f"/echo?id={number}").text, range(200)))
+    assert texts == [str(number) for number in range(200)]
