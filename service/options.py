@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Mapping
 
 from rowcall.core.building import CommentsMode, EndpointDefaults
 from rowcall.core.config import Settings
