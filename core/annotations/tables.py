@@ -12,6 +12,5 @@ ANNOTATIONS = (
         description="On a table: a delete that names no column removes every row, and an update that names a part of "
         "the key, or nothing of it, changes all rows that fit. Without this line both are refused.",
         apply=flag("allow_unfiltered"),
-        in_effect=False,
     ),
 )
