@@ -101,14 +101,17 @@ static inline char *unquote(char *target, const char **position, const char *end
             *target++ = *text++;
             continue;
         }
-        if (*text == '"' && !(doubled && end - text > 1 && text[1] == '"')) {
-            *position = text + 1;
-            return target;
-        }
-        if (end - text < 2) return 0;
-        /* A doubled quote and a backslashed byte both stand for their second byte. */
-        *target++ = text[1];
-        text += 2;
+        /* Escapes come in rows: at the third level a quote is seven of them. */
+        do {
+            if (*text == '"' && !(doubled && end - text > 1 && text[1] == '"')) {
+                *position = text + 1;
+                return target;
+            }
+            if (end - text < 2) return 0;
+            /* A doubled quote and a backslashed byte both stand for their second byte. */
+            *target++ = text[1];
+            text += 2;
+        } while (text < end && (*text == '\\' || *text == '"'));
     }
     return 0;
 }

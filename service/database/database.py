@@ -64,7 +64,7 @@ class DatabaseOptions:
     slow: float = 0.003
     """Server time from which a call counts as slow."""
     timeout: float = 30.0
-    stream_after: int = 65536
+    stream_after: int = 524_288
     """Bytes of a result after which it leaves as a stream."""
     shared_limit: int = 1_048_576
     """Bytes of a result that a shared connection may buffer."""

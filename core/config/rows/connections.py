@@ -112,7 +112,7 @@ ROWS: tuple[Key, ...] = (
     ),
     integer(
         "ConnectionSettings:Pool:StreamAfterBytes",
-        65_536,
+        524_288,
         "Response bytes gathered before the answer begins to stream.",
     ),
     interval(
