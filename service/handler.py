@@ -6,23 +6,20 @@ factory to `STEPS`, which is the one place where the order of checks is written 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from rowcall.core.binding import Binder, Binding
 from rowcall.core.call import UncallableError, call_sql
 from rowcall.core.catalog import RoutineKind, Volatility
-from rowcall.core.endpoint import Endpoint, ResultPath, Transport
+from rowcall.core.endpoint import Endpoint, ResultPath
 from rowcall.core.problems import Problem, unauthorized
 from rowcall.core.template import parse_template, placeholder_names
 from rowcall.ext.body_writer import BodyWriter
 from rowcall.ext.codecs import Codecs
-from rowcall.ext.parameters import FastBinder
 from rowcall.ext.timed_rows import TimedWriter
 from rowcall.service import responses
-from rowcall.service.body import read_body
+from rowcall.service.binding import bind
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
 from rowcall.service.database.database import Database
@@ -36,9 +33,6 @@ from rowcall.service.request_headers import fill_headers, headers_context
 from rowcall.service.response_headers import CommentHeaders, argument_text
 from rowcall.service.timing import start_clock
 from rowcall.service.validating import keep_body, validate
-
-LARGE_BODY = 65_536
-"""Bytes of a body from which the slow binder leaves the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,74 +76,6 @@ def _what_opens(endpoint: Endpoint, *, by_default: bool) -> str:
 def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
     """From here on an error response has the comment's headers too (reference 02, 10.1)."""
     return CommentHeaders(endpoint) if endpoint.options.headers else None
-
-
-def bind(endpoint: Endpoint, services: Services) -> Step:
-    """Request values → the arguments of the call (reference 01, 7)."""
-    options = endpoint.options
-    binder = Binder(endpoint.parameters, endpoint.transport, options.query_null, services.options.timestamps_utc)
-    fast = FastBinder(*binder.plain)
-    segments = {
-        parameter.segment: parameter.api_name
-        for parameter in endpoint.parameters
-        if parameter.path and parameter.segment is not None
-    }
-    limit = services.options.http.body_limit
-
-    def set_arguments(exchange: Exchange, binding: Binding | tuple[int, list[bytes | None], bool]) -> None:
-        exchange.mask, exchange.arguments, exchange.has_null = binding
-
-    def path_values(exchange: Exchange) -> dict[str, str]:
-        values = exchange.values
-        return {segments[name]: text for name, text in values.items() if name in segments} if values else {}
-
-    def from_query(exchange: Exchange) -> None:
-        query = exchange.scope.query_string
-        values = path_values(exchange)
-        set_arguments(exchange, fast.bind_query(query, values) or binder.bind_query(query, values))
-
-    bind_fast, bind_exactly = fast.bind_query, binder.bind_query
-
-    def from_query_alone(exchange: Exchange) -> None:
-        query = exchange.scope.query_string
-        exchange.mask, exchange.arguments, exchange.has_null = bind_fast(query) or bind_exactly(query)
-
-    async def from_body(exchange: Exchange) -> None:
-        body = exchange.body
-        if body is None:
-            body = await read_body(exchange.scope, exchange.protocol, limit)
-        values = path_values(exchange)
-        binding = fast.bind_body(body, values)
-        if binding is None and len(body) > LARGE_BODY:
-            # Exact but in Python: a large body would hold up every other request of this worker.
-            loop = asyncio.get_running_loop()
-            binding = await loop.run_in_executor(None, binder.bind_body, body, values)
-        set_arguments(exchange, binding or binder.bind_body(body, values))
-
-    raw_body = endpoint.raw_body
-    if raw_body is not None:
-        name = raw_body.api_name
-
-        async def from_raw_body(exchange: Exchange) -> None:
-            body = await read_body(exchange.scope, exchange.protocol, limit)
-            values = {**path_values(exchange), name: body_text(body)}
-            set_arguments(exchange, binder.bind_query(exchange.scope.query_string, values))
-
-        return from_raw_body
-    if endpoint.transport is Transport.BODY:
-        return from_body
-    return from_query if segments else from_query_alone
-
-
-def body_text(body: bytes) -> str:
-    """A body as text. Raises `Problem` 400 for what PostgreSQL could not store."""
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        raise Problem(400, "the body is not valid UTF-8") from None
-    if "\0" in text:
-        raise Problem(400, "the body holds a NUL character")
-    return text
 
 
 def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:

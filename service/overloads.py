@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rowcall.core import json_text, query_text
-from rowcall.core.endpoint import Transport
+from rowcall.core.endpoint import Endpoint, Transport
 from rowcall.core.overloads import Candidate, choose
+from rowcall.core.problems import Problem
 from rowcall.core.routing import Route
 from rowcall.service.body import read_body
 from rowcall.service.exchange import Exchange, Step
+from rowcall.service.forms import form_pairs
 from rowcall.service.handler import Services, compile_endpoint
 
 
 def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     """The keys of the request choose; a request that cannot be read goes to the primary, which says what is wrong."""
-    # The primary is the one discovered last.
-    endpoints = route.candidates[::-1]
+    # The primary is the one discovered last. It decides where the values of all of them travel.
+    endpoints = [_travelling_as(route.primary, endpoint) for endpoint in route.candidates[::-1]]
     compiled = [compile_endpoint(endpoint, services) for endpoint in endpoints]
     if len(compiled) == 1:
         return compiled[0]
@@ -32,10 +36,18 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     return (choose_by_body if in_body else choose_by_query,)
 
 
+def _travelling_as(primary: Endpoint, endpoint: Endpoint) -> Endpoint:
+    if endpoint.transport is primary.transport or endpoint.raw_body is not None:
+        return endpoint
+    return replace(endpoint, options=replace(endpoint.options, transport=primary.transport))
+
+
 def _keys(exchange: Exchange, *, in_body: bool) -> list[str]:
     try:
-        if in_body:
-            return [key for key, _ in json_text.members(exchange.body or b"")]
-        return [key for key, _ in query_text.pairs(exchange.scope.query_string)]
-    except (json_text.JsonTextError, query_text.QueryTextError):
+        if not in_body:
+            return [key for key, _ in query_text.pairs(exchange.scope.query_string)]
+        body = exchange.body or b""
+        pairs = form_pairs(exchange.scope, body)
+        return [key for key, _ in (json_text.members(body) if pairs is None else pairs)]
+    except (json_text.JsonTextError, query_text.QueryTextError, Problem):
         return []

@@ -78,8 +78,11 @@ def _text_of(endpoint: Endpoint, index: int) -> TextOf:
 
 
 def _array_in_body(exchange: Exchange, parameter: EndpointParameter) -> str | None:
-    """The JSON text."""
-    raw = dict(json_text.members(exchange.body or b"")).get(parameter.api_name)
+    """The JSON text. A form has none."""
+    try:
+        raw = dict(json_text.members(exchange.body or b"")).get(parameter.api_name)
+    except json_text.JsonTextError:
+        return None
     return None if raw is None else raw.decode()
 
 

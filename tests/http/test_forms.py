@@ -1,0 +1,160 @@
+"""Bodies that are forms, as browsers send them, and bodies that are one value (reference 01, 7.4 and 7.5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create type carton as (width int, unit_code text);
+create function book(_room int, _note text default 'none', _tags text[] default null) returns text language sql
+  as $$ select format('%L %L %L', _room, _note, _tags) $$;
+comment on function book is 'HTTP POST /book';
+create function book_literal(_room int, _note text) returns text language sql
+  as $$ select format('%L %L', _room, _note) $$;
+comment on function book_literal is E'HTTP POST /book-literal\\nquery_string_null_handling null_literal';
+create function room(_room int, _note text) returns text language sql as $$ select format('%s %s', _room, _note) $$;
+comment on function room is 'HTTP POST /rooms/{room}';
+create function pack(_box carton) returns text language sql as $$ select _box::text $$;
+comment on function pack is 'HTTP POST /pack';
+create function told(_a int) returns text language sql as $$ select 'one' $$;
+comment on function told(int) is 'HTTP POST /told';
+create function told(_a int, _b int) returns text language sql as $$ select 'two' $$;
+comment on function told(int, int) is 'HTTP POST /told';
+create function keep(_data bytea) returns text language sql as $$ select encode(_data, 'hex') $$;
+comment on function keep is E'HTTP POST /keep\\nbody_parameter_name _data';
+create function keep_text(_data text) returns text language sql as $$ select _data $$;
+comment on function keep_text is E'HTTP POST /keep-text\\nbody_parameter_name _data';
+create function checked(_tags text[]) returns text language sql as $$ select _tags::text $$;
+comment on function checked is E'HTTP POST /checked\\nvalidate _tags using required';
+"""
+
+ODD = "a&b=c+d %41 'q\" \\ é\r\n\t{}"
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL)
+
+
+def multipart(*fields: tuple[str, str]) -> dict[str, object]:
+    """Without files, httpx would make a urlencoded form of it."""
+    return {"files": [(name, (None, text)) for name, text in fields]}
+
+
+def urlencoded(*fields: tuple[str, str]) -> dict[str, object]:
+    data: dict[str, list[str]] = {}
+    for name, text in fields:
+        data.setdefault(name, []).append(text)
+    return {"data": data}
+
+
+@pytest.mark.parametrize("form", [urlencoded, multipart])
+class TestForms:
+    @pytest.mark.parametrize(
+        ("fields", "seen"),
+        [
+            ([("room", "12")], "'12' 'none' NULL"),
+            ([("room", " 12 "), ("note", "")], "'12' '' NULL"),
+            ([("room", ""), ("note", "null")], "NULL 'null' NULL"),
+            ([("room", "1"), ("tags", "a,b"), ("tags", "{c}")], "'1' 'none' '{\"a,b\",\"{c}\"}'"),
+        ],
+    )
+    def test_fields_follow_the_rules_of_the_query_string(
+        self, service: Service, form: object, fields: list[tuple[str, str]], seen: str
+    ) -> None:
+        assert callable(form)
+        assert answer(service.post("/book", **form(*fields))) == (200, TEXT, seen)
+
+    def test_every_character_arrives(self, service: Service, form: object) -> None:
+        assert callable(form)
+        assert service.post("/rooms/7", **form(("note", ODD))).content.decode() == f"7 {ODD}"
+
+    @pytest.mark.parametrize(
+        ("fields", "named"),
+        [
+            ([("note", "x")], "room"),
+            ([("room", "x")], "room"),
+            ([("room", "1"), ("page", "2")], "page"),
+            ([("room", "1"), ("Note", "2")], "Note"),
+        ],
+    )
+    def test_what_is_missing_unknown_or_wrong_is_named(
+        self, service: Service, form: object, fields: list[tuple[str, str]], named: str
+    ) -> None:
+        assert callable(form)
+        assert named in problem(service.post("/book", **form(*fields)), 404)["detail"]
+
+    def test_null_handling_holds(self, service: Service, form: object) -> None:
+        assert callable(form)
+        assert service.post("/book-literal", **form(("room", "1"), ("note", "NULL"))).text == "'1' NULL"
+
+    def test_composites_and_overloads_are_understood(self, service: Service, form: object) -> None:
+        assert callable(form)
+        assert service.post("/pack", **form(("boxWidth", "4"), ("boxUnitCode", "cm"))).text == "(4,cm)"
+        assert service.post("/pack", **form(("box", '{"width":4}'))).text == "(4,)"
+        assert service.post("/told", **form(("a", "1"))).text == "one"
+        assert service.post("/told", **form(("a", "1"), ("b", "2"))).text == "two"
+
+    def test_validation_sees_its_values(self, service: Service, form: object) -> None:
+        assert callable(form)
+        assert service.post("/checked", **form(("tags", "a"), ("tags", "b"))).text == "{a,b}"
+
+
+def test_a_file_in_a_form_is_refused(service: Service) -> None:
+    response = service.post("/book", files={"room": ("room.txt", b"12")})
+    assert "'room' of the form is a file" in problem(response, 400)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("multipart/form-data", b"--x\r\n\r\n--x--"),
+        ("multipart/form-data; boundary=x", b"room=12"),
+        ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="room"\r\n\r\n12'),
+        ("multipart/form-data; boundary=x", b"--x\r\nContent-Disposition: form-data\r\n\r\n12\r\n--x--\r\n"),
+        ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="room"\r\n\r\n\xff\r\n--x--'),
+        ("application/x-www-form-urlencoded", b"room=\xff"),
+        ("application/x-www-form-urlencoded", b"room=%ff"),
+        ("application/x-www-form-urlencoded", b"room=1&note=%00"),
+        ("application/x-www-form-urlencoded", b'{"room":12'),
+        ("text/plain", b"room=12"),
+        ("application/json", b"room=12"),
+    ],
+)
+def test_a_broken_form_is_a_bad_request(service: Service, kind: str, body: bytes) -> None:
+    problem(service.post("/book", content=body, headers={"content-type": kind}), 400)
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "Multipart/Form-Data; boundary=x"])
+def test_an_empty_form_is_an_empty_object(service: Service, kind: str) -> None:
+    response = service.post("/book", content=b"", headers={"content-type": kind})
+    assert problem(response, 404)["detail"] == "parameter 'room' (integer) is required"
+
+
+def test_json_is_json_even_if_its_type_says_form(service: Service) -> None:
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    assert service.post("/book", content=b' {"room":1}', headers=headers).text == "'1' 'none' NULL"
+
+
+def test_a_large_form_is_read_whole(service: Service) -> None:
+    note = "x" * 500_000
+    assert service.post("/rooms/7", **multipart(("note", note))).text == f"7 {note}"
+
+
+def test_a_raw_body_for_bytea_arrives_byte_by_byte(service: Service) -> None:
+    body = bytes(range(256)) + b"\\x41"
+    assert answer(service.post("/keep", content=body)) == (200, TEXT, body.hex())
+
+
+@pytest.mark.parametrize("body", [b"\xff", b"a\0b"])
+def test_a_raw_body_that_is_no_text_is_refused_where_text_is_wanted(service: Service, body: bytes) -> None:
+    problem(service.post("/keep-text", content=body), 400)
+
+
+def test_a_form_is_text_for_a_raw_body(service: Service) -> None:
+    assert service.post("/keep-text", **urlencoded(("a", "1"))).text == "a=1"
