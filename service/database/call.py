@@ -14,6 +14,11 @@ from rowcall.service.database.pace import Pace
 from rowcall.service.database.statements import numbers
 
 
+MOST_STATEMENTS = 256
+"""Choices of parameters that are remembered for one endpoint. Ten optional ones have a thousand, and the columns of a
+table are all optional: whoever tries them one after another must not fill the memory."""
+
+
 @dataclass(slots=True, eq=False)
 class Call:
     """What one endpoint runs, and what has been learned about it.
@@ -62,5 +67,12 @@ class Call:
             text, values = self.build(mask)
             repeatable = not self.volatile and not self.procedure
             statement = Statement(next(numbers), text.encode(), values, self.renderer, repeatable)
+            if len(self.statements) >= MOST_STATEMENTS:
+                self._forget(next(iter(self.statements)))
             self.statements[mask] = statement
         return statement
+
+    def _forget(self, mask: int) -> None:
+        self.statements.pop(mask)
+        self.checked.discard(mask)
+        self.generic.discard(mask)

@@ -1,0 +1,20 @@
+"""What is remembered of an endpoint's statements."""
+
+from __future__ import annotations
+
+from rowcall.service.database.call import MOST_STATEMENTS, Call
+from rowcall.service.database.pace import Pace
+
+
+def test_only_so_many_choices_of_parameters_are_remembered() -> None:
+    call = Call("GET /x", lambda mask: (f"select {mask}", 0), None, Pace(0.003), volatile=False)
+    first = call.statement(1)
+    assert call.statement(1) is first
+    for mask in range(1, MOST_STATEMENTS + 50):
+        call.checked.add(mask)
+        call.generic.add(mask)
+        call.statement(mask)
+    assert len(call.statements) == MOST_STATEMENTS
+    assert max(len(call.checked), len(call.generic)) <= MOST_STATEMENTS
+    assert call.statement(1) is not first
+    assert call.statement(MOST_STATEMENTS) is call.statement(MOST_STATEMENTS)
