@@ -1,4 +1,5 @@
-"""A database that people know, served: nested data out, a write in, a search with optional parameters (issue 2).
+"""A database that people know, served: nested data out, a write in, a search with optional parameters (issue 2), and
+the better part of what a comment can say about a request (issue 4).
 
 The tables are the Chinook sample; everything that makes it an API is in `FUNCTIONS`.
 """
@@ -6,12 +7,16 @@ The tables are the Chinook sample; everything that makes it an API is in `FUNCTI
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from rowcall.core.annotations import CATALOGUE
+from rowcall.core.annotations.declaration import Draft
+from rowcall.core.comments import read_comment
 from tests.harness.database import Database
-from tests.harness.expect import JSON, answer, problem
+from tests.harness.expect import JSON, TEXT, answer, problem
 from tests.harness.service import ROOT, Service
 from tests.http.conftest import Serve
 
@@ -28,7 +33,11 @@ language sql stable as $$
     from album l where l.artist_id = a.artist_id order by l.album_id)
   from artist a where a.artist_id = _artist_id
 $$;
-comment on function artist_with_albums(int) is E'An artist and all albums.\\nHTTP GET /artists/{_artist_id}\\nsingle';
+comment on function artist_with_albums(int) is 'An artist and all albums.
+HTTP GET /artists/{_artist_id}
+single
+Cache-Control: public, max-age=3600
+X-Artist: {_artist_id}';
 
 create function find_tracks(
   _name text default null, _genre text default null, _max_seconds int default null, _limit int default 3
@@ -40,7 +49,107 @@ create function find_tracks(
     and (_max_seconds is null or t.milliseconds < _max_seconds * 1000)
   order by t.track_id limit _limit
 $$;
-comment on function find_tracks(text, text, int, int) is 'HTTP GET /tracks';
+comment on function find_tracks(text, text, int, int) is 'HTTP GET /tracks
+query_string_null_handling empty_string
+param _max_seconds is shorterThan
+buffer_rows 1';
+
+create function pick_tracks(_wanted int[]) returns table(track_id int, name text) language sql stable as
+$$ select t.track_id, t.name from track t where t.track_id = any(_wanted) order by 1 $$;
+comment on function pick_tracks(int[]) is 'A query that is too long for an address.
+HTTP QUERY /tracks
+request_param_type body_json';
+
+create function price_list() returns table(name text, unit_price numeric) language sql stable as $$
+  select name, unit_price from track order by track_id limit 2
+$$;
+comment on function price_list() is 'HTTP GET /price-list
+raw
+separator ;
+new_line \\n
+columns
+Content-Type: text/csv
+Content-Disposition: attachment; filename=prices.csv';
+
+create function album_table(_artist_id int, _format text default null) returns table(title text, tracks bigint)
+language sql stable as $$
+  select title, count(*) from album join track using (album_id) where artist_id = _artist_id
+  group by album_id order by 1
+$$;
+comment on function album_table(int, text) is 'HTTP GET /artists/{_artist_id}/albums
+table_format = {_format}
+excel_file_name = Albums of {_artist_id}
+excel_sheet = Albums';
+
+create type place as (city text, country text);
+create function customer_card(_customer_id int) returns table(first_name text, home place) language sql stable as $$
+  select first_name, (city, country)::place from customer where customer_id = _customer_id
+$$;
+comment on function customer_card(int) is 'HTTP GET /customers/{_customer_id}
+nested
+single
+for procedure
+disabled';
+
+create function composer_of(_track_id int) returns text language sql stable as $$
+  select composer from track where track_id = _track_id
+$$;
+comment on function composer_of(int) is 'HTTP GET /tracks/{_track_id}/composer
+text_response_null_handling no_content';
+
+create table review (track_id int references track, stars int not null check (stars between 1 and 5), body text);
+create function review_track(_track_id int, _stars int, _body text) returns void language sql as $$
+  insert into review values (_track_id, _stars, _body)
+$$;
+comment on function review_track(int, int, text) is 'The review is the body of the request.
+HTTP POST /tracks/{_track_id}/reviews
+body_parameter_name _body
+validate _body using not_empty
+error_code_policy shop';
+
+create function take_review_back(_track_id int) returns int language sql as $$
+  delete from review where track_id = _track_id returning stars
+$$;
+comment on function take_review_back(int) is 'HTTP DELETE /tracks/{_track_id}/reviews
+request_param_type query_string
+void';
+
+create function who_listens(_agent json default null) returns text language sql stable as $$
+  select _agent ->> 'User-Agent'
+$$;
+comment on function who_listens(json) is 'HTTP
+path /listener
+request_headers_mode parameter
+request_headers_parameter_name _agent';
+
+create sequence busy;
+create function reindex_catalogue() returns int language plpgsql as $$
+declare attempt int = nextval('busy');
+begin
+  if attempt = 1 then raise exception 'somebody else is at it' using errcode = '55P03'; end if;
+  return attempt;
+end $$;
+comment on function reindex_catalogue() is 'HTTP POST /catalogue/index
+retry_strategy at once';
+
+create function count_everything() returns bigint language sql stable as $$
+  select count(*) from track, pg_sleep(60)
+$$;
+comment on function count_everything() is 'HTTP GET /catalogue/count
+timeout 200ms';
+
+create function margin() returns numeric language sql stable as 'select 0.3';
+comment on function margin() is 'HTTP GET /margin
+internal';
+
+create function wipe() returns void language sql as 'select null';
+comment on function wipe() is 'HTTP POST /wipe
+disabled
+enabled procedure';
+
+create function staff_only() returns int language sql stable as 'select 1';
+comment on function staff_only() is 'HTTP GET /staff
+authorize staff';
 
 create type order_line as (track_id int, quantity int);
 create function write_invoice(_customer_id int, _lines jsonb, _date timestamp default '2026-01-01')
@@ -83,6 +192,18 @@ comment on function sales_by_country() is 'HTTP GET /sales';
 """
 
 
+SETTINGS = {
+    "Service:TableFormatOptions:Enabled": "true",
+    "Service:TableFormatOptions:HtmlHeader": "",
+    "ErrorHandlingOptions:ErrorCodePolicies:0:Name": "shop",
+    "ErrorHandlingOptions:ErrorCodePolicies:0:ErrorCodes:23503:StatusCode": "404",
+    "ErrorHandlingOptions:ErrorCodePolicies:0:ErrorCodes:23514:StatusCode": "422",
+    "ErrorHandlingOptions:ErrorCodePolicies:1:Name": "Default",
+    "ErrorHandlingOptions:ErrorCodePolicies:1:ErrorCodes:P0001:StatusCode": "400",
+    "CommandRetryOptions:Strategies:at once:RetrySequenceSeconds:0": "0",
+}
+
+
 def _chinook() -> Path | None:
     places = [ROOT.parent / "shared", Path(os.environ.get("ROWCALL_SHARED", "/work/shared"))]
     return next((found for place in places if (found := place / "data" / "chinook.sql").exists()), None)
@@ -94,7 +215,7 @@ def service(database: Database, serve: Serve) -> Service:
     if sample is None:
         pytest.skip("the Chinook sample is not here: ../shared/data/chinook.sql beside the repository")
     database.execute(sample.read_text())
-    return serve(database, FUNCTIONS)
+    return serve(database, FUNCTIONS, SETTINGS, workers=2)
 
 
 def test_artist_comes_with_albums_and_their_tracks(service: Service) -> None:
@@ -126,7 +247,8 @@ def test_names_beyond_ascii_arrive_whole(service: Service) -> None:
         ("?name=rock&limit=2", [1, 17]),
         ("?genre=Jazz&limit=2", [63, 64]),
         ("?genre=Jazz&name=boogie&limit=5", [626, 630, 634]),
-        ("?maxSeconds=5", [168, 2461]),
+        ("?shorterThan=5", [168, 2461]),
+        ("?shorterThan=&genre=&name=rock&limit=2", [1, 17]),
         ("?name=nothing-like-it", []),
     ],
 )
@@ -172,3 +294,104 @@ def test_sums_keep_their_digits(service: Service) -> None:
     assert answer(service.get("/sales"))[2] == (
         '[{"country":"USA","customers":13,"total":523.06},{"country":"Canada","customers":8,"total":303.96}]'
     )
+
+
+def test_an_artist_may_be_kept_by_caches(service: Service) -> None:
+    headers = service.get("/artists/1").headers
+    assert (headers["cache-control"], headers["x-artist"]) == ("public, max-age=3600", "1")
+
+
+def test_a_long_query_travels_in_a_body(service: Service) -> None:
+    response = service.request("QUERY", "/tracks", json={"wanted": [3, 1]})
+    assert answer(response)[2] == (
+        '[{"trackId":1,"name":"For Those About To Rock (We Salute You)"},{"trackId":3,"name":"Fast As a Shark"}]'
+    )
+
+
+def test_the_price_list_is_a_file(service: Service) -> None:
+    response = service.get("/price-list")
+    assert answer(response) == (
+        200,
+        "text/csv",
+        '"name";"unit_price"\n"For Those About To Rock (We Salute You)";0.99\n"Balls to the Wall";0.99',
+    )
+    assert response.headers["content-disposition"] == "attachment; filename=prices.csv"
+
+
+def test_albums_come_as_data_as_a_table_and_as_a_workbook(service: Service) -> None:
+    assert service.get("/artists/1/albums").json()[1] == {"title": "Let There Be Rock", "tracks": 8}
+    assert service.get("/artists/1/albums?format=html").text.endswith(
+        "<tr><td>Let There Be Rock</td><td>8</td></tr></table>"
+    )
+    workbook = service.get("/artists/1/albums?format=excel")
+    assert workbook.headers["content-disposition"] == 'attachment; filename="Albums of 1.xlsx"'
+    assert workbook.content.startswith(b"PK")
+
+
+def test_a_customer_has_a_home(service: Service) -> None:
+    assert service.get("/customers/5").json() == {
+        "firstName": "František",
+        "home": {"city": "Prague", "country": "Czech Republic"},
+    }
+
+
+def test_an_unknown_composer_is_no_content(service: Service) -> None:
+    assert answer(service.get("/tracks/1/composer")) == (200, TEXT, "Angus Young, Malcolm Young, Brian Johnson")
+    assert answer(service.get("/tracks/63/composer")) == (204, None, "")
+
+
+def test_a_review_is_written_and_taken_back(service: Service, database: Database) -> None:
+    response = service.post("/tracks/1/reviews?stars=5", content="Rocks; it's loud.")
+    assert answer(response) == (204, None, "")
+    assert database.fetch("select * from review") == [(1, 5, "Rocks; it's loud.")]
+    assert answer(service.request("DELETE", "/tracks/1/reviews")) == (204, None, "")
+    assert database.fetch("select * from review") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/tracks/1/reviews?stars=6", "Too good", 422),
+        ("/tracks/99999/reviews?stars=3", "Which one?", 404),
+        ("/tracks/1/reviews?stars=3", "", 400),
+        ("/tracks/1/reviews?stars=many", "Good", 404),
+        ("/tracks/1/reviews", "Good", 404),
+    ],
+)
+def test_a_review_that_makes_no_sense_is_refused(
+    service: Service, database: Database, path: str, body: str, status: int
+) -> None:
+    problem(service.post(path, content=body), status)
+    assert database.fetch("select * from review") == []
+
+
+def test_a_routine_may_see_the_headers(service: Service) -> None:
+    assert answer(service.get("/listener", headers={"User-Agent": "gramophone"})) == (200, TEXT, "gramophone")
+
+
+def test_what_fails_for_a_moment_is_tried_again(service: Service) -> None:
+    assert answer(service.post("/catalogue/index")) == (200, TEXT, "2")
+
+
+def test_what_takes_too_long_is_stopped(service: Service) -> None:
+    problem(service.get("/catalogue/count"), 504)
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/margin"), ("POST", "/wipe")])
+def test_some_things_are_not_for_outside(service: Service, method: str, path: str) -> None:
+    problem(service.request(method, path), 404)
+
+
+def test_staff_has_to_sign_in(service: Service) -> None:
+    problem(service.get("/staff"), 401)
+
+
+def test_many_annotations_make_this_api() -> None:
+    """Those that do something, in the comments above."""
+    used: set[str] = set()
+    for comment in re.findall(r"is E?'((?:[^']|'')*)';", FUNCTIONS):
+        draft = Draft(name="chinook", method="GET", tags=frozenset({"function"}))
+        read_comment(comment.replace("\\n", "\n"), draft)
+        used |= set(draft.used)
+    effective = {annotation.name for annotation in CATALOGUE if annotation.in_effect}
+    assert len(used & effective) >= 20
