@@ -66,6 +66,8 @@ class EndpointDefaults:
     resolve_nested: bool = True
     table_formats: tuple[str, ...] = ()
     """Keys of the registered table formats."""
+    connection: str | None = None
+    """Where routines of this source run unless their comments say otherwise. None: on the main connection."""
     known: KnownNames = NOBODY_LOOKED
     variables: tuple[tuple[str, str | None], ...] = ()
     """Variables of the environment that values of annotations may name, in lower case, with their values."""
@@ -132,6 +134,7 @@ def _default_options(defaults: EndpointDefaults) -> Options:
         headers_parameter=defaults.headers_parameter,
         null_text=defaults.null_text,
         nested=defaults.nested,
+        connection=defaults.connection,
     )
 
 

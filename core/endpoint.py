@@ -222,6 +222,8 @@ class Options(Record):
     excel_sheet: str | None = None
     validations: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Parameter and rules of each `validate`, as written."""
+    connection: str | None = None
+    """Name of the connection it runs on, as written. None: the main one."""
     error_policy: str | None = None
     """Name of an error policy. None: the default one."""
     retry_strategy: str | None = None

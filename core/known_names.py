@@ -18,6 +18,11 @@ class KnownNames:
     rules: frozenset[str] | None = None
     rate_limiters: frozenset[str] | None = None
     cache_profiles: frozenset[str] | None = None
+    connections: tuple[str, ...] | None = None
+    """Those that endpoints may run on; case does not matter."""
+
+    def has_connection(self, name: str) -> bool:
+        return self.connections is None or name.casefold() in (one.casefold() for one in self.connections)
 
 
 NOBODY_LOOKED = KnownNames()
@@ -42,3 +47,7 @@ def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]
         message = f"{annotation} {name!r} is none of {', '.join(sorted(names)) or 'the configured ones (none)'}"
         message = f"{endpoint.name}: {message}" if instead is None else f"{message}; {instead}"
         yield Diagnostic(endpoint.routine.identity, used.get(annotation), message, fatal=instead is None)
+    if options.connection is not None and not known.has_connection(options.connection):
+        usable = ", ".join(known.connections or ())
+        message = f"connection {options.connection!r} is none of {usable}: every request is answered with 500"
+        yield Diagnostic(endpoint.routine.identity, used.get("connection_name"), message)

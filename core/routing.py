@@ -8,8 +8,9 @@ same for callers that hold a raw one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from urllib.parse import unquote_to_bytes
 
 from rowcall.core.catalog import RoutineKind
@@ -150,9 +151,25 @@ def build_router(endpoints: Iterable[Endpoint]) -> tuple[Router, list[Diagnostic
         if not others or not _same_table(endpoint, others[-1]):
             others.append(endpoint)
     for candidates in overloads.values():
-        diagnostics += hidden(candidates)
+        diagnostics += (*hidden(candidates), *_met_from_elsewhere(candidates))
     routes = (_route(method, path, candidates) for (method, path), candidates in overloads.items())
     return Router(routes), diagnostics
+
+
+def _met_from_elsewhere(candidates: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+    """Endpoints of different connections on one route: hardly meant as overloads (reference 01, 4.2)."""
+    for earlier, later in pairwise(candidates):
+        here, there = later.options.connection, earlier.options.connection
+        if (here or "").casefold() != (there or "").casefold():
+            message = (
+                f"{later.name} of {_connection(here)} is also {earlier.routine.identity} of {_connection(there)}; "
+                "the later one answers where both could"
+            )
+            yield Diagnostic(later.routine.identity, None, message)
+
+
+def _connection(name: str | None) -> str:
+    return "the main connection" if name is None else f"connection {name}"
 
 
 def decode_path(raw: str) -> str:

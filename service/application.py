@@ -18,6 +18,7 @@ from rowcall.core.routing import MalformedPathError, Match, Route, Router, build
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.exchange import Runner
 from rowcall.service.database.database import Database
+from rowcall.service.database.databases import Databases
 from rowcall.service.edition import Edition, WorkerOptions
 from rowcall.service.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.handler import Services
@@ -61,7 +62,7 @@ class Application:
     def __init__(self, options: WorkerOptions) -> None:
         """To be made in the running event loop."""
         self._options = options
-        self._database = Database(options.target, options.database)
+        self._databases = Databases(Database(options.target, options.database), options.others)
         self._table = _empty_table()
         self._prepared: Table | None = None
         self._loop = asyncio.get_running_loop()
@@ -73,23 +74,24 @@ class Application:
         """Requests that have begun and not ended."""
         return self._runner.running
 
-    @property
-    def on_stale(self) -> Callable[[], None] | None:
-        return self._database.on_stale
-
-    @on_stale.setter
-    def on_stale(self, callback: Callable[[], None] | None) -> None:
-        self._database.on_stale = callback
+    def set_stale_handler(self, callback: Callable[[], None]) -> None:
+        """Called when the catalogue has changed under the edition."""
+        self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
         if self._options.log_notices:
-            self._database.set_notice_handler(_log_notice)
-        await self._database.start()
+            self._databases.set_notice_handler(_log_notice)
+        await self._databases.main.start()
 
     def prepare(self, edition: Edition) -> None:
         """Builds the table of an edition beside the one in use."""
         codecs = codecs_for(edition.types, self._options)
-        self._prepared = Table(edition, Services(self._options, self._database, codecs))
+        names = {(endpoint.options.connection or "").casefold() for endpoint in edition.endpoints}
+        others = {
+            key: (database, codecs_for(edition.other_types.get(key, {}), self._options))
+            for key, database in self._databases.open(names - self._options.main_names).items()
+        }
+        self._prepared = Table(edition, Services(self._options, self._databases.main, codecs, others))
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
@@ -98,12 +100,13 @@ class Application:
                 gc.collect()
             self._table = self._prepared
             self._prepared = None
-            self._database.forget_names()
+            for database in self._databases:
+                database.forget_names()
             # What has just been built lives as long as the edition: the collector need not look at it again.
             gc.freeze()
 
     async def close(self) -> None:
-        await self._database.close()
+        await self._databases.close()
 
     def handle(self, scope: Any, protocol: Any) -> None:
         """One request from the HTTP server (RSGI scope and protocol)."""

@@ -186,7 +186,7 @@ _SAME = {
 _LIBPQ_NAME = {alias: name for name, aliases in _SAME.items() for alias in aliases.split()}
 _SESSION_SETTING = {"searchpath": "search_path", "timezone": "TimeZone"}
 _SSL_MODES = {"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
-_SESSION_TARGETS = {"any", "primary", "standby", "prefer-standby", "read-write", "read-only"}
+_SESSION_TARGETS = {"any", "primary", "standby", "prefer-primary", "prefer-standby", "read-write", "read-only"}
 _ACCEPTED = """trustservercertificate includeerrordetail includefailedbatchedcommand persistsecurityinfo logparameters
     cancellationtimeout pooling minimumpoolsize minpoolsize connectionidlelifetime connectionpruninginterval
     connectionlifetime loadbalancetimeout maxautoprepare autoprepareminusages noresetonclose enlist multiplexing

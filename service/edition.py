@@ -13,15 +13,18 @@ from rowcall.core.tables import TableFormats
 from rowcall.core.validation import BUILT_IN, Rule
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
+from rowcall.service.database.databases import Access
 
 
 @dataclass(frozen=True, slots=True)
 class Edition:
-    """types: every type that a result column of these endpoints leads to, by oid."""
+    """types: every type that a result column of these endpoints leads to, by oid, on the main database."""
 
     number: int
     endpoints: tuple[Endpoint, ...]
     types: Mapping[int, TypeInfo]
+    other_types: Mapping[str, Mapping[int, TypeInfo]] = field(default_factory=dict)
+    """The same for endpoints that run on another database than the main one, by case-folded name of its connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,10 @@ class WorkerOptions:
 
     target: Target
     database: DatabaseOptions
+    others: Mapping[str, Access] = field(default_factory=dict)
+    """Databases besides the main one, by case-folded name of their connection."""
+    main_names: frozenset[str] = frozenset()
+    """Case-folded names by which endpoints may call the main one."""
     http: HttpOptions = HttpOptions()
     policies: ErrorPolicies = field(default_factory=ErrorPolicies)
     rules: Mapping[str, Rule] = field(default_factory=lambda: BUILT_IN)

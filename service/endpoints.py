@@ -20,6 +20,9 @@ from rowcall.service.startup import StartupError
 
 log = logging.getLogger("rowcall")
 
+Exposed = Iterable[tuple[Routine, EndpointDefaults]]
+"""What may become an endpoint, with the defaults of its source."""
+
 
 class EndpointBuilder:
     def __init__(self, settings: Settings) -> None:
@@ -27,20 +30,16 @@ class EndpointBuilder:
         self._logs_annotations = settings.flag("Service:DebugLogCommentAnnotationEvents")
         self._reported: set[Diagnostic] = set()
 
-    def build(self, catalog: Catalog, exposed: Iterable[tuple[Routine, EndpointDefaults]]) -> tuple[Endpoint, ...]:
-        """Endpoints of a catalogue, each with the defaults of its source. One that cannot be built is left out and
-        named.
+    def build(self, found: Iterable[tuple[Catalog, Exposed]]) -> tuple[tuple[Endpoint, ...], ...]:
+        """The endpoints of each catalogue, every one with the defaults of its source. One that cannot be built is left
+        out and named.
 
         Raises:
             StartupError: diagnostics that are fatal, all of them.
         """
-        endpoints: list[Endpoint] = []
         diagnostics: list[Diagnostic] = []
-        for routine, defaults in exposed:
-            built = _build(routine, catalog, defaults)
-            diagnostics += built.diagnostics
-            if built.endpoint is not None:
-                endpoints.append(built.endpoint)
+        groups = tuple(_endpoints(catalog, exposed, diagnostics) for catalog, exposed in found)
+        endpoints = [endpoint for group in groups for endpoint in group]
         fatal = [diagnostic for diagnostic in diagnostics if diagnostic.fatal]
         if not fatal:
             diagnostics += build_router(endpoints)[1]
@@ -49,7 +48,7 @@ class EndpointBuilder:
             raise StartupError("\n  ".join(("these endpoints cannot be served:", *map(str, fatal))))
         for endpoint in endpoints:
             self._log_created(endpoint)
-        return tuple(endpoints)
+        return groups
 
     def _report(self, diagnostics: Iterable[Diagnostic]) -> None:
         seen: set[Diagnostic] = set()
@@ -67,6 +66,17 @@ class EndpointBuilder:
             log.log(level, "Created %s %s (%s)", kind, endpoint.name, endpoint.routine.identity)
         if self._logs_annotations and log.isEnabledFor(logging.DEBUG):
             _log_annotations(endpoint.routine.identity, endpoint.name, endpoint.annotations)
+
+
+def _endpoints(catalog: Catalog, exposed: Exposed, diagnostics: list[Diagnostic]) -> tuple[Endpoint, ...]:
+    """Adds to `diagnostics`."""
+    endpoints: list[Endpoint] = []
+    for routine, defaults in exposed:
+        built = _build(routine, catalog, defaults)
+        diagnostics += built.diagnostics
+        if built.endpoint is not None:
+            endpoints.append(built.endpoint)
+    return tuple(endpoints)
 
 
 def _build(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Built:

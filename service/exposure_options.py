@@ -11,6 +11,7 @@ from rowcall.core.config import Settings
 from rowcall.core.table_operations import NAMES as OPERATION_NAMES
 from rowcall.core.table_operations import Conflict, Variant
 from rowcall.core.table_routines import TableDefaults
+from rowcall.service.connections import ConnectionPlan
 from rowcall.service.database.discovery import Wanted
 from rowcall.service.database.filters import RoutineFilter, TableFilter
 from rowcall.service.edition import WorkerOptions
@@ -29,9 +30,9 @@ _PATTERN_KEYS: Mapping[Variant, str] = {
 }
 
 
-def exposure(settings: Settings, options: WorkerOptions) -> Exposure:
+def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> Exposure:
     """`options`: those that hold the things that annotations name."""
-    defaults = endpoint_defaults(settings, options)
+    defaults = endpoint_defaults(settings, options, plan)
     patterns = {variant: settings.text(_TABLES + key) for variant, key in _PATTERN_KEYS.items()}
     operations = TableDefaults(
         operations=_operations(settings),

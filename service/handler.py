@@ -6,8 +6,8 @@ factory to `STEPS`, which is the one place where the order of checks is written 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from rowcall.core.call import UncallableError, call_sql
@@ -42,6 +42,17 @@ class Services:
     options: WorkerOptions
     database: Database
     codecs: Codecs
+    others: Mapping[str, tuple[Database, Codecs]] = field(default_factory=dict)
+    """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""
+
+    def known(self, connection: str | None) -> bool:
+        """Endpoints may run on it."""
+        return connection is None or connection.casefold() in (*self.options.main_names, *self.others)
+
+    def there(self, connection: str | None) -> Services:
+        """What the factories of an endpoint on this connection use."""
+        other = self.others.get((connection or "").casefold())
+        return self if other is None else replace(self, database=other[0], codecs=other[1])
 
 
 Factory = Callable[[Endpoint, Services], Step | tuple[Step, ...] | None]
@@ -71,6 +82,19 @@ def _what_opens(endpoint: Endpoint, *, by_default: bool) -> str:
     annotation = f"the annotation allow_anonymous on {endpoint.routine.identity}"
     key = " or the key Service:RequiresAuthorization=false" if by_default else ""
     return f"{endpoint.name} is for signed-in users; {annotation}{key} opens it"
+
+
+def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | None:
+    """Such an endpoint exists, so that whoever calls it learns why it cannot run (reference 01, 13)."""
+    name = endpoint.options.connection
+    if services.known(name):
+        return None
+    detail = f"Connection name {name} could not be found in options DataSources or ConnectionStrings dictionaries."
+
+    def refuse(_exchange: Exchange) -> None:
+        raise Problem(500, detail)
+
+    return refuse
 
 
 def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
@@ -174,6 +198,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step:
 STEPS: Sequence[Factory] = (
     request_log,
     authorize,
+    refuse_unknown_connection,
     comment_headers,
     keep_body,
     bind,
@@ -188,6 +213,7 @@ STEPS: Sequence[Factory] = (
 
 def compile_endpoint(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """The steps of one endpoint, in order."""
+    services = services.there(endpoint.options.connection)
     steps: list[Step] = []
     for factory in STEPS:
         made = factory(endpoint, services)

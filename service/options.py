@@ -12,8 +12,10 @@ from rowcall.core.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.known_names import KnownNames
 from rowcall.core.tables import HtmlTables, TableFormats, Workbooks
 from rowcall.service.connection_string import ConnectionInfo
+from rowcall.service.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
+from rowcall.service.database.databases import Access
 from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.edition import RequestHeaders, WorkerOptions
 from rowcall.service.failing_options import error_policies, retry_strategies
@@ -25,7 +27,7 @@ from rowcall.service.validation_options import validation_rules
 DEFAULT_TIMEOUT = 30.0
 
 
-def endpoint_defaults(settings: Settings, options: WorkerOptions) -> EndpointDefaults:
+def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> EndpointDefaults:
     """`options`: those that hold the things that annotations name."""
     return EndpointDefaults(
         comments_mode=comments_mode(settings, "Service:CommentsMode"),
@@ -47,6 +49,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions) -> EndpointDef
             rules=frozenset(options.rules),
             rate_limiters=_enabled_names(settings, "RateLimiterOptions", "Policies"),
             cache_profiles=_enabled_names(settings, "CacheOptions", "Profiles"),
+            connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
         ),
         variables=_variables(settings),
     )
@@ -94,27 +97,19 @@ def comments_mode(settings: Settings, key: str) -> CommentsMode:
     return CommentsMode("OnlyAnnotated" if mode == "OnlyWithHttpTag" else mode)
 
 
-def worker_options(settings: Settings, connection: ConnectionInfo) -> WorkerOptions:
-    timeout = settings.seconds_or_none("Service:CommandTimeout")
-    if timeout is None:
-        timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout
-    pool = "ConnectionSettings:Pool:"
-    pooler = settings.flag(pool + "TransactionPooler")
+def worker_options(settings: Settings, connections: Connections) -> WorkerOptions:
+    plan = connections.plan
+    target, database = _access(settings, plan.main, connections.main)
     return WorkerOptions(
-        target=Target(connection.parameters, pooler=pooler, timeout=timeout),
-        database=DatabaseOptions(
-            lanes=LaneOptions(
-                shared_connections=settings.integer(pool + "SharedConnections", minimum=1),
-                shared_depth=settings.integer(pool + "SharedDepth", minimum=1),
-                exclusive_connections=settings.integer(pool + "ExclusiveConnections", minimum=1),
-                queue_limit=settings.integer(pool + "QueueLimit"),
-                queue_timeout=settings.seconds(pool + "QueueTimeout"),
-            ),
-            sharing=settings.flag(pool + "Sharing"),
-            slow=settings.seconds(pool + "SlowThreshold"),
-            timeout=timeout,
-            stream_after=settings.integer(pool + "StreamAfterBytes", minimum=1),
-        ),
+        target=target,
+        database=database,
+        others={
+            name.casefold(): Access(
+                name, *_access(settings, name, info), routable=plan.routable, source=name in plan.sources
+            )
+            for name, info in connections.others.items()
+        },
+        main_names=plan.main_names,
         http=http_options(settings),
         policies=error_policies(settings),
         retries=retry_strategies(settings),
@@ -130,6 +125,29 @@ def worker_options(settings: Settings, connection: ConnectionInfo) -> WorkerOpti
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         headers=_request_headers(settings),
         log_notices=settings.flag("Service:LogConnectionNoticeEvents"),
+    )
+
+
+def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[Target, DatabaseOptions]:
+    """Where one database is, and how a worker uses it."""
+    timeout = settings.seconds_or_none("Service:CommandTimeout")
+    if timeout is None:
+        timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout
+    pool = "ConnectionSettings:Pool:"
+    pooler = settings.flag(pool + "TransactionPooler")
+    target = Target(with_role(settings, name, connection).parameters, pooler=pooler, timeout=timeout)
+    return target, DatabaseOptions(
+        lanes=LaneOptions(
+            shared_connections=settings.integer(pool + "SharedConnections", minimum=1),
+            shared_depth=settings.integer(pool + "SharedDepth", minimum=1),
+            exclusive_connections=settings.integer(pool + "ExclusiveConnections", minimum=1),
+            queue_limit=settings.integer(pool + "QueueLimit"),
+            queue_timeout=settings.seconds(pool + "QueueTimeout"),
+        ),
+        sharing=settings.flag(pool + "Sharing"),
+        slow=settings.seconds(pool + "SlowThreshold"),
+        timeout=timeout,
+        stream_after=settings.integer(pool + "StreamAfterBytes", minimum=1),
     )
 
 

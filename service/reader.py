@@ -1,67 +1,168 @@
-"""Reads the database and makes endpoints of what it finds: what an edition is made of.
+"""Reads databases and makes endpoints of what it finds: what an edition is made of.
 
-The supervisor does it at the start and whenever the schema has changed; `rowcall --endpoints` does it once.
+The supervisor does it at the start and whenever the schema has changed; `rowcall --endpoints` does it once. There may
+be several databases to read, and endpoints may run elsewhere than where they were found (`service.connections`).
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import psycopg
 
-from rowcall.core.catalog import Catalog
+from rowcall.core.building import EndpointDefaults
+from rowcall.core.catalog import Catalog, Routine, RoutineKind, TypeInfo
 from rowcall.core.config import Settings
+from rowcall.core.endpoint import Endpoint
+from rowcall.service.connections import ConnectionPlan
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.discovery import discover
-from rowcall.service.edition import Edition, reachable_types
+from rowcall.service.database.routed import missing_routines, types_of_the_same_names
+from rowcall.service.edition import Edition, WorkerOptions, reachable_types
 from rowcall.service.endpoints import EndpointBuilder
 from rowcall.service.exposure import Exposure
+from rowcall.service.opening import Opening
 from rowcall.service.startup import StartupError
 
 log = logging.getLogger("rowcall")
 
+MAIN = ""
+"""Stands for the main connection among the case-folded names of connections."""
+
+
+@dataclass(slots=True)
+class _Routed:
+    """What runs on one database and was found on another one."""
+
+    endpoints: list[Endpoint] = field(default_factory=list)
+    types: dict[tuple[str, str], TypeInfo] = field(default_factory=dict)
+    """By schema and name: the same type may come from several catalogues."""
+
 
 class EndpointReader:
-    def __init__(self, settings: Settings, connector: Connector, exposure: Exposure) -> None:
+    def __init__(self, settings: Settings, options: WorkerOptions, plan: ConnectionPlan, exposure: Exposure) -> None:
         self._settings = settings
-        self._connector = connector
+        self._options = options
+        self._plan = plan
         self._exposure = exposure
         self._builder = EndpointBuilder(settings)
+        self._verify = settings.choice("Service:RoutineOptions:VerifyRoutedEndpoints")
+
+    def sources(self) -> Iterator[Connector]:
+        """To those that routines are read from."""
+        return (self._connector(self._key(name)) for name in self._plan.sources)
 
     async def first(self) -> Edition:
-        """The first reading, tried as often as `ConnectionSettings:RetryOptions` says. Raises StartupError."""
-        delays = list(self._settings.numbers("ConnectionSettings:RetryOptions:RetrySequenceSeconds"))
-        if not self._settings.flag("ConnectionSettings:RetryOptions:Enabled"):
-            delays = []
-        attempt = 0
-        while True:
-            try:
-                return await self.read(1)
-            except psycopg.Error as error:
-                message = str(error).strip()
-                if attempt == len(delays) or not _worth_another_attempt(error, self._settings):
-                    raise StartupError(f"cannot read the database: {message}") from None
-                delay = delays[attempt]
-                attempt += 1
-                log.warning("attempt %d: cannot read the database, again in %g s: %s", attempt, delay, message)
-                await asyncio.sleep(delay)
+        """The first reading, tried as often as `ConnectionSettings:RetryOptions` says; and every other connection is
+        opened once, to see that it can be. Raises `StartupError`.
+        """
+        opening = Opening(self._settings)
+        edition = await opening.attempt("read the database", lambda: self.read(1))
+        if self._settings.flag("ConnectionSettings:TestConnectionStrings"):
+            read = {self._key(name) for name in self._plan.sources}
+            for key in {MAIN, *self._options.others} - read:
+                await opening.test(key or self._plan.main, self._connector(key))
+        return edition
 
     async def read(self, number: int) -> Edition:
-        """One reading. Raises psycopg.Error, and StartupError for what must not be served."""
-        catalog = await self._discover()
-        endpoints = self._builder.build(catalog, self._exposure.objects(catalog))
-        return Edition(number, endpoints, reachable_types(endpoints, catalog.types))
+        """One reading. Raises `psycopg.Error`, and `StartupError` for what must not be served."""
+        keys = [self._key(name) for name in self._plan.sources]
+        catalogs = [await self._discover(key) for key in keys]
+        found = self._builder.build(
+            (catalog, self._exposed(key, catalog)) for key, catalog in zip(keys, catalogs, strict=True)
+        )
+        types: dict[str, dict[int, TypeInfo]] = {MAIN: {}}
+        routed: dict[str, _Routed] = {}
+        for key, catalog, endpoints in zip(keys, catalogs, found, strict=True):
+            for place, there in _by_place(self._place, endpoints).items():
+                reached = reachable_types(tuple(there), catalog.types)
+                if place == key:
+                    types.setdefault(place, {}).update(reached)
+                else:
+                    one = routed.setdefault(place, _Routed())
+                    one.endpoints += there
+                    one.types |= {(info.schema, info.name): info for info in reached.values()}
+        await self._look_at_targets(routed, types)
+        main = types.pop(MAIN)
+        return Edition(number, tuple(one for group in found for one in group), main, types)
 
-    async def _discover(self) -> Catalog:
-        async with await self._connector.open_plain() as connection:
+    async def _discover(self, key: str) -> Catalog:
+        async with await self._connector(key).open_plain() as connection:
             schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
             return await discover(connection, self._exposure.wanted, schema)
 
+    def _exposed(self, key: str, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
+        """What may become an endpoint, with the place where it runs unless its comment says otherwise."""
+        objects = self._exposure.objects(catalog)
+        if key == MAIN or not self._plan.runs_at_home:
+            return objects
+        name = self._options.others[key].name
+        return ((routine, replace(defaults, connection=name)) for routine, defaults in objects)
 
-def _worth_another_attempt(error: psycopg.Error, settings: Settings) -> bool:
-    """Network errors always are; errors of the server by their SQLSTATE (reference 06, 1.7)."""
-    if error.sqlstate is None:
-        message = str(error)
-        return "password authentication" not in message and "does not exist" not in message
-    return error.sqlstate in (settings.texts("ConnectionSettings:RetryOptions:ErrorCodes") or ())
+    # --- places ----------------------------------------------------------------------------------------------------
+
+    def _key(self, name: str) -> str:
+        folded = name.casefold()
+        return MAIN if folded in self._plan.main_names else folded
+
+    def _place(self, endpoint: Endpoint) -> str:
+        """Where it runs."""
+        name = endpoint.options.connection
+        return MAIN if name is None else self._key(name)
+
+    def _connector(self, key: str) -> Connector:
+        return Connector(self._options.target if key == MAIN else self._options.others[key].target)
+
+    async def _look_at_targets(self, routed: Mapping[str, _Routed], types: dict[str, dict[int, TypeInfo]]) -> None:
+        """Reads the types that routed endpoints meet where they run, and looks whether their routines are there."""
+        missing: list[str] = []
+        checked = 0
+        for place, one in routed.items():
+            if place != MAIN and place not in self._options.others:
+                continue  # reported with the endpoint
+            try:
+                async with await self._connector(place).open_plain() as connection:
+                    found = await types_of_the_same_names(connection, one.types.values())
+                    types.setdefault(place, {}).update(found)
+                    if self._verify != "None":
+                        checked += len(one.endpoints)
+                        missing += _missing(place, one, await missing_routines(connection, _called(one.endpoints)))
+            except psycopg.Error as error:
+                if place == MAIN or self._verify == "Fail":
+                    raise
+                log.warning("connection %s: its types cannot be read: %s", place, str(error).strip())
+        self._report_missing(missing, checked)
+
+    def _report_missing(self, missing: Sequence[str], count: int) -> None:
+        if missing and self._verify == "Fail":
+            raise StartupError("\n  ".join(("these endpoints are routed to where they cannot run:", *missing)))
+        for message in missing:
+            log.warning("%s", message)
+        if self._verify != "None" and not missing:
+            log.info("%d routed endpoints have what they need where they run", count)
+
+
+def _by_place(place_of: Callable[[Endpoint], str], endpoints: Iterable[Endpoint]) -> dict[str, list[Endpoint]]:
+    places: dict[str, list[Endpoint]] = {}
+    for endpoint in endpoints:
+        places.setdefault(place_of(endpoint), []).append(endpoint)
+    return places
+
+
+def _called(endpoints: Iterable[Endpoint]) -> list[Routine]:
+    """Routines and relations, each once. A file brings its SQL along."""
+    routines = {
+        endpoint.routine.identity: endpoint.routine
+        for endpoint in endpoints
+        if endpoint.routine.kind is not RoutineKind.FILE
+    }
+    return list(routines.values())
+
+
+def _missing(place: str, routed: _Routed, routines: Iterable[Routine]) -> Iterator[str]:
+    for routine in routines:
+        names = [one.name for one in routed.endpoints if one.routine.identity == routine.identity]
+        where = "the main connection" if place == MAIN else f"connection {place}"
+        yield f"{routine.identity} is not there on {where}, needed by {', '.join(names)}"

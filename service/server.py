@@ -7,16 +7,17 @@ import logging
 from collections.abc import Callable
 
 from rowcall.core.config import Settings
-from rowcall.service.connection_string import ConnectionInfo
+from rowcall.service.connections import Connections
 from rowcall.service.exposure_options import exposure
 from rowcall.service.log import current_log
 from rowcall.service.options import worker_options
+from rowcall.service.reader import EndpointReader
 from rowcall.service.supervisor import Supervisor
 
 
 def run(
     settings: Settings,
-    connection: ConnectionInfo,
+    connections: Connections,
     log: logging.Logger,
     on_listening: Callable[[list[str]], None] | None = None,
 ) -> int:
@@ -27,10 +28,11 @@ def run(
         ConfigError: a value of the configuration cannot be used.
     """
 
-    options = worker_options(settings, connection)
+    options = worker_options(settings, connections)
 
     async def serve() -> int:
-        supervisor = Supervisor(settings, options, exposure(settings, options), on_listening)
+        reader = EndpointReader(settings, options, connections.plan, exposure(settings, options, connections.plan))
+        supervisor = Supervisor(settings, options, reader, on_listening)
         return await supervisor.run()
 
     current_log().connect_database(options.target.parameters)

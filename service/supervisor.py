@@ -24,7 +24,6 @@ from rowcall.core.config import Settings
 from rowcall.service.channel import Channel, Logged, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
 from rowcall.service.database.connector import Connector, pause
 from rowcall.service.edition import Difference, Edition, WorkerOptions
-from rowcall.service.exposure import Exposure
 from rowcall.service.http_options import listener_plans, unix_mode, without_effect, worker_count
 from rowcall.service.listeners import Listener, Listeners
 from rowcall.service.log import current_log
@@ -112,14 +111,13 @@ class Supervisor:
         self,
         settings: Settings,
         options: WorkerOptions,
-        exposure: Exposure,
+        reader: EndpointReader,
         on_listening: Callable[[list[str]], None] | None = None,
     ) -> None:
         self._settings = settings
         self._options = options
+        self._reader = reader
         self._on_listening = on_listening
-        self._connector = Connector(options.target)
-        self._reader = EndpointReader(settings, self._connector, exposure)
         self._count = worker_count(settings)
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
         if ignored := without_effect(settings):
@@ -129,8 +127,6 @@ class Supervisor:
         self._publishing = asyncio.Lock()
         self._stop = asyncio.Event()
         self._reload = asyncio.Event()
-        self._listened = asyncio.Event()
-        """`LISTEN` has been tried for the first time."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._watches: set[asyncio.Task[None]] = set()
         """One for each worker; they go on until it has said its last word."""
@@ -162,9 +158,7 @@ class Supervisor:
         spawning = asyncio.gather(*(self._spawn(number) for number in range(self._count)))
         try:
             if not self._options.target.pooler:
-                self._background(self._listen_for_notify())
-                # A change between the first reading and the first LISTEN would go unnoticed.
-                await self._listened.wait()
+                await self._listen()
             edition = await self._reader.first()
         finally:
             await spawning
@@ -313,15 +307,24 @@ class Supervisor:
             return
         _log_difference(edition, difference)
 
-    async def _listen_for_notify(self) -> None:
+    async def _listen(self) -> None:
+        """Begins to listen where routines are read. A change between the first reading and the first LISTEN would go
+        unnoticed, so this returns when LISTEN has been tried everywhere.
+        """
+        tried = [asyncio.Event() for _ in self._reader.sources()]
+        for connector, event in zip(self._reader.sources(), tried, strict=True):
+            self._background(self._listen_for_notify(connector, event))
+        await asyncio.gather(*(event.wait() for event in tried))
+
+    async def _listen_for_notify(self, connector: Connector, tried: asyncio.Event) -> None:
         """`NOTIFY rowcall, 'reload'` reads the catalogue again; so does finding the database again after a loss."""
         attempt = 0
         lost = False
         while True:
             try:
-                async with await self._connector.open_plain() as connection:
+                async with await connector.open_plain() as connection:
                     await connection.execute(f"listen {NOTIFY_CHANNEL}")
-                    self._listened.set()
+                    tried.set()
                     attempt = 0
                     if lost:
                         self._reload.set()
@@ -329,7 +332,7 @@ class Supervisor:
                         if notification.payload in ("", "reload"):
                             self._reload.set()
             except (psycopg.Error, OSError) as error:
-                self._listened.set()
+                tried.set()
                 lost = True
                 log.info("not listening for NOTIFY: %s", str(error).strip())
             await asyncio.sleep(pause(attempt + 2))

@@ -40,7 +40,7 @@ class Worker:
         ]
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
-        self._application.on_stale = lambda: channel.send(Stale())
+        self._application.set_stale_handler(lambda: channel.send(Stale()))
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()

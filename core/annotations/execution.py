@@ -1,4 +1,4 @@
-"""Annotations about running the routine: timeout, buffer_rows, error_code_policy, retry_strategy."""
+"""Annotations about running the routine: timeout, buffer_rows, connection, error_code_policy, retry_strategy."""
 
 from __future__ import annotations
 
@@ -65,6 +65,16 @@ ANNOTATIONS = (
         description="Rows gathered before they are sent: 0 sends each row, 1 the whole result at once.",
         apply=_buffer_rows,
         assign=_assign_buffer_rows,
+        minimum_words=2,
+    ),
+    Annotation(
+        name="connection_name",
+        aliases=("connection", "connection_name"),
+        syntax="connection <name>",
+        description="Which of the `ConnectionStrings` the routine runs on, where `Service:UseMultipleConnections` lets "
+        "endpoints choose. The case of the name does not matter.",
+        apply=_name("connection"),
+        assign=_assigned_name("connection"),
         minimum_words=2,
     ),
     Annotation(

@@ -8,10 +8,9 @@ import logging
 from rowcall.core.description import described
 from rowcall.core.endpoint import Endpoint
 from rowcall.service.command.about import print_json
-from rowcall.service.command.serve import main_connection, require_readable
+from rowcall.service.command.serve import connections, require_readable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.configuration import load
-from rowcall.service.database.connector import Connector
 from rowcall.service.exposure_options import exposure
 from rowcall.service.options import worker_options
 from rowcall.service.reader import EndpointReader
@@ -24,9 +23,9 @@ def show(arguments: Arguments) -> int:
     require_readable(settings)
     logging.getLogger("rowcall").addHandler(logging.NullHandler())
     logging.getLogger("rowcall").propagate = False
-    with main_connection(settings, demo=arguments.has("--demo")) as connection:
-        options = worker_options(settings, connection)
-        reader = EndpointReader(settings, Connector(options.target), exposure(settings, options))
+    with connections(settings, demo=arguments.has("--demo")) as opened:
+        options = worker_options(settings, opened)
+        reader = EndpointReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
         edition = asyncio.run(reader.first())
     print_json([described(endpoint) for endpoint in _answering(edition.endpoints)])
     return 0

@@ -13,7 +13,8 @@ from rowcall.core.config.checks import mistakes, without_effect
 from rowcall.service.command.about import version
 from rowcall.service.command.switches import Arguments
 from rowcall.service.configuration import Configuration, load
-from rowcall.service.connection_string import ConnectionInfo, Embedded, connection_for, main_connection_name
+from rowcall.service.connection_string import ConnectionInfo, Embedded, connection_for
+from rowcall.service.connections import Connections, connection_plan
 from rowcall.service.log import configure_logging
 
 
@@ -37,10 +38,10 @@ def _start(arguments: Arguments) -> int:
         return 1
     for key in without_effect(settings):
         client.warning("Configuration key %s has no effect yet", key)
-    with main_connection(settings, demo=demo) as connection:
+    with connections(settings, demo=demo) as opened:
         from rowcall.service import server
 
-        return server.run(settings, connection, log, on_listening=_listening(demo=demo))
+        return server.run(settings, opened, log, on_listening=_listening(demo=demo))
 
 
 def require_readable(settings: Settings) -> None:
@@ -62,14 +63,18 @@ def _keys_are_acceptable(configuration: Configuration, client: logging.Logger) -
 
 
 @contextlib.contextmanager
-def main_connection(settings: Settings, *, demo: bool) -> Iterator[ConnectionInfo]:
-    """The connection to serve; a private server is started for it and stopped after it."""
-    name = main_connection_name(settings)
+def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
+    """The databases to serve; private servers are started for them and stopped after them."""
+    plan = connection_plan(settings)
     application = settings.text_or_none("ApplicationName") or Path.cwd().name
-    target = connection_for(settings, name, Path.cwd().name)
-    with _running(target, application, demo=demo) as connection:
-        logging.getLogger("rowcall.client").debug("Connection %s: %s", name, connection.masked())
-        yield connection
+    with contextlib.ExitStack() as stack:
+        opened: dict[str, ConnectionInfo] = {}
+        for name in (plan.main, *plan.others):
+            target = connection_for(settings, name, Path.cwd().name)
+            running = _running(target, application, demo=demo and name == plan.main)
+            opened[name] = stack.enter_context(running)
+            logging.getLogger("rowcall.client").debug("Connection %s: %s", name, opened[name].masked())
+        yield Connections(plan, opened.pop(plan.main), opened)
 
 
 @contextlib.contextmanager

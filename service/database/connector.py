@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,7 +56,12 @@ class Connector:
 
     def __init__(self, target: Target, **session: str) -> None:
         self._target = target
-        self._conninfo = make_conninfo(**self._parameters(session))
+        parameters = self._parameters(session)
+        self._conninfo = make_conninfo(**{**parameters, **_attributes(parameters, "any")})
+        """Every server that will do."""
+        preferred = make_conninfo(**{**parameters, **_attributes(parameters, "primary")})
+        self._preferred = preferred if preferred != self._conninfo else None
+        """The one to try before, if there is a choice."""
 
     def _parameters(self, session: Mapping[str, str]) -> dict[str, str]:
         parameters = {"connect_timeout": "15", **KEEPALIVES, **self._target.parameters}
@@ -70,7 +76,7 @@ class Connector:
 
     async def open(self) -> Connection:
         """One connection in pipeline mode. Raises `psycopg.OperationalError`."""
-        opened = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
+        opened = await self.open_plain()
         try:
             connection = Connection(opened.pgconn, asyncio.get_running_loop(), named=not self._target.pooler)
         except ConnectionError as error:
@@ -95,7 +101,15 @@ class Connector:
 
     async def open_plain(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
         """A connection of psycopg's own kind, for everything that is not hot."""
+        if self._preferred is not None:
+            with contextlib.suppress(psycopg.OperationalError):
+                return await psycopg.AsyncConnection.connect(self._preferred, autocommit=True)
         return await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
+
+
+def _attributes(parameters: Mapping[str, str], role: str) -> Mapping[str, str]:
+    """libpq knows no `prefer-primary`: whoever wants it tries for a primary, and then takes any."""
+    return {"target_session_attrs": role} if parameters.get("target_session_attrs") == "prefer-primary" else {}
 
 
 def pause(attempt: int) -> float:

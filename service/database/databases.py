@@ -1,0 +1,74 @@
+"""The databases of one worker: the main one, and those that endpoints name, each with connections of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from rowcall.service.database.connector import Target
+from rowcall.service.database.database import Database, DatabaseOptions
+from rowcall.service.database.lanes import NoticeHandler
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach one database besides the main one.
+
+    routable: endpoints may run there. source: routines are found there.
+    """
+
+    name: str
+    target: Target
+    options: DatabaseOptions
+    routable: bool = True
+    source: bool = False
+
+
+class Databases:
+    """`main` is there from the beginning; another one from when an endpoint of the edition uses it."""
+
+    def __init__(self, main: Database, others: Mapping[str, Access]) -> None:
+        """others: by case-folded name. To be made in the running event loop."""
+        self.main = main
+        self._access = {key: access for key, access in others.items() if access.routable}
+        self._others: dict[str, Database] = {}
+        self._starting: set[asyncio.Task[None]] = set()
+        self._on_notice: NoticeHandler | None = None
+        self._on_stale: Callable[[], None] | None = None
+
+    def __iter__(self) -> Iterator[Database]:
+        yield self.main
+        yield from self._others.values()
+
+    def set_notice_handler(self, handler: NoticeHandler) -> None:
+        self._on_notice = handler
+        for database in self:
+            database.set_notice_handler(handler)
+
+    def set_stale_handler(self, callback: Callable[[], None] | None) -> None:
+        """Heard of the databases whose catalogue is read: only there a new reading can mend anything."""
+        self._on_stale = callback
+        self.main.on_stale = callback
+        for key, database in self._others.items():
+            database.on_stale = callback if self._access[key].source else None
+
+    def open(self, keys: Iterable[str]) -> Mapping[str, Database]:
+        """The databases of these case-folded names; unknown names are left out. They connect in the background."""
+        return {key: self._others.get(key) or self._open(key) for key in keys if key in self._access}
+
+    def _open(self, key: str) -> Database:
+        access = self._access[key]
+        database = self._others[key] = Database(access.target, access.options)
+        if self._on_notice is not None:
+            database.set_notice_handler(self._on_notice)
+        database.on_stale = self._on_stale if access.source else None
+        task = asyncio.get_running_loop().create_task(database.start())
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
+        return database
+
+    async def close(self) -> None:
+        for task in list(self._starting):
+            task.cancel()
+        await asyncio.gather(*(database.close() for database in self))

@@ -1,0 +1,288 @@
+"""`connection`, `Service:UseMultipleConnections`, discovery on several connections (reference 01, 2.2 and 13)."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.database import Database, create_database, drop_database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.postgres import PostgresServer, free_port
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SAME = """
+create schema shop;
+create type shop.colour as enum ('red', 'green');
+create type shop.point as (x int, y int);
+create table places (name text);
+create function here() returns text language sql stable as 'select current_database()::text';
+create function there() returns text language sql stable as 'select current_database()::text';
+create function by_key() returns text language sql stable as 'select current_database()::text';
+create function by_main_name() returns text language sql stable as 'select current_database()::text';
+create function by_alias() returns text language sql stable as 'select current_database()::text';
+create function nowhere() returns text language sql stable as 'select current_database()::text';
+create function points() returns table (p shop.point, all_points shop.point[]) language sql stable
+  as $$ select (1, 2)::shop.point, array[(3, 4)::shop.point] $$;
+create function remember(_name text) returns text language sql
+  as 'insert into places values ($1) returning current_database()::text';
+"""
+
+COMMENTS = """
+comment on function here() is 'HTTP';
+comment on function there() is E'HTTP\\nconnection SECOND';
+comment on function by_key() is E'HTTP\\n@connection_name = Second';
+comment on function by_main_name() is E'HTTP\\nconnection default';
+comment on function by_alias() is E'HTTP\\nconnection _default';
+comment on function nowhere() is E'HTTP\\nconnection third one';
+comment on function points() is E'HTTP\\nconnection second\\nnested';
+comment on function remember(text) is E'HTTP POST\\nconnection second';
+"""
+
+
+@pytest.fixture(scope="module")
+def second(postgres: PostgresServer) -> Iterator[Database]:
+    """Another database with the same things, which have other ids there."""
+    made = create_database(postgres)
+    made.execute("create type elsewhere as (a int); create table filler (id int, e elsewhere)")
+    made.execute(SAME)
+    yield made
+    drop_database(made)
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, second: Database, serve: Serve) -> Service:
+    settings = {"ConnectionStrings:Second": second.conninfo, "Service:UseMultipleConnections": "true"}
+    return serve(database, SAME + COMMENTS, settings, workers=2)
+
+
+@pytest.mark.parametrize("path", ["here", "by-main-name", "by-alias"])
+def test_the_main_connection_has_a_name_and_an_alias(service: Service, database: Database, path: str) -> None:
+    assert answer(service.get(f"/api/{path}")) == (200, TEXT, database.name)
+
+
+@pytest.mark.parametrize("path", ["there", "by-key"])
+def test_an_endpoint_runs_where_its_comment_says(service: Service, second: Database, path: str) -> None:
+    for _ in range(40):  # long enough to have shared connections too
+        assert answer(service.get(f"/api/{path}")) == (200, TEXT, second.name)
+
+
+def test_writes_go_there_too(service: Service, database: Database, second: Database) -> None:
+    assert answer(service.post("/api/remember", json={"name": "x"})) == (200, TEXT, second.name)
+    assert second.value("select count(*) from places where name = 'x'") == 1
+    assert database.value("select count(*) from places") == 0
+
+
+def test_types_of_the_other_database_are_known_by_name(service: Service, database: Database, second: Database) -> None:
+    ids = "select 'shop.point'::regtype::oid"
+    assert database.value(ids) != second.value(ids)
+    assert service.get("/api/points").json() == [{"p": {"x": 1, "y": 2}, "allPoints": [{"x": 3, "y": 4}]}]
+
+
+def test_an_unknown_connection_is_warned_of_and_answered_with_500(service: Service) -> None:
+    members = problem(service.get("/api/nowhere"), 500)
+    assert members["detail"] == (
+        "Connection name third one could not be found in options DataSources or ConnectionStrings dictionaries."
+    )
+    warning = "connection 'third one' is none of Default, Second, _default: every request is answered with 500"
+    assert service.log.count(warning) == 1
+
+
+def test_without_the_switch_no_other_connection_is_used(
+    own_database: Database, second: Database, serve_once: Serve
+) -> None:
+    service = serve_once(own_database, SAME + COMMENTS, {"ConnectionStrings:Second": second.conninfo})
+    problem(service.get("/api/there"), 500)
+    assert service.get("/api/by-main-name").status_code == 200
+    assert "'SECOND' is none of Default, _default" in service.log
+
+
+def test_a_database_that_is_away_takes_only_its_own_endpoints_with_it(
+    own_database: Database, second: Database, serve_once: Serve
+) -> None:
+    settings = {
+        "ConnectionStrings:Second": f"postgresql://x@127.0.0.1:{free_port()}/gone",
+        "Service:UseMultipleConnections": "true",
+        "ConnectionSettings:TestConnectionStrings": "false",
+        "ConnectionSettings:Pool:QueueTimeout": "100ms",
+    }
+    service = serve_once(own_database, SAME + COMMENTS, settings)
+    problem(service.get("/api/there"), 503)
+    assert answer(service.get("/api/here")) == (200, TEXT, own_database.name)
+
+
+def fails_to_start(folder: Path, database: Database, **settings: str) -> str:
+    """What the service says before it ends with 1."""
+    service = Service(folder, {"ConnectionStrings:Default": database.conninfo, **settings})
+    try:
+        assert service.process.wait(30) == 1
+    except subprocess.TimeoutExpired:
+        service.signal(signal.SIGKILL)
+        raise
+    return service.log
+
+
+def test_every_connection_is_tried_at_the_start(own_database: Database, tmp_path: Path) -> None:
+    log = fails_to_start(
+        tmp_path,
+        own_database,
+        **{
+            "ConnectionStrings:Second": f"postgresql://x@127.0.0.1:{free_port()}/gone",
+            "Service:UseMultipleConnections": "true",
+            "ConnectionSettings:RetryOptions:RetrySequenceSeconds:0": "0",
+        },
+    )
+    assert "attempt 1: cannot open the connection second, again in 0 s" in log
+    assert "cannot open the connection second after 2 attempts" in log
+
+
+def test_a_wrong_password_is_not_tried_again(own_database: Database, tmp_path: Path) -> None:
+    log = fails_to_start(
+        tmp_path,
+        own_database,
+        **{
+            "ConnectionStrings:Second": own_database.server.conninfo("no_such_database"),
+            "Service:UseMultipleConnections": "true",
+        },
+    )
+    assert "attempt 1" not in log
+    assert "cannot open the connection second:" in log
+
+
+@pytest.mark.parametrize(
+    "key", ["ConnectionSettings:MetadataQueryConnectionName", "Service:RoutineOptions:ReadMetadataFromConnections:0"]
+)
+def test_routines_cannot_be_read_from_nowhere(own_database: Database, tmp_path: Path, key: str) -> None:
+    log = fails_to_start(tmp_path, own_database, **{key: "nowhere"})
+    assert f"{key.removesuffix(':0')} names 'nowhere', but ConnectionStrings has Default" in log
+
+
+def test_the_catalogue_can_be_read_elsewhere(own_database: Database, second: Database, serve_once: Serve) -> None:
+    """Routines run on the main connection all the same; comments on it are not read."""
+    own_database.execute(SAME)
+    second.execute("comment on function here() is E'HTTP'; comment on function points() is E'HTTP\\nnested'")
+    settings = {
+        "ConnectionStrings:Second": second.conninfo,
+        "ConnectionSettings:MetadataQueryConnectionName": "second",
+    }
+    service = serve_once(own_database, "", settings)
+    assert answer(service.get("/api/here")) == (200, TEXT, own_database.name)
+    assert service.get("/api/points").json() == [{"p": {"x": 1, "y": 2}, "allPoints": [{"x": 3, "y": 4}]}]
+
+
+EACH = {"Service:RoutineOptions:ReadMetadataFromConnections:0": "default"}
+BOTH = EACH | {"Service:RoutineOptions:ReadMetadataFromConnections:1": "second"}
+
+
+@pytest.fixture
+def other(postgres: PostgresServer) -> Iterator[Database]:
+    made = create_database(postgres)
+    yield made
+    drop_database(made)
+
+
+def test_routines_run_where_they_were_found(own_database: Database, other: Database, serve_once: Serve) -> None:
+    other.execute(
+        "create type pair as (a int, b int); create function of_other() returns pair language sql stable as "
+        "'select (1, 2)::pair'; comment on function of_other() is 'HTTP';"
+        "create function common(_a int) returns text language sql stable as 'select current_database()::text';"
+        "comment on function common(int) is 'HTTP';"
+        "create function sent_home() returns text language sql stable as 'select current_database()::text';"
+        "comment on function sent_home() is E'HTTP\\nconnection default'"
+    )
+    sql = (
+        "create function of_main() returns text language sql stable as 'select current_database()::text';"
+        "comment on function of_main() is 'HTTP';"
+        "create function common(_b int) returns text language sql stable as 'select current_database()::text';"
+        "comment on function common(int) is 'HTTP';"
+        "create function sent_home() returns text language sql stable as 'select current_database()::text';"
+    )
+    service = serve_once(own_database, sql, BOTH | {"ConnectionStrings:Second": other.conninfo})
+    assert answer(service.get("/api/of-main")) == (200, TEXT, own_database.name)
+    assert service.get("/api/of-other").json() == {"a": 1, "b": 2}
+    assert answer(service.get("/api/sent-home")) == (200, TEXT, own_database.name)
+    assert answer(service.get("/api/common?a=1")) == (200, TEXT, other.name)
+    assert "GET /api/common of connection Second is also public.common(integer) of the main connection" in service.log
+    assert "makes all connections usable by endpoints" in service.log
+    other.execute(
+        "create function added() returns int language sql stable as 'select 1';"
+        "comment on function added() is 'HTTP'; notify rowcall, 'reload'"
+    )
+    service.wait_for_log("added GET /api/added")
+    assert answer(service.get("/api/added"))[2] == "1"
+
+
+def test_the_main_connection_has_to_be_listed_to_be_read(
+    own_database: Database, other: Database, serve_once: Serve
+) -> None:
+    sql = "create function of_main() returns int language sql stable as 'select 1';"
+    sql += "comment on function of_main() is 'HTTP'"
+    settings = {
+        "Service:RoutineOptions:ReadMetadataFromConnections:0": "second",
+        "ConnectionStrings:Second": other.conninfo,
+    }
+    problem(serve_once(own_database, sql, settings).get("/api/of-main"), 404)
+
+
+ROUTED = {"Service:UseMultipleConnections": "true"}
+
+
+def test_routines_that_are_missing_at_their_target_are_named(
+    own_database: Database, other: Database, serve_once: Serve
+) -> None:
+    settings = ROUTED | {
+        "ConnectionStrings:Second": other.conninfo,
+        "Service:RoutineOptions:VerifyRoutedEndpoints": "Warn",
+    }
+    other.execute("create function there() returns text language sql stable as 'select current_database()::text'")
+    service = serve_once(own_database, SAME + COMMENTS, settings)
+    assert "public.by_key() is not there on connection second, needed by GET /api/by-key" in service.log
+    assert "public.remember(text) is not there on connection second" in service.log
+    assert "public.there() is not there" not in service.log
+    assert problem(service.get("/api/by-key"), 500)["detail"] == "42883"
+
+
+def test_routines_that_are_missing_can_stop_the_start(own_database: Database, other: Database, tmp_path: Path) -> None:
+    own_database.execute(SAME + COMMENTS)
+    settings = ROUTED | {
+        "ConnectionStrings:Second": other.conninfo,
+        "Service:RoutineOptions:VerifyRoutedEndpoints": "Fail",
+    }
+    log = fails_to_start(tmp_path, own_database, **settings)
+    assert "these endpoints are routed to where they cannot run" in log
+    assert "public.there() is not there on connection second, needed by GET /api/there" in log
+
+
+def test_routines_that_are_all_there_are_counted(own_database: Database, second: Database, serve_once: Serve) -> None:
+    settings = ROUTED | {
+        "ConnectionStrings:Second": second.conninfo,
+        "Service:RoutineOptions:VerifyRoutedEndpoints": "Fail",
+    }
+    assert "4 routed endpoints have what they need" in serve_once(own_database, SAME + COMMENTS, settings).log
+
+
+@pytest.mark.parametrize(
+    ("role", "answers"), [("Any", True), ("Primary", True), ("PreferPrimary", True), ("PreferStandby", True)]
+)
+def test_of_several_hosts_the_wanted_one_is_taken(
+    own_database: Database, serve_once: Serve, role: str, answers: bool
+) -> None:
+    """One of the two hosts is away, the other one is a primary."""
+    port = own_database.server.port
+    hosts = f"postgresql://postgres@127.0.0.1:{free_port()},127.0.0.1:{port}/{own_database.name}"
+    settings = {"ConnectionStrings:Default": hosts, "ConnectionSettings:MultiHostConnectionTargets:Default": role}
+    assert serve_once(own_database, SAME + COMMENTS, settings).get("/api/here").is_success is answers
+
+
+def test_a_role_that_no_host_has_stops_the_start(own_database: Database, tmp_path: Path) -> None:
+    port = own_database.server.port
+    settings = {
+        "ConnectionStrings:Default": f"postgresql://postgres@127.0.0.1:{port},127.0.0.1:{port}/{own_database.name}",
+        "ConnectionSettings:MultiHostConnectionTargets:ByConnectionName:default": "Standby",
+        "ConnectionSettings:RetryOptions:Enabled": "false",
+    }
+    assert "cannot read the database" in fails_to_start(tmp_path, own_database, **settings)
