@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from rowcall.core.config import Settings
+from rowcall.core.config import ConfigError, Settings
 from rowcall.service.connection_string import ConnectionInfo, main_connection_name
 from rowcall.service.startup import StartupError
 
@@ -89,8 +89,16 @@ def with_role(settings: Settings, name: str, info: ConnectionInfo) -> Connection
     if "," not in info.parameters.get("host", ""):
         return info
     by_name = {key.casefold(): role for key, role in settings.text_map(f"{_TARGETS}:ByConnectionName").items()}
-    wanted = by_name.get(name.casefold()) or settings.choice(f"{_TARGETS}:Default")
+    wanted = by_name.get(name.casefold()) or _default_role(settings)
     attributes = next((value for role, value in _ROLES.items() if role.casefold() == wanted.casefold()), None)
     if attributes is None:
         return info
     return replace(info, parameters={**info.parameters, "target_session_attrs": attributes})
+
+
+def _default_role(settings: Settings) -> str:
+    """A word that is no role means Any (reference 06, 1.7)."""
+    try:
+        return settings.choice(f"{_TARGETS}:Default")
+    except ConfigError:
+        return "Any"

@@ -18,8 +18,12 @@ from rowcall.core.config.tree import Node, Origin, Scalar, Section
 from rowcall.core.config.validation import RENAMED
 from rowcall.core.interval import parse_interval
 
-_LENIENT = {"config:validateconfigkeys"}
-"""Any word is accepted there and means the default (reference 06, 1.5)."""
+_LENIENT = {
+    "Config:ValidateConfigKeys",
+    "ConnectionSettings:MultiHostConnectionTargets:Default",
+    "ValidationOptions:Rules:<name>:Type",
+}
+"""Any word is accepted there: it means the default (reference 06, 1.5 and 1.7), or skips a rule (reference 01, 10)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +54,13 @@ def mistakes(settings: Settings) -> tuple[Mistake, ...]:
     found = [
         Mistake(given.path, given.origin, message, given.in_use)
         for given in walk(settings)
-        if given.path.casefold() not in _LENIENT and (message := _wrong(given, settings.variables))
+        if not _is_lenient(given.room) and (message := _wrong(given, settings.variables))
     ]
     return (*found, *_renamed(settings))
+
+
+def _is_lenient(room: Room) -> bool:
+    return room.key is not None and room.key.path in _LENIENT
 
 
 def without_effect(settings: Settings) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from rowcall.service.database.context import Ahead, Context
 from rowcall.service.database.pace import Pace
 from rowcall.service.database.statements import numbers
 
-
 MOST_STATEMENTS = 256
 """Choices of parameters that are remembered for one endpoint. Ten optional ones have a thousand, and the columns of a
 table are all optional: whoever tries them one after another must not fill the memory."""
