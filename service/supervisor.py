@@ -23,6 +23,7 @@ import psycopg
 from rowcall.core.config import Settings
 from rowcall.service.channel import Channel, Logged, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
 from rowcall.service.database.connector import Connector, pause
+from rowcall.service.deaths import MANY, QUICK, Deaths
 from rowcall.service.edition import Difference, Edition, WorkerOptions
 from rowcall.service.http_options import listener_plans, unix_mode, without_effect, worker_count
 from rowcall.service.listeners import Listener, Listeners
@@ -35,8 +36,6 @@ log = logging.getLogger("rowcall")
 NOTIFY_CHANNEL = "rowcall"
 PREPARE_WITHIN = 60.0
 """Seconds a worker may take to build an edition."""
-QUICK_DEATH = 5.0
-"""Seconds within which a worker that dies was not worth starting; the next one waits a little."""
 
 
 class WorkerProcess:
@@ -130,6 +129,7 @@ class Supervisor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._watches: set[asyncio.Task[None]] = set()
         """One for each worker; they go on until it has said its last word."""
+        self._deaths = [Deaths() for _ in range(self._count)]
         self._began = time.monotonic()
 
     # --- life ------------------------------------------------------------------------------------------------------
@@ -231,11 +231,25 @@ class Supervisor:
         code = await worker.process.wait()
         if self._stop.is_set():
             return
-        log.error("worker %d (pid %d) ended with %d and is replaced", worker.number, worker.process.pid, code)
         self._workers[worker.number] = None
-        if time.monotonic() - worker.started < QUICK_DEATH:
-            await asyncio.sleep(pause(5))
-        await self._replace(worker.number)
+        worker.channel.close()
+        await self._mourn(worker, code)
+        if not self._stop.is_set():
+            await self._replace(worker.number)
+
+    async def _mourn(self, worker: WorkerProcess, code: int) -> None:
+        """Tells of the death, and waits as long as it asks for, or until the service stops."""
+        deaths = self._deaths[worker.number]
+        seconds = deaths.pause_after(time.monotonic() - worker.started)
+        when = f" in {seconds:.1f} s" if seconds else ""
+        log.error("worker %d (pid %d) ended with %d and is replaced%s", worker.number, worker.process.pid, code, when)
+        if deaths.look_like_a_rule:
+            log.critical(
+                "worker %d has died %d times in a row, each time within %g s; it is started again every few seconds",
+                *(worker.number, MANY, QUICK),
+            )
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
 
     async def _spawn_at_last(self, number: int) -> None:
         for attempt in itertools.count(5):

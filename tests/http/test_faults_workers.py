@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -251,3 +252,38 @@ def test_reload_asked_while_every_worker_is_being_replaced_is_not_lost(
     wait_until(lambda: not set(workers) & set(service.pids()) and len(service.pids()) == 2, "both are replaced", 20)
     wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
     assert [served(service, "/arriving") for _ in range(20)] == [True] * 20
+
+
+RULE = "has died 5 times in a row"
+
+
+def kill_again_and_again(service: Service, spared: list[int]) -> bool:
+    """Every worker but these, whenever there is one, until the service has understood."""
+    for pid in service.pids():
+        if pid not in spared:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    return RULE in service.log
+
+
+def test_worker_that_dies_again_and_again_is_started_less_and_less_often(
+    own_database: Database, serve_once: Serve
+) -> None:
+    """The other worker serves all the while, and all is as before when the killing ends."""
+    service = serve_once(own_database, SQL, workers=2)
+    _, other = all_workers(service, 2)
+    wait_until(lambda: kill_again_and_again(service, [other]), "the log says so", 60)
+    deaths = [line for line in service.log.splitlines() if "ended with -9" in line]
+    assert "is replaced [" in deaths[0]
+    assert "is replaced in " in deaths[-1]
+    assert service.log.count(RULE) == 1
+    workers = all_workers(service, 2)
+    assert other in workers
+    for number in range(10):
+        assert answer(httpx.get(f"{service.url}/echo?id={number}", timeout=30)) == (200, TEXT, str(number))
+
+
+def test_service_stops_while_a_worker_waits_to_be_replaced(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL)
+    wait_until(lambda: kill_again_and_again(service, []), "the log says so", 60)
+    assert service.stop() == 0

@@ -1,0 +1,36 @@
+"""How long to wait before a worker that has died is replaced.
+
+One death is an accident, and its worker is replaced at once. A worker that dies again and again as soon as it runs
+must not keep the machine busy with starting it: each start in such a row waits longer than the one before, up to a few
+seconds. It never ends: what kills workers may go away (memory of a neighbour, a request that someone repeats), and the
+connections of its socket wait meanwhile.
+"""
+
+from __future__ import annotations
+
+from rowcall.service.database.connector import pause
+
+QUICK = 5.0
+"""Seconds that a worker has to live for its death to count as an accident."""
+MANY = 5
+"""Quick deaths in a row after which the log says that it looks like a rule."""
+
+
+class Deaths:
+    """Of the workers in one place."""
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+
+    def pause_after(self, lived: float) -> float:
+        """Seconds to wait after the death of a worker that has lived for so long."""
+        if lived >= QUICK:
+            self._in_a_row = 0
+            return 0.0
+        self._in_a_row += 1
+        return pause(self._in_a_row) if self._in_a_row > 1 else 0.0
+
+    @property
+    def look_like_a_rule(self) -> bool:
+        """True for the death that makes it so, and not for those that follow."""
+        return self._in_a_row == MANY
