@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import os
 import signal
 import socket
 import sys
@@ -21,13 +20,15 @@ from typing import Any
 import psycopg
 
 from rowcall.core.config import Settings
+from rowcall.service.announcement import announce
 from rowcall.service.channel import Channel, Logged, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
 from rowcall.service.database.connector import Connector, pause
 from rowcall.service.deaths import MANY, QUICK, Deaths
 from rowcall.service.edition import Difference, Edition, WorkerOptions
 from rowcall.service.http_options import listener_plans, unix_mode, without_effect, worker_count
 from rowcall.service.listeners import Listener, Listeners
-from rowcall.service.log import current_log
+from rowcall.service.log import current_log, is_watched
+from rowcall.service.progress import Progress
 from rowcall.service.reader import EndpointReader
 from rowcall.service.startup import StartupError
 
@@ -159,7 +160,9 @@ class Supervisor:
         try:
             if not self._options.target.pooler:
                 await self._listen()
-            edition = await self._reader.first()
+            with Progress(watched=is_watched()) as progress:
+                progress.tell("reading the catalogue of the database")
+                edition = await self._reader.first()
         finally:
             await spawning
         error = await self._publish(edition)
@@ -169,19 +172,9 @@ class Supervisor:
         self._background(self._reload_when_asked())
 
     def _announce(self) -> None:
-        message = self._settings.text_or_none("StartupMessage")
-        log.info("%d endpoints, %d workers", len(self._edition.endpoints), self._count)
-        if message:
-            values = {
-                "{time}": f"{time.monotonic() - self._began:.3f} s",
-                "{urls}": ";".join(self._listeners.urls),
-                "{version}": _version(),
-                "{environment}": self._settings.text_or_none("EnvironmentName") or "",
-                "{application}": self._settings.text_or_none("ApplicationName") or os.path.basename(os.getcwd()),
-            }
-            for placeholder, value in values.items():
-                message = message.replace(placeholder, value)
-            logging.getLogger("rowcall.client").info("%s", message)
+        seconds = time.monotonic() - self._began
+        announce(self._settings, self._edition, self._listeners.urls, self._count, seconds)
+        current_log().flush()
         if self._on_listening is not None:
             self._on_listening(self._listeners.urls)
 
@@ -372,9 +365,3 @@ async def _end(worker: WorkerProcess, seconds: float) -> None:
         log.error("worker %d did not stop in time and is killed", worker.number)
         worker.kill()
         await worker.process.wait()
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("rowcall")

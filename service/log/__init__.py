@@ -7,7 +7,7 @@ Workers write nothing themselves. They send entries to the supervisor, whose thr
 workers share needs no locks, and a full disk or a slow console never holds up a request.
 """
 
-from rowcall.service.log.assembly import Log, configure_logging, configure_worker_logging, current_log
+from rowcall.service.log.assembly import Log, configure_logging, configure_worker_logging, current_log, is_watched
 from rowcall.service.log.entry import OFF, VERBOSE, Entry
 from rowcall.service.log.handlers import Forwarder
 
@@ -20,4 +20,5 @@ __all__ = [
     "configure_logging",
     "configure_worker_logging",
     "current_log",
+    "is_watched",
 ]

@@ -34,18 +34,17 @@ class Log:
         self.options = options
         self._console: SinkThread | None = None
         self._postgres: PostgresSink | None = None
-        out = stream or sys.stdout
         sinks: list[SinkThread] = []
-        for name, sink in self._sinks(options, out):
+        for name, sink in self._sinks(options, stream):
             thread = SinkThread(sink, options.floors[name], say_on_stderr if name == "Console" else self._say)
             self._console = thread if name == "Console" else self._console
             sinks.append(thread)
         self.handler = SinkHandler(sinks, options.client_name)
 
-    def _sinks(self, options: LogOptions, out: TextIO) -> Iterable[tuple[str, Sink]]:
+    def _sinks(self, options: LogOptions, stream: TextIO | None) -> Iterable[tuple[str, Sink]]:
         if "Console" in options.floors:
-            plain = Template(options.template, colour=out.isatty())
-            yield "Console", ConsoleSink(out, json_line if options.json_console else plain)
+            plain = Template(options.template, colour=(stream or sys.stdout).isatty())
+            yield "Console", ConsoleSink(stream, json_line if options.json_console else plain)
         if options.file is not None:
             yield "File", _file_sink(options)
         if options.postgres is not None:
@@ -64,6 +63,11 @@ class Log:
     def take(self, batch: Iterable[Entry | Seen]) -> None:
         """What a worker has sent."""
         self.handler.submit([item if isinstance(item, Entry) else request_entry(item) for item in batch])
+
+    @property
+    def is_watched(self) -> bool:
+        """Lines for people go to a terminal."""
+        return "Console" in self.options.floors and not self.options.json_console and sys.stdout.isatty()
 
     def flush(self) -> None:
         """Returns when everything is written, or when a sink takes too long."""
@@ -121,6 +125,11 @@ def current_log() -> Log:
     if _current is None:
         raise RuntimeError("logging has not been configured")
     return _current
+
+
+def is_watched() -> bool:
+    """True where the log goes to a terminal, as lines for people."""
+    return _current is not None and _current.is_watched
 
 
 def configure_worker_logging(settings: Settings, send: Send, backlog: Callable[[], int]) -> Forwarder:

@@ -107,17 +107,18 @@ class SinkThread:
 
 
 class ConsoleSink:
-    """Standard output."""
+    """`stream`, or else standard output, wherever that goes at the time: a progress display puts itself in between."""
 
     name = "console"
 
-    def __init__(self, stream: TextIO, form: Format) -> None:
+    def __init__(self, stream: TextIO | None, form: Format) -> None:
         self._stream = stream
         self._form = form
 
     def write(self, entries: Sequence[Entry]) -> None:
-        self._stream.write("".join(map(self._form, entries)))
-        self._stream.flush()
+        stream = self._stream or sys.stdout
+        stream.write("".join(map(self._form, entries)))
+        stream.flush()
 
     def close(self) -> None:
         """Standard output is not ours to close."""

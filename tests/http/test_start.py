@@ -1,0 +1,119 @@
+"""What a start says, and what it shows to somebody who watches (reference 06, 3.3 and 4.1)."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+import psycopg
+
+from tests.harness.database import Database
+from tests.harness.postgres import free_port
+from tests.harness.service import _environment
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create function one() returns int language sql stable as 'select 1';
+create function two() returns int language sql stable as 'select 1';
+create procedure three() language sql as 'select 1';
+comment on function one() is 'HTTP';
+comment on function two() is 'HTTP';
+comment on procedure three() is 'HTTP';
+"""
+
+
+def test_start_says_what_was_found_and_where_it_listens(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, workers=2)
+    lines = [line.partition("] ")[2] for line in service.log.splitlines()]
+    assert "3 endpoints of 2 functions and 1 procedure, 2 workers [rowcall]" in lines
+    started = rf"Started in 00:00:\d\d\.\d{{7}}, listening on {service.url}, version {version('rowcall')}"
+    assert [line for line in lines if re.fullmatch(rf"{started} \[rowcall\.client\]", line)]
+
+
+def test_message_of_the_start_is_the_users_own(own_database: Database, serve_once: Serve) -> None:
+    message = "{application} ({environment}) is up, {unknown} {{x}}"
+    settings = {"StartupMessage": message, "ApplicationName": "shop", "EnvironmentName": "Test"}
+    service = serve_once(own_database, settings=settings)
+    assert service.wait_for_log("is up").endswith("] shop (Test) is up, {unknown} {{x}} [shop]")
+    assert "0 endpoints, 1 worker [rowcall]" in service.log
+
+
+def test_empty_message_is_not_said(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, settings={"StartupMessage": ""})
+    assert len([line for line in service.log.splitlines() if line.endswith("[rowcall.client]")]) == 1
+
+
+class Terminal:
+    """The command in a terminal of its own."""
+
+    def __init__(self, folder: Path, database: Database) -> None:
+        ours, theirs = pty.openpty()
+        settings = {"ConnectionStrings:Default": database.conninfo, "Urls": f"http://127.0.0.1:{free_port()}"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "rowcall.service.cli", *(f"--{key}={value}" for key, value in settings.items())],
+            cwd=folder,
+            env={**_environment(), "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"},
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.shown = ""
+        self._reader = threading.Thread(target=self._read, args=(ours,))
+        self._reader.start()
+
+    def _read(self, terminal: int) -> None:
+        while True:
+            try:
+                data = os.read(terminal, 65536)
+            except OSError:  # what Linux says when nobody has the other end open
+                break
+            if not data:
+                break
+            self.shown += data.decode(errors="replace")
+        os.close(terminal)
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(30)
+        self._reader.join()
+        return status
+
+
+@contextmanager
+def terminal(folder: Path, database: Database) -> Iterator[Terminal]:
+    opened = Terminal(folder, database)
+    try:
+        yield opened
+    finally:
+        if opened.process.poll() is None:
+            opened.end()
+
+
+def test_long_start_shows_what_it_does_in_a_terminal(own_database: Database, tmp_path: Path) -> None:
+    own_database.execute(SQL)
+    with psycopg.connect(own_database.conninfo, autocommit=True) as blocker:
+        blocker.execute("begin")
+        # Nobody can read comments meanwhile, so the start takes as long as this test wants.
+        blocker.execute("lock table pg_catalog.pg_description in access exclusive mode")
+        with terminal(tmp_path, own_database) as shown:
+            wait_until(lambda: "reading the catalogue" in shown.shown, "the progress is shown", 30)
+            assert "Started in" not in shown.shown
+            blocker.execute("rollback")
+            wait_until(lambda: "Started in" in shown.shown, "the start ends", 30)
+            assert shown.end() == 0
+    after = shown.shown.rpartition("reading the catalogue")[2]
+    assert "\x1b[2K" in after, "the display is not taken away"
+    assert "\x1b[32mINF\x1b[0m] Started in" in after
+    assert "stopped" in after
