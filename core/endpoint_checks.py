@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from rowcall.core.annotations import BY_NAME
 from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import Endpoint, EndpointParameter, HeadersMode, Transport
+from rowcall.core.expressions import expression_diagnostics
 from rowcall.core.header_lines import unknown_placeholders
 from rowcall.core.routing import RouteError, check_path, unbound_segments
 
@@ -89,6 +90,10 @@ def _placeholders(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     return unknown_placeholders(endpoint)
 
 
+def _expressions(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    return expression_diagnostics(endpoint)
+
+
 CHECKS: tuple[Check, ...] = (
     _without_effect,
     _impossible_path,
@@ -97,4 +102,5 @@ CHECKS: tuple[Check, ...] = (
     _raw_body,
     _headers_parameter,
     _placeholders,
+    _expressions,
 )

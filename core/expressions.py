@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rowcall.core.diagnostics import Diagnostic
-from rowcall.core.endpoint import Endpoint
+from rowcall.core.endpoint import Endpoint, EndpointParameter, ValueKind
 from rowcall.core.record import Record
 from rowcall.core.template import placeholder_names
 
 _PLACEHOLDER = re.compile(r"\{([^\W\d]\w*|\$\d+)\}")
 """What could be a name: braces of JSON and of arrays stay."""
-_STATEMENT = re.compile(
-    r"\s*(?:\(|(?:select|with|values|table|insert|update|delete|merge|call|show|execute)\b)", re.IGNORECASE
-)
+_STATEMENT = re.compile(r"\s*(?:\(\s*)*(?:select|with|values|table|insert|update|delete|merge)\b", re.IGNORECASE)
+"""What may stand in a common table expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,15 @@ def resolved_parameters(endpoint: Endpoint) -> tuple[Resolved, ...]:
     )
 
 
+def bound_parameters(endpoint: Endpoint) -> tuple[EndpointParameter, ...]:
+    """The parameters as binding shall see them: what will be filled need not be sent, nor be right."""
+    targets = {one.target for one in resolved_parameters(endpoint)}
+    return tuple(
+        replace(one, has_default=True, kind=ValueKind.TEXT, array=False) if index in targets else one
+        for index, one in enumerate(endpoint.parameters)
+    )
+
+
 def expression_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
     """Names in braces that are none, and parameters that an expression cannot fill."""
     identity = endpoint.routine.identity
@@ -69,4 +77,12 @@ def _resolved(target: int, line: str, expression: str, names: Mapping[str, int])
         return f"${len(values)}"
 
     sql = _PLACEHOLDER.sub(numbered, expression)
-    return Resolved(target, sql if _STATEMENT.match(sql) else f"select {sql}", tuple(values), line)
+    return Resolved(target, _as_text(sql), tuple(values), line)
+
+
+def _as_text(sql: str) -> str:
+    """First column of the first row, as text whatever its type is; a bare expression is selected."""
+    statement = sql.rstrip("; \t")
+    if not _STATEMENT.match(statement):
+        statement = f"select {statement}"
+    return f"with resolved(value) as ({statement}) select value::text from resolved limit 1"

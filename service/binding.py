@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.binding import Binder, Binding
 from rowcall.core.endpoint import Endpoint, EndpointParameter, Transport
+from rowcall.core.expressions import bound_parameters
 from rowcall.core.problems import Problem
 from rowcall.ext.parameters import FastBinder
 from rowcall.service.body import read_body
@@ -29,7 +30,7 @@ Bound = Binding | tuple[int, list[bytes | None], bool]
 
 def bind(endpoint: Endpoint, services: Services) -> Step:
     options = endpoint.options
-    binder = Binder(endpoint.parameters, endpoint.transport, options.query_null, services.options.timestamps_utc)
+    binder = Binder(bound_parameters(endpoint), endpoint.transport, options.query_null, services.options.timestamps_utc)
     fast = FastBinder(*binder.plain)
     path_values = _path_values(endpoint)
     limit = services.options.http.body_limit

@@ -30,6 +30,7 @@ from rowcall.service.formats.choice import table_formats
 from rowcall.service.observed import name_endpoint
 from rowcall.service.rendering import body_writer
 from rowcall.service.request_headers import fill_headers, headers_context
+from rowcall.service.resolving import forget_supplied, resolve
 from rowcall.service.response_headers import CommentHeaders, argument_text
 from rowcall.service.timing import start_clock
 from rowcall.service.validating import keep_body, validate
@@ -114,6 +115,15 @@ def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
             exchange.answered = True
 
     return skip
+
+
+def resolve_parameters(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """SQL of the comment fills parameters; what it finds may be the NULL that a STRICT routine is not called for."""
+    fill = resolve(endpoint, services)
+    if fill is None:
+        return None
+    skip = skip_null_call(endpoint, services)
+    return (fill,) if skip is None else (fill, skip)
 
 
 def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
@@ -202,9 +212,11 @@ STEPS: Sequence[Factory] = (
     comment_headers,
     keep_body,
     bind,
+    forget_supplied,
     fill_headers,
     validate,
     skip_null_call,
+    resolve_parameters,
     choose_format,
     run,
     respond,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rowcall.core import json_text, query_text
 from rowcall.core.endpoint import Endpoint, Transport
+from rowcall.core.expressions import bound_parameters
 from rowcall.core.overloads import Candidate, choose
 from rowcall.core.problems import Problem
 from rowcall.core.routing import Route
@@ -22,7 +23,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     compiled = [compile_endpoint(endpoint, services) for endpoint in endpoints]
     if len(compiled) == 1:
         return compiled[0]
-    candidates = [Candidate.of(endpoint.parameters) for endpoint in endpoints]
+    candidates = [Candidate.of(bound_parameters(endpoint)) for endpoint in endpoints]
     in_body = route.primary.transport is Transport.BODY
     limit = services.options.http.body_limit
 

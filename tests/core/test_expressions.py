@@ -12,7 +12,14 @@ from tests.core.routines import CRATE, endpoint, parameter
 
 def resolved(comment: str) -> list[tuple[int, str, tuple[int | None, ...]]]:
     made = endpoint(parameter("_uid"), parameter("_token", 25), parameter("_box", CRATE), comment=comment)
-    return [(one.target, one.sql, one.values) for one in resolved_parameters(made)]
+    return [(one.target, statement(one.sql), one.values) for one in resolved_parameters(made)]
+
+
+def statement(sql: str) -> str:
+    head, tail = "with resolved(value) as (", ") select value::text from resolved limit 1"
+    assert sql.startswith(head)
+    assert sql.endswith(tail)
+    return sql[len(head) : -len(tail)]
 
 
 @pytest.mark.parametrize(
@@ -22,6 +29,8 @@ def resolved(comment: str) -> list[tuple[int, str, tuple[int | None, ...]]]:
         ("@_token = select {_uid} + {UID} - {uid}", [(1, "select $1 + $2 - $3", (0, 0, 0))]),
         ("_token = now()", [(1, "select now()", ())]),
         ("_token = (select 1)", [(1, "(select 1)", ())]),
+        ("_token = (1 + 1)", [(1, "select (1 + 1)", ())]),
+        ("_token = select 1 ;", [(1, "select 1", ())]),
         ("_token = selected({_uid})", [(1, "select selected($1)", (0,))]),
         ("_token = with x as (values (1)) table x", [(1, "with x as (values (1)) table x", ())]),
         ("_token = select {nobody}", [(1, "select $1", (None,))]),

@@ -1,0 +1,88 @@
+"""Parameters that SQL of the comment fills: `_token = select …` (spec 4.5 rule 4, reference 05, 3).
+
+The statements run one after another, in the order of the comment, so that a later one sees what an earlier one gave. No
+request can supply such a value: what it has for it is dropped once the request is bound. The call itself comes
+afterwards, with its own settings; a statement sees none of them, and its errors are nobody's policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+import orjson
+
+from rowcall.core.endpoint import Endpoint
+from rowcall.core.expressions import Resolved, resolved_parameters
+from rowcall.core.problems import ErrorPolicy
+from rowcall.ext.rows import Renderer
+from rowcall.service.arguments import put, take_out
+from rowcall.service.database.call import Call
+from rowcall.service.database.pace import Pace
+from rowcall.service.exchange import Exchange, Step
+from rowcall.service.response_headers import argument_text
+
+if TYPE_CHECKING:
+    from rowcall.service.handler import Services
+
+_UNMAPPED = ErrorPolicy(codes={})
+
+
+def forget_supplied(endpoint: Endpoint, _services: Services) -> Step | None:
+    """Drops what a request has for parameters that are not its own."""
+    targets = [one.target for one in resolved_parameters(endpoint)]
+    if not targets:
+        return None
+
+    def forget(exchange: Exchange) -> None:
+        for target in targets:
+            take_out(exchange, target)
+        exchange.has_null = None in exchange.arguments
+
+    return forget
+
+
+def resolve(endpoint: Endpoint, services: Services) -> Step | None:
+    statements = [_Statement(endpoint, one, services) for one in resolved_parameters(endpoint)]
+    if not statements:
+        return None
+
+    async def fill(exchange: Exchange) -> None:
+        for statement in statements:
+            put(exchange, statement.target, await statement.run(exchange))
+        exchange.has_null = None in exchange.arguments
+
+    return fill
+
+
+class _Statement:
+    """One expression, ready to run."""
+
+    def __init__(self, endpoint: Endpoint, resolved: Resolved, services: Services) -> None:
+        self.target = resolved.target
+        self._values = resolved.values
+        self._database = services.database
+        self._call = Call(
+            label=f"{endpoint.name} {endpoint.parameters[resolved.target].db_name}",
+            build=lambda _mask: (resolved.sql, len(resolved.values)),
+            renderer=Renderer(services.codecs, "rows", True, False, []),
+            pace=Pace(services.options.database.slow),
+            volatile=True,
+            policy=_UNMAPPED,
+        )
+
+    async def run(self, exchange: Exchange) -> bytes | None:
+        """First value of the first row; NULL without one.
+
+        Raises:
+            Problem: it failed.
+        """
+        inner = Exchange(exchange.scope, exchange.protocol)
+        texts = [None if index is None else argument_text(exchange, index) for index in self._values]
+        inner.arguments = [None if text is None else text.encode() for text in texts]
+        waiting = self._database.begin(self._call, inner)
+        if isinstance(waiting, Awaitable):
+            await waiting
+        request = inner.request
+        rows = orjson.loads(request.body) if request is not None and request.body else []
+        return None if not rows or rows[0] is None else str(rows[0]).encode()

@@ -1,0 +1,136 @@
+"""Parameters that SQL in the comment fills, and no request can (spec 4.5 rule 4; reference 05, 3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import JSON, TEXT, answer, problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create schema app;
+create table app.tokens (u int, t text);
+insert into app.tokens values (7, 'seven'), (8, null), (7, 'also seven');
+
+create function push(_uid int, _text text, _token text default null) returns text language sql stable as
+$$ select format('%s|%s|%s', _uid, _text, coalesce(_token, 'none')) $$;
+comment on function push(int, text, text) is 'HTTP GET /push
+_token = select t from app.tokens where u = {_uid} and {_uid} <> '''' order by t desc
+X-Token: [{_token}]';
+
+create function post_push(_uid int, _token text) returns text language sql as $$ select _uid || ':' || _token $$;
+comment on function post_push(int, text) is 'HTTP POST /push
+@_token = select t from app.tokens where u = {UID} order by t limit 1';
+
+create function chain(_a int, _b int, _c int) returns text language sql stable as
+$$ select format('%s,%s,%s', _a, _b, _c) $$;
+comment on function chain(int, int, int) is 'HTTP GET /chain
+_b = select {_a}::int + coalesce({_c}::int, 10)
+_c = select {_b}::int * 2';
+
+create function typed(_day date, _flag boolean, _list int[], _doc jsonb) returns text language sql stable as
+$$ select format('%s %s %s %s', _day + 1, not _flag, _list[2], _doc ->> 'k') $$;
+comment on function typed(date, boolean, int[], jsonb) is 'HTTP GET /typed
+_day = date ''2026-02-28''
+_flag = select true
+_list = array[1, 2]
+_doc = select ''{"k": "v", "l": {}}''::jsonb';
+
+create function strictly(_given int, _found int) returns text language sql strict stable as $$ select 'called' $$;
+comment on function strictly(int, int) is 'HTTP GET /strict
+_found = select u from app.tokens where u = {_given}';
+
+create function broken(_x int, _y int) returns int language sql stable as 'select 1';
+comment on function broken(int, int) is 'HTTP GET /broken
+_y = select 1 / {_x}::int';
+
+create function raising() returns int language plpgsql as $$ begin raise exception 'not so'; end $$;
+create function refused(_y int) returns int language sql stable as 'select 1';
+comment on function refused(int) is 'HTTP GET /refused
+_y = select raising()';
+
+create function closed(_n bigint) returns bigint language sql stable as 'select _n';
+create sequence asked;
+comment on function closed(bigint) is 'HTTP GET /closed
+authorize
+_n = select nextval(''asked'')';
+
+create function renamed(_uid int, _t text) returns text language sql stable as 'select _t';
+comment on function renamed(int, text) is 'HTTP GET /renamed
+param _t is token
+token = select t from app.tokens where u = {_uid} order by t limit 1';
+
+create function table_of(_of text, _rows int) returns table (n int) language sql stable as
+$$ select generate_series(1, _rows) $$;
+comment on function table_of(text, int) is 'HTTP GET /rows
+_rows = select length({_of})
+validate _of using not_empty';
+"""
+
+
+@pytest.fixture(scope="module")
+def service(every_database: Database, serve: Serve) -> Service:
+    return serve(every_database, SQL, workers=2)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/push?uid=7&text=x", "7|x|seven"),
+        ("/push?uid=7&text=x&token=evil", "7|x|seven"),
+        ("/push?uid=7&text=x&token=", "7|x|seven"),
+        ("/push?uid=8&text=x&token=evil", "8|x|none"),
+        ("/push?uid=9&text=x&token=evil", "9|x|none"),
+        ("/push?uid=7&text=%27%3B%20drop%20table%20app.tokens%3B--", "7|'; drop table app.tokens;--|seven"),
+        ("/chain?a=1", "1,11,22"),
+        ("/chain?a=1&b=5&c=7", "1,11,22"),
+        ("/typed", "2026-03-01 f 2 v"),
+        ("/typed?day=nonsense&flag=nonsense&list=x&doc=%7B", "2026-03-01 f 2 v"),
+        ("/renamed?uid=7", "also seven"),
+        ("/strict?given=7", "called"),
+    ],
+)
+def test_the_database_says_what_the_value_is(service: Service, path: str, body: str) -> None:
+    assert answer(service.get(path)) == (200, TEXT, body)
+
+
+@pytest.mark.parametrize("more", [{}, {"token": "evil"}, {"token": None}, {"token": {"a": 1}}])
+def test_a_body_cannot_say_it_either(service: Service, more: dict[str, object]) -> None:
+    assert answer(service.post("/push", json={"uid": 7, **more})) == (200, TEXT, "7:also seven")
+
+
+def test_the_value_stands_in_placeholders(service: Service) -> None:
+    assert service.get("/push?uid=7&text=x").headers["x-token"] == "[seven]"
+    assert service.get("/push?uid=9&text=x").headers["x-token"] == "[]"
+
+
+@pytest.mark.parametrize("path", ["/strict?given=9", "/strict?given="])
+def test_a_strict_routine_is_not_called_for_a_null(service: Service, path: str) -> None:
+    assert answer(service.get(path)) == (204, None, "")
+
+
+def test_rows_and_rules_are_those_of_any_endpoint(service: Service) -> None:
+    assert answer(service.get("/rows?of=abc")) == (200, JSON, '[{"n":1},{"n":2},{"n":3}]')
+    problem(service.get("/rows?of="), 400)
+
+
+def test_an_error_of_the_statement_is_of_no_policy(service: Service) -> None:
+    assert problem(service.get("/broken?x=0"), 500)["title"] == "22012: division by zero"
+    assert problem(service.get("/refused"), 500)["title"] == "P0001: not so"
+    assert answer(service.get("/broken?x=1")) == (200, TEXT, "1")
+
+
+def test_nothing_runs_for_a_caller_who_is_not_let_in(service: Service, every_database: Database) -> None:
+    problem(service.get("/closed"), 401)
+    assert every_database.value("select is_called from asked") is False
+
+
+def test_unknown_keys_are_still_unknown(service: Service) -> None:
+    problem(service.get("/push?uid=7&text=x&_token=evil"), 404)
+
+
+def test_every_worker_resolves(service: Service) -> None:
+    bodies = {service.get("/push?uid=7&text=x", headers={"Connection": "close"}).text for _ in range(20)}
+    assert bodies == {"7|x|seven"}
