@@ -17,6 +17,7 @@ Converter: TypeAlias = Callable[[str], str]
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9][0-9,]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_CURRENCY = re.compile(r"(?<![0-9.,])[$€£¥](?=[0-9.])")
 _NOT_FINITE = re.compile(r"nan|[+-]?inf(?:inity)?", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}", re.IGNORECASE)
 
@@ -44,6 +45,8 @@ def converter(kind: ValueKind, type_name: str, *, timestamps_utc: bool = True) -
         return _integer(kind, type_name)
     if kind is ValueKind.FLOAT:
         return _real if type_name == "real" else _double
+    if type_name == "money":
+        return _money
     if kind in _SIMPLE:
         return _SIMPLE[kind]
     if kind in _VERBATIM:
@@ -76,6 +79,11 @@ def _decimal(text: str) -> str:
     if "e" in number.lower() and not _NOT_FINITE.fullmatch(number):
         raise NotConvertible("is not a decimal number")
     return number
+
+
+def _money(text: str) -> str:
+    """Also as it is printed: `-$1,234.50`."""
+    return _decimal(_CURRENCY.sub("", text, count=1))
 
 
 def _number(text: str) -> str:

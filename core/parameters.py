@@ -61,6 +61,9 @@ def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> Described:
     info = base_of(oid, types)
     if info is not None and info.kind is TypeKind.ARRAY:
         kind, fields = kind_and_fields(types.get(info.element), types, camel)
+        if value_kind(base_of(info.element, types)) is ValueKind.JSON:
+            # Also below a domain: an array among its elements is a document and no further dimension.
+            kind = ValueKind.JSON
         below = info.oid != oid
         return Described(kind, True, fields, cast_text(info.oid, types) if below else None)
     kind, fields = kind_and_fields(types.get(oid), types, camel)
