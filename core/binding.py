@@ -58,12 +58,11 @@ class _Slot:
 
     @classmethod
     def of(cls, parameter: EndpointParameter, default: _Value, timestamps_utc: bool) -> _Slot:
-        name, kind, array = parameter.api_name, parameter.kind, parameter.array
         if default is ABSENT and parameter.defaulted:
             default = parameter.default
         return cls(
             parameter,
-            Reader.of(name, kind, array, parameter.type_text, parameter.fields, timestamps_utc),
+            Reader.of(parameter.api_name, parameter, timestamps_utc),
             default,
             parameter.has_default and parameter.attribute is None,
         )
@@ -105,7 +104,7 @@ class Binder:
                 slot.parameter.api_name,
                 slot.parameter.kind.value,
                 slot.parameter.array,
-                slot.parameter.type_text,
+                slot.parameter.delimiter,
                 slot.optional,
                 slot.default is not ABSENT or slot.parameter.attribute is not None,
                 None if slot.default is ABSENT else slot.default,

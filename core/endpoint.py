@@ -93,6 +93,8 @@ class Field(Record):
     type_text: str
     fields: tuple[Field, ...] = ()
     """Of a composite, or of one in an array."""
+    delimiter: str = ","
+    """Between the elements of an array: `;` for `box`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,8 @@ class EndpointParameter(Record):
 
     fields: tuple[Field, ...] = ()
     """Attributes of a composite that is one value, or an element of an array."""
+    delimiter: str = ","
+    """Between the elements of an array: `;` for `box`."""
     group: str | None = None
     """Name in requests of the composite parameter that this is a field of; an object of that name gives all of them."""
     member: str | None = None

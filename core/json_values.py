@@ -13,7 +13,7 @@ from rowcall.core import json_text, record_literal
 from rowcall.core.array_literal import MAX_DIMENSIONS, ArrayShapeError, Nested, literal
 from rowcall.core.binding_error import BindingError, shown
 from rowcall.core.conversion import MAX_NUMBER_LENGTH, Converter, NotConvertible, converter
-from rowcall.core.endpoint import Field, ValueKind
+from rowcall.core.endpoint import EndpointParameter, Field, ValueKind
 
 _VERBATIM = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER})
 _NUMBERS = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.FLOAT, ValueKind.NUMERIC})
@@ -38,21 +38,17 @@ class Reader:
     """Member of an object → index of the attribute."""
 
     @classmethod
-    def of(
-        cls, name: str, kind: ValueKind, array: bool, type_text: str, fields: Sequence[Field], timestamps_utc: bool
-    ) -> Reader:
-        element = type_text.removesuffix("[]")
-        inner = (
-            cls.of(f"{name}.{field.api_name}", field.kind, field.array, field.type_text, field.fields, timestamps_utc)
-            for field in fields
-        )
+    def of(cls, name: str, typed: EndpointParameter | Field, timestamps_utc: bool) -> Reader:
+        kind, fields = typed.kind, typed.fields
+        element = typed.type_text.removesuffix("[]")
+        inner = (cls.of(f"{name}.{field.api_name}", field, timestamps_utc) for field in fields)
         return cls(
             name,
             kind,
-            array,
-            type_text,
+            typed.array,
+            typed.type_text,
             converter(kind, element, timestamps_utc=timestamps_utc),
-            ";" if element == "box" else ",",
+            typed.delimiter,
             tuple(inner),
             _keys(fields),
         )

@@ -116,6 +116,7 @@ class _Changing:
             kind=kind,
             array=found.array,
             fields=fields,
+            delimiter=found.element.delimiter,
             reads_as=found.cast,
             cast=found.cast if takes_anything else parameter.cast,
         )

@@ -54,18 +54,21 @@ class Described:
     fields: tuple[Field, ...]
     base: str | None = None
     """Cast of the array below a domain, None for everything else."""
+    delimiter: str = ","
 
 
 def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> Described:
     """Arrays and composites are looked for below domains too, as their values are put together here."""
     info = base_of(oid, types)
     if info is not None and info.kind is TypeKind.ARRAY:
-        kind, fields = kind_and_fields(types.get(info.element), types, camel)
+        element = types.get(info.element)
+        kind, fields = kind_and_fields(element, types, camel)
         if value_kind(base_of(info.element, types)) is ValueKind.JSON:
             # Also below a domain: an array among its elements is a document and no further dimension.
             kind = ValueKind.JSON
         below = info.oid != oid
-        return Described(kind, True, fields, cast_text(info.oid, types) if below else None)
+        delimiter = "," if element is None else element.delimiter
+        return Described(kind, True, fields, cast_text(info.oid, types) if below else None, delimiter)
     kind, fields = kind_and_fields(types.get(oid), types, camel)
     return Described(kind, False, fields)
 
@@ -88,6 +91,7 @@ def _field(attribute: Attribute, types: Mapping[int, TypeInfo], camel: bool) -> 
         array=described.array,
         type_text=described.base or attribute_cast_text(attribute, types),
         fields=described.fields,
+        delimiter=described.delimiter,
     )
 
 
@@ -138,6 +142,7 @@ def _whole(
         exact=parameter.exact,
         reads_as=described.base,
         fields=described.fields,
+        delimiter=described.delimiter,
     )
 
 
@@ -165,6 +170,7 @@ def _fields(
             field=field,
             reads_as=described.base,
             fields=described.fields,
+            delimiter=described.delimiter,
             group=parameter_name(parameter.name, first, naming.camel),
             member=nested_name(attribute.name, naming.camel),
         )

@@ -106,7 +106,7 @@ def _built_in(name: str) -> tuple[TypeInfo, str] | None:
     if known is None:
         return None
     display, catalogue_name = known
-    info = TypeInfo(0, "pg_catalog", catalogue_name, display, TypeKind.BASE)
+    info = TypeInfo(0, "pg_catalog", catalogue_name, display, TypeKind.BASE, delimiter=";" if display == "box" else ",")
     return info, {"bit": '"bit"', "bpchar": "bpchar"}.get(catalogue_name, display)
 
 

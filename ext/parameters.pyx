@@ -56,7 +56,7 @@ cdef class FastBinder:
             slot.name_length = len(name)
             slot.kind = <Kind>kind_of(parameters[index][1])
             slot.array = parameters[index][2]
-            slot.delimiter = c";" if parameters[index][3] == "box[]" else c","
+            slot.delimiter = c";" if parameters[index][3] == ";" else c","
             slot.bare_elements = slot.kind <= UUID
             slot.empty_is_text = slot.kind == TEXT or slot.kind == JSON
             slot.optional = parameters[index][4]

@@ -38,6 +38,7 @@ def parameter(name: str, type_name: str = "integer", **options: Any) -> Endpoint
         kind=TYPES.get(element, ValueKind.OTHER),
         array=type_name.endswith("[]"),
         cast=type_name,
+        delimiter=";" if element == "box" else ",",
         has_default=options.pop("default", False),
         position=options.pop("position", 0),
         **options,
