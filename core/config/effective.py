@@ -68,8 +68,8 @@ def _map_entries(room: Room, key: Key, node: Node | None, variables: Mapping[str
             yield Entry(child.name, "", _plain(child, room.below(child.name) or room, variables))
         return
     defaults = key.default if isinstance(key.default, Mapping) else {}
-    for name, value in defaults.items():
-        yield Entry(name, "", value)
+    for name in sorted(defaults, key=str.casefold):
+        yield Entry(name, "", defaults[name])
 
 
 def explained(key: Key) -> str:
@@ -84,10 +84,16 @@ def _plain(child: Child, room: Room, variables: Mapping[str, str]) -> JsonValue:
         return _shown(child.name, node.text, room.key, variables)
     below = [
         (known.name if known is not None and not known.is_wild else inner.name, _plain(inner, known or room, variables))
-        for inner in node
+        for inner in _in_documented_order(node, room)
         for known in [room.below(inner.name)]
     ]
     return tuple(value for _, value in below) if node.is_array else dict(below)
+
+
+def _in_documented_order(section: Section, room: Room) -> list[Child]:
+    """Names of the table as the table has them, the user's own behind them."""
+    order = {name: position for position, name in enumerate(room.rooms)}
+    return sorted(section, key=lambda child: order.get(child.name.casefold(), len(order)))
 
 
 def _shown(name: str, text: str | None, key: Key | None, variables: Mapping[str, str]) -> JsonValue:
@@ -96,7 +102,8 @@ def _shown(name: str, text: str | None, key: Key | None, variables: Mapping[str,
     if key is not None and key.secret:
         return _secret(name, text, key, variables)
     resolved = masked_in_parts(text, variables) if "://" in text else resolve_what_is_set(text, variables)
-    return typed(resolved, None if key is None or key.open else key)
+    is_guessed = key is None or (key.open and key.type is not KeyType.TEXT_MAP)
+    return typed(resolved, None if is_guessed else key)
 
 
 def _secret(name: str, text: str, key: Key, variables: Mapping[str, str]) -> JsonValue:

@@ -6,6 +6,7 @@ differ only in case are a mistake here. It reads files of a few kilobytes, once,
 
 from __future__ import annotations
 
+import bisect
 import json
 import re
 from collections.abc import Callable
@@ -31,6 +32,8 @@ class _Parser:
         self._source = source
         self._text = text
         self._at = 0
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
+        """Where each line begins."""
 
     def document(self) -> Section:
         self._skip()
@@ -130,8 +133,8 @@ class _Parser:
         self._at += 1
 
     def _origin(self) -> Origin:
-        before = self._text[: self._at]
-        return Origin(self._source, before.count("\n") + 1, self._at - (before.rfind("\n") + 1) + 1)
+        line = bisect.bisect_right(self._lines, self._at)
+        return Origin(self._source, line, self._at - self._lines[line - 1] + 1)
 
     def _error(self, message: str, path: str = "") -> ConfigError:
         where = f"{self._origin()}: {path}" if path else str(self._origin())

@@ -49,7 +49,8 @@ def _unknown(section: Section, room: Room, path: str, known_path: str) -> Iterat
             reason = f"it belongs to {' and '.join(known.key.only_for)}, and the Type here is {kind}"
             yield UnknownKey(child_path, child.origin, None, reason)
         elif isinstance(child.node, Section) and not known.open:
-            below = f"{known_path}:{known.name}" if known_path else known.name
+            name = child.name if known.is_wild else known.name
+            below = f"{known_path}:{name}" if known_path else name
             yield from _unknown(child.node, known, child_path, below)
 
 

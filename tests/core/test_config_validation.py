@@ -40,6 +40,33 @@ def test_a_key_of_another_section_is_recognised() -> None:
     assert unknown('{"CommentsMode": "Ignore"}') == ["CommentsMode at f.json:1:2 (did you mean Service:CommentsMode?)"]
 
 
+def test_a_key_of_another_type_is_unknown_beside_its_type() -> None:
+    text = '{"Auth": {"Schemes": {"a": {"Type": "cookies", "JwtSecret": "x", "CookieName": "y", "Enabled": true}}}}'
+    assert unknown(text) == ["Auth:Schemes:a:JwtSecret at f.json:1:48: it belongs to Jwt, and the Type here is Cookies"]
+
+
+@pytest.mark.parametrize("kind", ["{}", '{"Type": "Nonsense", "JwtSecret": "x"}', '{"JwtSecret": "x"}'])
+def test_without_a_type_the_keys_of_all_types_are_known(kind: str) -> None:
+    assert unknown(f'{{"Auth": {{"Schemes": {{"a": {kind}}}}}}}') == []
+
+
+def test_a_body_below_a_name_of_the_users_own_is_checked() -> None:
+    assert unknown('{"CacheOptions": {"Profiles": {"mine": {"Expiraton": "5s"}}}}') == [
+        "CacheOptions:Profiles:mine:Expiraton at f.json:1:41 (did you mean CacheOptions:Profiles:mine:Expiration?)"
+    ]
+
+
+def test_a_misspelled_key_beside_names_of_the_users_own_is_no_such_name() -> None:
+    text = '{"Auth": {"External": {"Enabeld": true, "Mine": {"Enabled": true}}}}'
+    assert unknown(text) == ["Auth:External:Enabeld at f.json:1:24 (did you mean Auth:External:Enabled?)"]
+
+
+def test_a_key_of_earlier_days_is_told_its_new_name() -> None:
+    assert unknown('{"Auth": {"JwtExpireMinutes": 5}}') == [
+        "Auth:JwtExpireMinutes at f.json:1:11 (did you mean Auth:JwtExpire?)"
+    ]
+
+
 def test_an_unknown_section_is_named_once() -> None:
     assert unknown('{"Nonsense": {"A": 1, "B": {"C": 2}}}') == ["Nonsense at f.json:1:2"]
 

@@ -1,0 +1,104 @@
+"""What is said about a whole configuration at once: wrong values, and keys that nothing reads yet."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from rowcall.core.config import KEYS, Settings, SourceText, assemble, load_files, table
+from rowcall.core.config.checks import mistakes, without_effect
+from rowcall.core.config.table import build_rooms
+
+
+def settings(text: str, **environment: str) -> Settings:
+    return assemble(load_files([SourceText("f.json", text)]), [], environment).settings
+
+
+def wrong(text: str, **environment: str) -> list[str]:
+    return [str(mistake) for mistake in mistakes(settings(text, **environment)) if mistake.in_use]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"Service": {"LogCommands": "maybe"}}', "f.json:1:29: Service:LogCommands: 'maybe' is not a boolean"),
+        ('{"HttpServer": {"Workers": 1.5}}', "f.json:1:28: HttpServer:Workers: '1.5' is not a whole number"),
+        ('{"Service": {"CommandTimeout": "soon"}}', "f.json:1:32: Service:CommandTimeout: 'soon' is not a duration"),
+        ('{"Service": {"CommentsMode": "All"}}', "f.json:1:30: Service:CommentsMode: 'All' is not allowed; allowed: O"),
+        ('{"Urls": ["a"]}', "f.json:1:2: Urls: a single value is needed here, not a section"),
+        ('{"Service": "x"}', "f.json:1:13: Service: a section is needed here, not a single value"),
+        ('{"Service": {"IncludeSchemas": "x"}}', 'f.json:1:32: Service:IncludeSchemas: a list is needed, such as ["a"'),
+        (
+            '{"RateLimiterOptions": {"Enabled": true, "Policies": [{"Name": "x"}]}}',
+            "f.json:1:42: RateLimiterOptions:Policies: names with their values in { } are needed here, not a list",
+        ),
+        (
+            '{"Auth": {"CookieAuth": true, "CookieValidDays": 3}}',
+            "f.json:1:31: Auth:CookieValidDays: the key is called Auth:CookieValid now and takes a duration",
+        ),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_place_and_what_would_be_right(text: str, message: str) -> None:
+    (found,) = wrong(text)
+    assert found.startswith(message)
+
+
+def test_all_mistakes_are_found_at_once() -> None:
+    assert len(wrong('{"Service": {"LogCommands": "x", "CommandTimeout": "y"}, "Log": {"ToConsole": "z"}}')) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"Service": {"LogCommands": "YES", "CommandTimeout": "", "CommentsMode": null}}',
+        '{"HttpServer": {"Workers": "{NOT_SET}"}, "Service": {"LogCommands": "{!NOT_SET}"}}',
+        '{"Stats": {"Enabled": false, "OutputFormat": "xml"}}',
+        '{"Stats": {"OutputFormat": "xml"}}',
+        '{"Auth": {"CookieValidDays": 3}}',
+        '{"Config": {"ValidateConfigKeys": "Loudly"}}',
+        '{"CacheOptions": {"Enabled": true, "Profiles": {"a": {"Expiration": "never"}}}}',
+    ],
+)
+def test_what_is_readable_or_switched_off_is_no_mistake(text: str) -> None:
+    assert wrong(text) == []
+
+
+def test_a_value_is_checked_as_its_placeholders_resolve_it() -> None:
+    assert wrong('{"HttpServer": {"Workers": "{COUNT}"}}', COUNT="2") == []
+    assert wrong('{"HttpServer": {"Workers": "{COUNT}"}}', COUNT="two") == [
+        "f.json:1:28: HttpServer:Workers: 'two' is not a whole number"
+    ]
+
+
+@pytest.fixture
+def all_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table in which nothing has an effect: which keys are pending changes from one capability to the next."""
+    rooms = build_rooms(dataclasses.replace(key, pending=True) for key in KEYS)
+    monkeypatch.setattr(table, "ROOMS", rooms)
+    monkeypatch.setattr("rowcall.core.config.checks.ROOMS", rooms)
+
+
+@pytest.mark.usefixtures("all_pending")
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ({"Cors": {"Enabled": True, "AllowedOrigins": ["*"]}}, ["Cors:AllowedOrigins at f.json:1:28"]),
+        ({"Cors": {"Enabled": False, "AllowedOrigins": ["*"]}}, []),
+        ({"Cors": {"AllowedOrigins": ["*"]}}, []),
+        ({"Auth": {"CookieHttpOnly": True, "CookieSameSite": ""}}, []),
+        ({"Auth": {"Schemes": {"a": {"Type": "Jwt"}}}}, ["Auth:Schemes:a:Type at f.json:1:37"]),
+        ({"Auth": {"Schemes": {"a": {"Enabled": False, "Type": "Jwt"}}}}, []),
+        ({"Urls": "http://localhost:8080", "ApplicationName": "x"}, ["ApplicationName at f.json:1:54"]),
+        ({"CacheOptions": {"Enabled": "yes"}}, ["CacheOptions:Enabled at f.json:1:30"]),
+    ],
+)
+def test_a_key_without_effect_is_told_once_for_its_section_when_it_would_change_something(
+    value: dict[str, object], found: list[str]
+) -> None:
+    assert list(without_effect(settings(json.dumps(value)))) == found
+
+
+def test_what_has_an_effect_is_not_told() -> None:
+    assert without_effect(settings('{"Urls": "http://x", "Service": {"UrlPathPrefix": "/v1"}}')) == ()

@@ -1,0 +1,71 @@
+"""No secret of a connection string is ever shown, in whatever form it is written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.config.masking import masked_in_parts, masked_whole
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Host=a;Password=my pass;Database=d", "Host=a;Password=******;Database=d"),
+        ("Host=a;Pwd='p;w';Database=d", "Host=a;Pwd=******;Database=d"),
+        ("Host=a;SSL Key=k.pem;PSW=x", "Host=a;SSL Key=******;PSW=******"),
+        ("Host={HOST};Database={!DB:shop}", "Host=db1;Database=shop"),
+        ("Host=a;Password={!SECRET}", "Host=a;Password={!SECRET}"),
+        ("Host=a;Password={SECRET}", "Host=a;Password={SECRET}"),
+        ("Host=a;Password={!SECRET:open sesame}", "Host=a;Password={!SECRET:******}"),
+        ("Host=a;Password=x{SECRET}", "Host=a;Password=******"),
+        ("host=a password='x\\' y' dbname=d", "host=a password=****** dbname=d"),
+        ("postgresql://me:se@cret@h/db?sslmode=require", "postgresql://me:******@h/db?sslmode=require"),
+        ("postgresql://me@h/db?password=x&sslmode=require", "postgresql://me@h/db?password=******&sslmode=require"),
+        ("localhost:6379,password=abc,ssl=false", "localhost:6379,password=******,ssl=false"),
+        ("Host=a;Password=", "Host=a;Password="),
+        ("embedded:./data", "embedded:./data"),
+    ],
+)
+def test_a_connection_string_is_shown_without_its_secrets(text: str, shown: str) -> None:
+    assert masked_in_parts(text, {"HOST": "db1", "SECRET": "hidden"}) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("abc", "******"),
+        ("", ""),
+        ("{!JWT_SECRET}", "{!JWT_SECRET}"),
+        ("{!JWT_SECRET:}", "{!JWT_SECRET:}"),
+        ("{!JWT_SECRET:abc}", "{!JWT_SECRET:******}"),
+        ("x{JWT_SECRET}", "******"),
+    ],
+)
+def test_a_whole_secret_shows_where_it_comes_from_at_most(text: str, shown: str) -> None:
+    assert masked_whole(text) == shown
+
+
+secrets = st.text(st.characters(codec="ascii", categories=["L", "N", "P", "S"]), min_size=8).map(
+    lambda text: f"§{text}§"
+)
+FORMS = (
+    "Host=h;Password={};Database=d",
+    "Database=d;Password={}",
+    "host=h password={} dbname=d",
+    "postgresql://user:{}@host/d",
+    "localhost:6379,password={}",
+)
+
+
+@given(secrets, st.sampled_from(FORMS))
+def test_no_password_is_ever_shown(secret: str, form: str) -> None:
+    quoted = secret.replace("'", "''")
+    text = form.format(f"'{quoted}'" if "=" in form and "://" not in form else secret)
+    assert "§" not in masked_in_parts(text, {})
+
+
+@given(secrets, st.sampled_from(FORMS))
+def test_no_password_of_the_environment_is_ever_shown(secret: str, form: str) -> None:
+    assert "§" not in masked_in_parts(form.format("{!PW}"), {"PW": secret})

@@ -1,0 +1,133 @@
+"""The configuration in force as commented JSON: it says what it means and can be read again (reference 06, 2.5)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from rowcall.core.config import KEYS, Key, KeyType, Settings, SourceText, assemble, load_files
+from rowcall.core.config.effective import effective
+from rowcall.core.config.printing import matching, printed
+from rowcall.core.config.relaxed_json import parse
+from rowcall.core.config.starter import starter
+
+
+def settings(text: str, **environment: str) -> Settings:
+    return assemble(load_files([SourceText("f.json", text)]), [], environment).settings
+
+
+def shown(text: str, word: str = "", **environment: str) -> str:
+    entries = effective(settings(text, **environment))
+    return printed(matching(entries, word) if word else entries)
+
+
+def test_every_key_stands_below_its_meaning_in_canonical_spelling() -> None:
+    text = shown('{"service": {"urlpathprefix": "/v1"}}')
+    assert (
+        '    // What generated paths begin with. null or an empty text: nothing.\n    "UrlPathPrefix": "/v1",\n' in text
+    )
+
+
+def test_placeholders_are_resolved_as_far_as_they_can_be() -> None:
+    text = '{"Urls": "http://{HOST}:{!PORT:80}/{!NOT_SET}", "ApplicationName": "{NOT_SET}"}'
+    assert '"Urls": "http://h:80/{!NOT_SET}"' in shown(text, HOST="h")
+    assert '"ApplicationName": "{NOT_SET}"' in shown(text)
+
+
+def test_values_have_the_type_of_their_key() -> None:
+    text = shown('{"HttpServer": {"Workers": "4"}, "Service": {"LogCommands": "yes", "SchemaSimilarTo": "12"}}')
+    assert '"Workers": 4' in text
+    assert '"LogCommands": true' in text
+    assert '"SchemaSimilarTo": "12"' in text
+    assert '["08000",' in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"ConnectionStrings": {"Default": "Host=h;Password=geheim"}}',
+        '{"Auth": {"JwtSecret": "geheim", "Schemes": {"a": {"Type": "Jwt", "JwtSecret": "geheim"}}}}',
+        '{"Auth": {"External": {"Google": {"ClientSecret": "geheim"}}}}',
+        '{"Service": {"AuthenticationOptions": {"BasicAuth": {"Users": {"me": "geheim"}}}}}',
+        '{"CacheOptions": {"RedisConfiguration": "localhost,password=geheim"}}',
+        '{"HttpServer": {"Certificates": {"Default": {"Path": "a.pfx", "Password": "geheim"}}}}',
+        '{"HttpServer": {"Endpoints": {"A": {"Url": "https://x", "Certificate": {"Password": "geheim"}}}}}',
+        '{"Log": {"OTLPHeaders": {"authorization": "geheim"}}}',
+        '{"Service": {"ProxyOptions": {"Host": "http://me:geheim@legacy"}}}',
+        '{"ConnectionStrings": {"Default": "Host=h;Password={PW}"}}',
+    ],
+)
+def test_no_secret_is_shown(text: str) -> None:
+    assert "geheim" not in shown(text, PW="geheim")
+
+
+def test_a_filter_keeps_what_matches_in_key_meaning_or_value_with_the_sections_around_it() -> None:
+    assert json.loads(_without_comments(shown("{}", "kebab"))) == {"Service": {"KebabCaseUrls": True}}
+    found = json.loads(_without_comments(shown('{"Service": {"UrlPathPrefix": "/zebra"}}', "ZEBRA")))
+    assert found == {"Service": {"UrlPathPrefix": "/zebra"}}
+
+
+def test_a_section_that_matches_by_itself_stays_whole() -> None:
+    found = json.loads(_without_comments(shown("{}", "retryoptions")))
+    assert set(found["ConnectionSettings"]["RetryOptions"]) == {"Enabled", "RetrySequenceSeconds", "ErrorCodes"}
+
+
+def test_a_list_that_matches_stays_whole() -> None:
+    found = json.loads(_without_comments(shown("{}", "57P03")))
+    assert len(found["ConnectionSettings"]["RetryOptions"]["ErrorCodes"]) == 10
+
+
+def _without_comments(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
+
+
+def test_nothing_matches_nothing() -> None:
+    assert matching(effective(Settings()), "no such thing") == ()
+
+
+VALUES = {
+    KeyType.TEXT: st.text(max_size=12),
+    KeyType.BOOL: st.sampled_from(["true", "No", "1"]),
+    KeyType.INT: st.integers(0, 10**9).map(str),
+    KeyType.INTERVAL: st.sampled_from(["5s", "00:00:05"]),
+}
+SETTABLE = [
+    key
+    for key in KEYS
+    if (key.type in VALUES or key.type is KeyType.CHOICE)
+    and not key.secret
+    and not {"<", "["} & set(key.path)
+    and not key.path.startswith("Config:")
+]
+
+
+@st.composite
+def overrides(draw: st.DrawFn) -> list[tuple[str, str]]:
+    keys: list[Key] = draw(st.lists(st.sampled_from(SETTABLE), max_size=6, unique_by=lambda key: key.path))
+    return [(key.path, draw(st.sampled_from(key.choices) if key.choices else VALUES[key.type])) for key in keys]
+
+
+@effort(max_examples=25, deadline=None)
+@given(overrides())
+def test_what_is_printed_is_the_same_configuration_when_it_is_read_again(given_: list[tuple[str, str]]) -> None:
+    first = effective(assemble(load_files([]), given_, {}).settings)
+    again = assemble(load_files([SourceText("printed", printed(first))]), [], {})
+    assert again.unknown == ()
+    assert printed(effective(again.settings)) == printed(first)
+
+
+@effort(max_examples=25, deadline=None)
+@given(overrides(), st.text(min_size=1, max_size=4))
+def test_a_filtered_print_can_be_read_too(given_: list[tuple[str, str]], word: str) -> None:
+    entries = matching(effective(assemble(load_files([]), given_, {}).settings), word)
+    parse("printed", printed(entries))
+
+
+def test_the_starting_point_changes_nothing() -> None:
+    started = assemble(load_files([SourceText("rowcall.json", starter())]), [], {})
+    assert started.unknown == ()
+    assert printed(effective(started.settings)) == printed(effective(Settings()))

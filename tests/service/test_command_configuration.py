@@ -1,0 +1,233 @@
+"""--config, --config-schema, --validate and --init as the real command (reference 06, 2.5 to 2.7; spec 4.7)."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft7Validator
+
+from tests.harness.command import COMMAND, clean_environment, rowcall
+from tests.harness.database import Database
+
+
+def without_comments(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
+
+
+def in_terminal(folder: Path, *arguments: str) -> str:
+    """What the command writes when its output is a terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, *arguments], cwd=folder, env=clean_environment(), stdout=theirs, stdin=subprocess.DEVNULL
+    ) as process:
+        os.close(theirs)
+        said = b""
+        while True:
+            try:
+                some = os.read(ours, 65536)
+            except OSError:  # Linux says so at the end
+                break
+            if not some:
+                break
+            said += some
+    os.close(ours)
+    assert process.returncode == 0
+    return said.decode()
+
+
+def test_config_prints_a_file_that_can_be_used_as_it_is(tmp_path: Path) -> None:
+    done = rowcall(tmp_path, "--config")
+    assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / "printed.json").write_text(done.stdout)
+    again = rowcall(tmp_path, "printed.json", "--config")
+    assert (again.returncode, again.stdout) == (0, done.stdout)
+
+
+def test_config_shows_what_files_environment_and_command_line_make_together(tmp_path: Path) -> None:
+    (tmp_path / "rowcall.json").write_text(
+        '{"Config": {"AddEnvironmentVariables": true}, "Urls": "{HOST}", "Service": {"UrlPathPrefix": "/file"}}'
+    )
+    done = rowcall(tmp_path, "--Service:UrlPathPrefix=/line", "--config", HOST="http://h", STARTUPMESSAGE="hello")
+    shown = json.loads(without_comments(done.stdout))
+    assert shown["Urls"] == "http://h"
+    assert shown["StartupMessage"] == "hello"
+    assert shown["Service"]["UrlPathPrefix"] == "/line"
+
+
+@pytest.mark.parametrize("arguments", [("--config", "kebab"), ("--config=KEBAB",), ("--Urls=x", "--CONFIG", "Kebab")])
+def test_config_with_a_filter_prints_what_matches(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = rowcall(tmp_path, *arguments)
+    assert done.returncode == 0
+    assert json.loads(without_comments(done.stdout)) == {"Service": {"KebabCaseUrls": True}}
+    assert "// Write generated paths" in done.stdout
+
+
+def test_config_says_that_nothing_matches(tmp_path: Path) -> None:
+    done = rowcall(tmp_path, "--config", "no such thing")
+    assert (done.returncode, done.stdout) == (0, '// No results for "no such thing"\n')
+
+
+def test_an_override_behind_config_is_no_filter(tmp_path: Path) -> None:
+    done = rowcall(tmp_path, "--config", "--Urls=http://mine")
+    assert '"Urls": "http://mine"' in done.stdout
+    assert '"KebabCaseUrls"' in done.stdout
+
+
+def test_config_masks_secrets_and_never_fails_for_an_unset_variable(tmp_path: Path) -> None:
+    done = rowcall(
+        tmp_path,
+        "--ConnectionStrings:A=Host=h;Password=geheim",
+        "--ConnectionStrings:B=Host={!NOT_SET};Password={!PW}",
+        "--Auth:JwtSecret=geheim",
+        "--config",
+        PW="geheim",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "geheim" not in done.stdout
+    assert '"A": "Host=h;Password=******"' in done.stdout
+    assert '"B": "Host={!NOT_SET};Password={!PW}"' in done.stdout
+
+
+def test_config_tells_unknown_keys_on_stderr_and_ends_with_1(tmp_path: Path) -> None:
+    done = rowcall(tmp_path, "--Service:KebabCaseUrl=1", "--config")
+    assert done.returncode == 1
+    assert "1 unknown configuration key\n  - Service:KebabCaseUrl at command line" in done.stderr
+    assert "KebabCaseUrls" in done.stdout
+    as_errors = rowcall(tmp_path, "--Service:KebabCaseUrl=1", "--config", "--Config:ValidateConfigKeys=Error")
+    assert (as_errors.returncode, as_errors.stdout) == (1, "")
+    ignored = rowcall(tmp_path, "--Service:KebabCaseUrl=1", "--config", "--Config:ValidateConfigKeys=ignore")
+    assert (ignored.returncode, ignored.stderr) == (0, "")
+
+
+def test_config_has_colours_in_a_terminal_only(tmp_path: Path) -> None:
+    assert "\x1b" not in rowcall(tmp_path, "--config", "kebab").stdout
+    shown = in_terminal(tmp_path, "--config", "kebab")
+    assert '\x1b[36m"\x1b[7mKebab\x1b[27mCaseUrls"\x1b[0m' in shown
+    assert "\x1b[32mtrue\x1b[0m" in shown
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    """`rowcall --config | true`, with a pipe that is closed before anything is written."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as pipe:
+        done = subprocess.run(
+            [*COMMAND, "--config"],
+            cwd=tmp_path,
+            env=clean_environment(),
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_schema_is_json_and_fits_the_file_that_init_writes(tmp_path: Path) -> None:
+    done = rowcall(tmp_path, "--config-schema")
+    assert (done.returncode, done.stderr) == (0, "")
+    schema = json.loads(done.stdout)
+    Draft7Validator.check_schema(schema)
+    assert rowcall(tmp_path, "--init").returncode == 0
+    written = json.loads(without_comments((tmp_path / "rowcall.json").read_text()))
+    assert list(Draft7Validator(schema).iter_errors(written)) == []
+
+
+def test_init_writes_a_commented_file_and_never_overwrites(tmp_path: Path) -> None:
+    done = rowcall(tmp_path, "--init")
+    assert (done.returncode, done.stderr) == (0, "")
+    written = (tmp_path / "rowcall.json").read_text()
+    assert '"ConnectionStrings"' in written
+    assert written.count("//") > 10
+    (tmp_path / "rowcall.json").write_text("{}")
+    again = rowcall(tmp_path, "--init")
+    assert (again.returncode, again.stderr) == (1, "rowcall: rowcall.json exists and is left as it is\n")
+    assert (tmp_path / "rowcall.json").read_text() == "{}"
+    assert rowcall(tmp_path, "--init", "other.json").returncode == 0
+    assert (tmp_path / "other.json").read_text() == written
+    assert rowcall(tmp_path, "--init", "no/such/folder.json").returncode == 1
+
+
+def test_validate_is_fine_with_a_right_configuration_and_a_database(tmp_path: Path, database: Database) -> None:
+    connection = f"--ConnectionStrings:Default={database.conninfo}"
+    done = rowcall(tmp_path, "--validate", connection)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("Config validation: OK\nConnection test: OK\n")
+    as_json = rowcall(tmp_path, "--json", "--validate", connection)
+    assert as_json.returncode == 0
+    assert json.loads(as_json.stdout) == {
+        "valid": True,
+        "configValid": True,
+        "validationMode": "Warning",
+        "warningsAreFatal": False,
+        "warnings": [],
+        "connectionTest": "ok",
+        "errors": [],
+        "withoutEffect": [],
+    }
+
+
+def validated(folder: Path, *arguments: str, **environment: str) -> dict[str, object]:
+    done = rowcall(folder, "--validate", "--json", *arguments, **environment)
+    said: dict[str, object] = json.loads(done.stdout)
+    assert done.returncode == (0 if said["valid"] else 1)
+    assert done.stderr == ""
+    return said
+
+
+def test_validate_lists_unknown_keys_which_only_errors_make_invalid(tmp_path: Path, database: Database) -> None:
+    arguments = (f"--ConnectionStrings:Default={database.conninfo}", "--Nope:A=1")
+    said = validated(tmp_path, *arguments)
+    assert (said["valid"], said["warnings"]) == (True, ["Nope"])
+    said = validated(tmp_path, *arguments, "--Config:ValidateConfigKeys=Error")
+    assert (said["valid"], said["configValid"], said["warningsAreFatal"]) == (False, False, True)
+    said = validated(tmp_path, *arguments, "--Config:ValidateConfigKeys=Ignore")
+    assert (said["valid"], said["warnings"]) == (True, [])
+
+
+def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
+    said = validated(tmp_path)
+    assert "environment variable PGDATABASE is not set" in str(said["connectionTest"])
+    said = validated(
+        tmp_path, "--ConnectionStrings:Default=Host=127.0.0.1;Port=1;Database=x;Username=u;Password=geheim"
+    )
+    assert said["valid"] is False
+    assert said["configValid"] is True
+    assert "geheim" not in str(said["connectionTest"])
+    text = rowcall(tmp_path, "--validate", "--ConnectionStrings:Default=Host=127.0.0.1;Port=1;Database=x")
+    assert text.returncode == 1
+    assert "Connection test: FAILED - " in text.stdout
+
+
+def test_validate_has_nothing_to_reach_without_a_default_connection(tmp_path: Path) -> None:
+    said = validated(tmp_path, "--ConnectionStrings:Other=Host=127.0.0.1;Port=1;Database=x")
+    assert (said["valid"], said["connectionTest"]) == (True, "ok")
+
+
+def test_validate_lists_every_wrong_value_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "rowcall.json").write_text('{"Service": {"LogCommands": "x", "CommandTimeout": "y"}}')
+    said = validated(tmp_path, "--ConnectionStrings:Other=x")
+    assert said["configValid"] is False
+    assert [str(error).split(": '")[0] for error in said["errors"]] == [  # type: ignore[attr-defined]
+        "rowcall.json:1:52: Service:CommandTimeout",
+        "rowcall.json:1:29: Service:LogCommands",
+    ]
+
+
+def test_validate_prints_json_for_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "rowcall.json").write_text('{"Urls": }')
+    said = validated(tmp_path)
+    assert said["valid"] is False
+    assert str(said["errors"]).startswith("[\"rowcall.json:1:10: Urls: '}' is no JSON value")
+
+
+def test_a_start_lists_every_wrong_value_at_once(tmp_path: Path) -> None:
+    (tmp_path / "rowcall.json").write_text('{"Service": {"LogCommands": "x", "CommandTimeout": "y"}}')
+    done = rowcall(tmp_path)
+    assert done.returncode == 1
+    assert "rowcall.json:1:29: Service:LogCommands: 'x' is not a boolean" in done.stderr
+    assert "rowcall.json:1:52: Service:CommandTimeout: 'y' is not a duration" in done.stderr
