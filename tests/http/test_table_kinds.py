@@ -444,10 +444,11 @@ def test_a_misspelt_operation_stops_the_start(database: Database, tmp_path: Any)
 
 
 def test_json_of_a_row_can_be_sent_back(own_database: Database, serve_once: Serve) -> None:
-    """What is read can be written as it is, where no composite and no generated column is in it."""
+    """What is read can be written as it is, where no generated column is in it."""
     own_database.execute(
-        "create table item (id int primary key, data jsonb, at timestamptz, tags text[]);"
-        "insert into item values (1, '{\"a\": [1]}', '2026-01-01T00:00Z', '{x,NULL}');"
+        "create type spot as (x int, street_name text);"
+        "create table item (id int primary key, data jsonb, at timestamptz, tags text[], home spot, stops spot[]);"
+        "insert into item values (1, '{\"a\": [1]}', '2026-01-01T00:00Z', '{x,NULL}', '(1,\"a b\")', '{\"(2,)\"}');"
         "comment on table item is 'HTTP'"
     )
     service = serve_once(own_database, settings=TABLES)
