@@ -40,20 +40,18 @@ class TimedProtocol:
         self.inner.response_file(status, self._with_timing(headers), file)
 
     def _with_timing(self, headers: Headers) -> Headers:
-        request = self._exchange.request
-        if request is None:
-            return headers
-        return [*headers, ("server-timing", server_timing(request, time.monotonic() - self._began))]
+        return [*headers, ("server-timing", server_timing(self._exchange.request, time.monotonic() - self._began))]
 
 
-def server_timing(request: Request, elapsed: float) -> str:
-    """`queue;dur=0.2, database;dur=1.5, render;dur=0.1` in milliseconds.
+def server_timing(request: Request | None, elapsed: float) -> str:
+    """`queue;dur=0.2, database;dur=1.5, render;dur=0.1` in milliseconds. Without a request: it only waited.
 
     queue: waiting for a connection and for the event loop. database: from the head of the connection's queue to the
     last row, or so far when the result is streamed, without `render`: turning rows into the body.
     """
-    ran = request.seconds if request.finished else request.age
-    plan = request.plan
-    render = plan.seconds if isinstance(plan, TimedPlan) else 0.0
+    ran = render = 0.0
+    if request is not None:
+        ran = request.seconds if request.finished else request.age
+        render = request.plan.seconds if isinstance(request.plan, TimedPlan) else 0.0
     parts = (("queue", elapsed - ran), ("database", ran - render), ("render", render))
     return ", ".join(f"{name};dur={max(0.0, seconds) * 1000:.3f}" for name, seconds in parts)

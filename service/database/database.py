@@ -215,16 +215,15 @@ class Database:
             if pause:
                 await _wait(pause, exchange)
             request = await self._run_exclusive(call, exchange)
+            exchange.request = request
             if request.streaming:
                 call.large = True
                 call.wide = self._options.stream_after > WIDE_ROW * request.rows
                 self._assign_lane(call)
-                exchange.request = request
                 return
             if request.succeeded:
                 call.wide = len(request.body or b"") > WIDE_ROW * max(1, request.rows)
                 self._learn(call, exchange.mask, request)
-                exchange.request = request
                 return
             pause = self._pause(call, exchange.mask, request, tries)
             if pause is None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.harness.database import Database
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -16,6 +18,12 @@ create function some_rows(n int) returns table (a int, b text) language sql stab
 create function a_scalar() returns int language sql stable as 'select 1';
 create function nothing() returns void language sql volatile as '';
 create function napping() returns int language sql as 'select 1 from pg_sleep(0.05)';
+create function refusing() returns int language plpgsql volatile as 'begin raise exception $$no$$; end';
+create function refusing_quickly() returns int language plpgsql stable as 'begin raise exception $$no$$; end';
+create function waiting() returns int language sql as 'select 1 from pg_advisory_xact_lock(7)';
+comment on function refusing() is 'HTTP GET';
+comment on function refusing_quickly() is 'HTTP GET';
+comment on function waiting() is 'HTTP GET';
 comment on function some_rows(int) is E'HTTP\\ntable_format = html';
 comment on function a_scalar() is 'HTTP';
 comment on function nothing() is 'HTTP GET';
@@ -33,6 +41,32 @@ def service(database: Database, serve: Serve) -> Service:
 def test_every_result_of_a_routine_tells_its_times(service: Service, path: str) -> None:
     for _ in range(20):
         assert HEADER.fullmatch(service.get(f"/api/{path}").headers["server-timing"])
+
+
+@pytest.mark.parametrize("path", ["refusing", "refusing-quickly"])
+def test_an_error_of_the_database_tells_its_times(service: Service, path: str) -> None:
+    for _ in range(60):
+        response = service.get(f"/api/{path}")
+        assert response.status_code == 400
+        assert HEADER.fullmatch(response.headers["server-timing"])
+
+
+def test_a_request_that_was_never_run_has_only_waited(database: Database, service: Service, serve: Serve) -> None:
+    """`service` is asked for only because it loads the functions."""
+    pool = {"ExclusiveConnections": "1", "QueueLimit": "1", "QueueTimeout": "100 ms"}
+    settings = {f"ConnectionSettings:Pool:{key}": value for key, value in pool.items()}
+    full = serve(database, settings={"HttpServer:ServerTiming": "true", **settings})
+    with ThreadPoolExecutor() as threads:
+        with database.locked(7):
+            first = threads.submit(full.get, "/api/waiting")
+            wait_until(database.waiting, "the first request waits for the lock")
+            refused = full.get("/api/waiting")
+        assert first.result().status_code == 200
+    assert refused.status_code == 503
+    match = HEADER.fullmatch(refused.headers["server-timing"])
+    assert match is not None
+    assert float(match[1]) > 0
+    assert [float(match[2]), float(match[3])] == [0, 0]
 
 
 def test_time_in_the_database_is_the_database_s(service: Service) -> None:
