@@ -226,6 +226,8 @@ class Options(Record):
     excel_sheet: str | None = None
     validations: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Parameter and rules of each `validate`, as written."""
+    sensitive: bool = False
+    """Values of its requests appear neither in logs nor in errors."""
     connection: str | None = None
     """Name of the connection it runs on, as written. None: the main one."""
     error_policy: str | None = None

@@ -125,7 +125,7 @@ class Request:
 
 class Connection:
     on_closed: Callable[[Connection], None] | None
-    on_notice: Callable[[str | None, str, str, str], None] | None
+    on_notice: Callable[[str | None, str, str, str, str | None], None] | None
     on_capacity: Callable[[Connection], None] | None
     owner: object
     def __init__(self, pgconn: object, loop: asyncio.AbstractEventLoop, named: bool = True) -> None: ...

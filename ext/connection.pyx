@@ -206,7 +206,7 @@ cdef class Connection:
     """A queue of requests on one `PGconn` that psycopg opened and that is idle, non-blocking and in UTF-8.
 
     on_closed(connection): after every request in flight has been finished with its `Loss`.
-    on_notice(label, severity, sqlstate, message): label of the request at the head, or None.
+    on_notice(label, severity, sqlstate, message, context): label of the request at the head, or None.
     on_capacity(connection): after a read that finished at least one request.
     owner: whatever has to live as long as the connection.
     """
@@ -648,7 +648,8 @@ cdef class Connection:
             return 0
         # The head owns what arrives. Exact enough for logging (reference 08, 7).
         label = None if self.head is None else self.head.label
-        self.on_notice(label, severity, _field(result, c"C") or "", _field(result, c"M") or "")
+        message = _field(result, c"M") or ""
+        self.on_notice(label, severity, _field(result, c"C") or "", message, _field(result, c"W"))
         return 0
 
     # --- streaming -------------------------------------------------------------------------------------------------

@@ -24,14 +24,12 @@ from rowcall.service.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.handler import Services
 from rowcall.service.head import HeadProtocol
 from rowcall.service.log.entry import one_line
+from rowcall.service.notices import NoticeLog
 from rowcall.service.observed import logged, trace_id
 from rowcall.service.overloads import compile_route
 from rowcall.service.response_headers import Headers, problem_headers
 
 log = logging.getLogger("rowcall")
-notices = logging.getLogger("rowcall.notices")
-
-_NOTICE_LEVELS = {"WARNING": logging.WARNING, "NOTICE": logging.INFO, "INFO": logging.INFO, "LOG": logging.INFO}
 
 
 class Compiled(dict[int, tuple[Step, ...]]):
@@ -79,8 +77,8 @@ class Application:
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
-        if self._options.log_notices:
-            self._databases.set_notice_handler(_log_notice)
+        if self._options.notices is not None:
+            self._databases.set_notice_handler(NoticeLog(self._options.notices))
         await self._databases.main.start()
 
     def prepare(self, edition: Edition) -> None:
@@ -226,11 +224,3 @@ def _empty_table() -> Table:
     table.router = Router()
     table.steps = {}
     return table
-
-
-def _log_notice(label: str | None, severity: str, sqlstate: str, message: str) -> None:
-    if sqlstate == "25P01":
-        return  # provoked by the driver's own settings
-    level = _NOTICE_LEVELS.get(severity, logging.DEBUG)
-    if notices.isEnabledFor(level):
-        notices.log(level, "%s: %s: %s", label or "idle connection", severity, message)

@@ -18,6 +18,7 @@ from rowcall.ext.parameters import FastBinder
 from rowcall.service.body import read_body
 from rowcall.service.exchange import Exchange, Step
 from rowcall.service.forms import form_pairs
+from rowcall.service.sensitive import bind_discreetly
 
 if TYPE_CHECKING:
     from rowcall.service.handler import Services
@@ -29,6 +30,11 @@ Bound = Binding | tuple[int, list[bytes | None], bool]
 
 
 def bind(endpoint: Endpoint, services: Services) -> Step:
+    step = _bind(endpoint, services)
+    return bind_discreetly(endpoint, step) if endpoint.options.sensitive else step
+
+
+def _bind(endpoint: Endpoint, services: Services) -> Step:
     options = endpoint.options
     binder = Binder(bound_parameters(endpoint), endpoint.transport, options.query_null, services.options.timestamps_utc)
     fast = FastBinder(*binder.plain)

@@ -14,6 +14,7 @@ from rowcall.core.validation import BUILT_IN, Rule
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
+from rowcall.service.notices import NoticeMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,10 @@ class WorkerOptions:
     request_log: bool = False
     """Each request gives an entry of the log."""
     correlation_header: str | None = None
-    log_notices: bool = True
+    notices: NoticeMode | None = NoticeMode.FIRST_STACK_FRAME
+    """How notices are logged. None: not at all."""
+    log_commands: bool = False
+    log_command_parameters: bool = False
     camel_case: bool = True
     tables: TableFormats = field(default_factory=TableFormats)
     requires_authorization: bool = True

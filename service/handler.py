@@ -20,6 +20,7 @@ from rowcall.ext.codecs import Codecs
 from rowcall.ext.timed_rows import TimedWriter
 from rowcall.service import responses
 from rowcall.service.binding import bind
+from rowcall.service.command_log import description, log_command
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
 from rowcall.service.database.database import Database
@@ -157,7 +158,8 @@ def _run(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> t
     database = services.database
     begin = database.begin if call.context is None else database.begin_with_context
     steps: tuple[Step, ...] = (partial(begin, call), partial(database.settle, call))
-    return (start_clock, *steps) if timed else steps
+    logged = log_command(call)
+    return (*((logged,) if logged else ()), *((start_clock,) if timed else ()), *steps)
 
 
 def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
@@ -186,6 +188,8 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         context=context or None,
         policy=services.options.policies.of(endpoint.options.error_policy),
         retry=services.options.retries.of(endpoint.options.retry_strategy),
+        describe=description(endpoint, services.options),
+        sensitive=endpoint.options.sensitive,
     )
 
 

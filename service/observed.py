@@ -177,7 +177,14 @@ def name_endpoint(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
         protocol = exchange.protocol
         (protocol.inner if type(protocol) is HeadProtocol else protocol).endpoint = name
 
-    return tell_name
+    def tell_name_alone(exchange: Exchange) -> None:
+        """The real path has values in it."""
+        protocol = exchange.protocol
+        told = protocol.inner if type(protocol) is HeadProtocol else protocol
+        told.endpoint = name
+        told.path = endpoint.path
+
+    return tell_name_alone if endpoint.options.sensitive else tell_name
 
 
 def logged(protocol: Any) -> LoggedProtocol | None:

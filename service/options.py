@@ -21,6 +21,7 @@ from rowcall.service.edition import RequestHeaders, WorkerOptions
 from rowcall.service.failing_options import error_policies, retry_strategies
 from rowcall.service.http_options import http_options
 from rowcall.service.log.options import correlation_header, logs_requests
+from rowcall.service.notices import NoticeMode
 from rowcall.service.startup import StartupError
 from rowcall.service.validation_options import validation_rules
 
@@ -124,7 +125,9 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         correlation_header=correlation_header(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         headers=_request_headers(settings),
-        log_notices=settings.flag("Service:LogConnectionNoticeEvents"),
+        notices=_notices(settings),
+        log_commands=settings.flag("Service:LogCommands"),
+        log_command_parameters=settings.flag("Service:LogCommandParameters"),
     )
 
 
@@ -149,6 +152,12 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
         timeout=timeout,
         stream_after=settings.integer(pool + "StreamAfterBytes", minimum=1),
     )
+
+
+def _notices(settings: Settings) -> NoticeMode | None:
+    if not settings.flag("Service:LogConnectionNoticeEvents"):
+        return None
+    return NoticeMode(settings.choice("Service:LogConnectionNoticeEventsMode"))
 
 
 def _request_headers(settings: Settings) -> RequestHeaders:

@@ -1,8 +1,8 @@
-"""Annotations about running the routine: timeout, buffer_rows, connection, error_code_policy, retry_strategy."""
+"""Annotations about running the routine: how long, where, and what becomes of its errors and of its values in logs."""
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line, flag
 from rowcall.core.interval import parse_interval
 
 
@@ -66,6 +66,13 @@ ANNOTATIONS = (
         apply=_buffer_rows,
         assign=_assign_buffer_rows,
         minimum_words=2,
+    ),
+    Annotation(
+        name="security_sensitive",
+        aliases=("sensitive", "security", "security_sensitive"),
+        syntax="sensitive",
+        description="Keeps the values of requests out of logs and of error messages.",
+        apply=flag("sensitive"),
     ),
     Annotation(
         name="connection_name",

@@ -12,10 +12,15 @@ from rowcall.ext.connection import Statement
 from rowcall.service.database.context import Ahead, Context
 from rowcall.service.database.pace import Pace
 from rowcall.service.database.statements import numbers
+from rowcall.service.exchange import Exchange
 
 MOST_STATEMENTS = 256
 """Choices of parameters that are remembered for one endpoint. Ten optional ones have a thousand, and the columns of a
 table are all optional: whoever tries them one after another must not fill the memory."""
+
+
+Describe = Callable[[Exchange], str]
+"""What a request runs, in words for the log."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,6 +43,10 @@ class Call:
     policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     """What its errors become."""
     retry: RetryStrategy | None = None
+    describe: Describe | None = None
+    """For the log. None: commands are not logged."""
+    sensitive: bool = False
+    """Messages must not hold the values of requests."""
     context: Context | None = None
     """What requests bring along; only `Database.begin_with_context` may begin such a call."""
     shared: bool = False

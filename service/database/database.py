@@ -20,7 +20,14 @@ from rowcall.service.database.connector import SESSION, Connector, Target
 from rowcall.service.database.context import Ahead, Values, ahead_of
 from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.failures import Failures, Tries
-from rowcall.service.database.lanes import RESET_SECONDS, STOPPING, ExclusiveLane, LaneOptions, SharedLane
+from rowcall.service.database.lanes import (
+    RESET_SECONDS,
+    STOPPING,
+    ExclusiveLane,
+    LaneOptions,
+    NoticeHandler,
+    SharedLane,
+)
 from rowcall.service.database.statements import numbers, settings_statement
 from rowcall.service.database.watchdog import Background, Watchdog
 from rowcall.service.exchange import ClientGoneError, Exchange, Waiting
@@ -108,7 +115,7 @@ class Database:
         except psycopg.Error as error:
             log.warning("cannot connect yet: %s", str(error).strip())
 
-    def set_notice_handler(self, handler: Callable[[str | None, str, str, str], None]) -> None:
+    def set_notice_handler(self, handler: NoticeHandler) -> None:
         for lane in (self._exclusive, self._shared, self._generic):
             lane.on_notice = handler
 
@@ -191,7 +198,7 @@ class Database:
         tries = Tries()
         pause = self._pause(call, exchange.mask, request, tries)
         if pause is None:
-            raise self._failures.problem(call, request)
+            raise self._failures.problem(call, exchange, request)
         return self._run_alone(call, exchange, tries, pause)
 
     def _shared_request(self, call: Call, mask: int, values: list[bytes | None]) -> Request:
@@ -227,7 +234,7 @@ class Database:
                 return
             pause = self._pause(call, exchange.mask, request, tries)
             if pause is None:
-                raise self._failures.problem(call, request, tries)
+                raise self._failures.problem(call, exchange, request, tries)
 
     def _pause(self, call: Call, mask: int, request: Request, tries: Tries) -> float | None:
         """Seconds until another run may follow this one; None: none may."""
@@ -328,7 +335,7 @@ class Database:
             raise
         if request.error is not None:
             connection.close("its session could not be prepared")
-            raise self._failures.problem(call, request)
+            raise self._failures.problem(call, exchange, request)
 
     def _settings_of(self, call: Call, *, watched: bool) -> Values:
         """Transaction-local settings that every request of the call needs; none when the defaults will do."""

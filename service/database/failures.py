@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from rowcall.core.problems import QUERY_CANCELED, Problem, unavailable, unmapped
 from rowcall.ext.connection import Loss, Request
 from rowcall.service.database.call import Call
+from rowcall.service.exchange import Exchange
+from rowcall.service.sensitive import hide_values
 
 log = logging.getLogger("rowcall.database")
 
@@ -83,16 +85,20 @@ class Failures:
         if self.on_stale is not None and _is_stale(request):
             self.on_stale()
 
-    def problem(self, call: Call, request: Request, tries: Tries | None = None) -> Problem:
+    def problem(self, call: Call, exchange: Exchange, request: Request, tries: Tries | None = None) -> Problem:
         """The answer for a run that is not followed by another one."""
         if isinstance(request.failure, Problem):
             return request.failure
         if request.loss != Loss.NOT_LOST:
             return _lost(request, committed=call.procedure)
         if request.error is not None:
-            problem = _answer(call, request, tries or Tries())
+            message = request.error.message
+            if call.sensitive:
+                message = hide_values(message, exchange.arguments)
+            problem = _answer(call, request, message, tries or Tries())
             level = logging.WARNING if problem.status < 500 else logging.ERROR
-            log.log(level, "%s: %s: %s", call.label, request.error.sqlstate, request.error.message)
+            what = "" if call.describe is None else f"\n{call.describe(exchange)}"
+            log.log(level, "%s: %s: %s%s", call.label, request.error.sqlstate, message, what)
             return problem
         log.error("%s: the result could not be rendered", call.label, exc_info=request.failure)
         return Problem(500, "the result could not be rendered")
@@ -120,19 +126,19 @@ def _why(request: Request) -> str:
     return "the connection was lost" if request.error is None else request.error.sqlstate
 
 
-def _answer(call: Call, request: Request, tries: Tries) -> Problem:
+def _answer(call: Call, request: Request, message: str, tries: Tries) -> Problem:
     error = request.error
     assert error is not None  # noqa: S101 (asked only for runs that ended in an error)
     if error.sqlstate == QUERY_CANCELED and _out_of_time(request):
-        return call.policy.timeout.problem(error.sqlstate, error.message)
+        return call.policy.timeout.problem(error.sqlstate, message)
     if tries.retries and _passes(call, request):
         log.error("%s: %s after %d attempts", call.label, error.sqlstate, tries.retries + 1)
         detail = f"Failed to execute command after {tries.retries + 1} attempts. See inner exception for details."
         return Problem(500, detail)
     if request.failed_ahead:
         # Policies are for what the routine says (reference 01, 11.2), and it has not begun.
-        return unmapped(error.sqlstate, error.message)
-    return call.policy.problem(error.sqlstate, error.message)
+        return unmapped(error.sqlstate, message)
+    return call.policy.problem(error.sqlstate, message)
 
 
 def _out_of_time(request: Request) -> bool:

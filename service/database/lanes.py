@@ -24,7 +24,8 @@ log = logging.getLogger("rowcall.database")
 STOPPING = "stopping"
 REPLACED = "replaced after its time"
 
-NoticeHandler = Callable[[str | None, str, str, str], None]
+NoticeHandler = Callable[[str | None, str, str, str, str | None], None]
+"""Label of the call, severity, SQLSTATE, message, context (the stack)."""
 
 
 @dataclass(frozen=True, slots=True)

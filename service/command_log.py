@@ -1,0 +1,80 @@
+"""What a request runs, as it is logged: its URL, its values, its SQL (reference 06, 3.4).
+
+One description serves two places: each command at level Debug, and the failed ones with their error.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from rowcall.core.endpoint import Endpoint, EndpointParameter, ValueKind
+from rowcall.service.database.call import Call, Describe
+from rowcall.service.exchange import Exchange, Step
+from rowcall.service.log.entry import one_line
+from rowcall.service.sensitive import HIDDEN
+
+if TYPE_CHECKING:
+    from rowcall.service.edition import WorkerOptions
+
+log = logging.getLogger("rowcall.commands")
+
+_BARE = frozenset(
+    {ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.FLOAT, ValueKind.NUMERIC, ValueKind.BOOLEAN}
+)
+
+
+def log_command(call: Call) -> Step | None:
+    """The step in front of a call that logs it. None where nobody would see it."""
+    describe = call.describe
+    if describe is None or not log.isEnabledFor(logging.DEBUG):
+        return None
+
+    def log_it(exchange: Exchange) -> None:
+        log.debug("%s:\n%s\n%s", call.label, describe(exchange), call.statement(exchange.mask).sql.decode())
+
+    return log_it
+
+
+def description(endpoint: Endpoint, options: WorkerOptions) -> Describe | None:
+    """How requests of this endpoint are told in the log. None: they are not."""
+    if not options.log_commands:
+        return None
+    secret = endpoint.options.sensitive
+    resolved = {name for name, _ in endpoint.options.expressions}
+
+    def describe(exchange: Exchange) -> str:
+        lines = [f"-- {one_line(exchange.scope.method)} {_url(exchange, endpoint.path if secret else None)}"]
+        if options.log_command_parameters:
+            lines += _values(exchange, endpoint, resolved, secret=secret)
+        return "\n".join(lines)
+
+    return describe
+
+
+def _url(exchange: Exchange, instead: str | None) -> str:
+    """The whole URL. instead: a path that stands for the real one and its query, which hold values."""
+    scope = exchange.scope
+    query = f"?{scope.query_string}" if scope.query_string and instead is None else ""
+    host = scope.headers.get("host") or scope.authority or scope.server
+    return one_line(f"{scope.scheme}://{host}{instead or scope.path}{query}")
+
+
+def _values(exchange: Exchange, endpoint: Endpoint, resolved: set[str], *, secret: bool) -> list[str]:
+    """One line for each bound parameter: `-- $1 integer = 5`."""
+    present = [one for index, one in enumerate(endpoint.parameters) if exchange.mask >> index & 1]
+    return [
+        f"-- ${number} {parameter.cast} = {_shown(parameter, value, resolved, secret=secret)}"
+        for number, (parameter, value) in enumerate(zip(present, exchange.arguments, strict=False), 1)
+    ]
+
+
+def _shown(parameter: EndpointParameter, value: bytes | None, resolved: set[str], *, secret: bool) -> str:
+    if secret:
+        return HIDDEN
+    if parameter.db_name in resolved:
+        return "(resolved)"
+    if value is None:
+        return "null"
+    text = one_line(value.decode(errors="replace"))
+    return text if parameter.kind in _BARE and not parameter.array else f"'{text}'"

@@ -1,0 +1,42 @@
+"""What routines RAISE below an error, on its way to the log (reference 06, 3.5)."""
+
+from __future__ import annotations
+
+import enum
+import logging
+
+from rowcall.service.log import VERBOSE
+
+log = logging.getLogger("rowcall.notices")
+
+_LEVELS = {"WARNING": logging.WARNING, "NOTICE": logging.INFO, "INFO": logging.INFO}
+_BY_THE_DRIVER = "25P01"
+"""Warning about a setting outside of a transaction block, which the driver's own statements provoke."""
+
+
+class NoticeMode(enum.Enum):
+    """How much of the context of a notice is logged with its text."""
+
+    MESSAGE_ONLY = "MessageOnly"
+    FIRST_STACK_FRAME = "FirstStackFrameAndMessage"
+    FULL_STACK = "FullStackAndMessage"
+
+
+class NoticeLog:
+    """Handler for `Database.set_notice_handler`."""
+
+    def __init__(self, mode: NoticeMode) -> None:
+        self._mode = mode
+
+    def __call__(self, label: str | None, severity: str, sqlstate: str, message: str, context: str | None) -> None:
+        """label: of the call that was running; None for an idle connection."""
+        level = _LEVELS.get(severity, VERBOSE)
+        if sqlstate == _BY_THE_DRIVER or not log.isEnabledFor(level):
+            return
+        log.log(level, "%s: %s: %s", label or "idle connection", severity, self._text(message, context))
+
+    def _text(self, message: str, context: str | None) -> str:
+        if self._mode is NoticeMode.MESSAGE_ONLY or not context:
+            return message
+        frames = context if self._mode is NoticeMode.FULL_STACK else context.splitlines()[-1]
+        return f"{frames}:\n{message}"

@@ -1,0 +1,189 @@
+"""What the log says of commands and notices, and what it never says (reference 06, 3.4 and 3.5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create function told(_id int, _price numeric, _ok boolean, _name text, _tags text[], _gone text default 'x')
+  returns text language sql stable as 'select _name';
+comment on function told(int, numeric, boolean, text, text[], text) is 'HTTP';
+create function posted(_name text, _note text) returns text language sql as 'select _name';
+comment on function posted(text, text) is 'HTTP POST /posted/{_name}';
+create function failing(_name text) returns int language sql stable as 'select 1 / length(_name)';
+comment on function failing(text) is 'HTTP';
+create function hidden(_secret text, _number int) returns int language plpgsql as $$
+begin return _secret::int; end $$;
+comment on function hidden(text, int) is E'HTTP GET /hidden/{_secret}\\nsensitive';
+create function hidden_too(_secret text) returns int language plpgsql as $$
+begin raise exception 'no user %, "%"', _secret, _secret; end $$;
+comment on function hidden_too(text) is E'HTTP POST\\n@security';
+"""
+
+LOUD = {
+    "Service:LogCommands": "true",
+    "Service:LogCommandParameters": "true",
+    "Log:MinimalLevels:rowcall": "Debug",
+}
+
+
+@pytest.fixture(scope="module")
+def loud(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, LOUD)
+
+
+def block(service: Service, first: str, lines: int) -> list[str]:
+    """The log line that contains `first`, and those behind it."""
+    service.wait_for_log(first)
+    log = service.log.splitlines()
+    start = next(number for number, line in enumerate(log) if first in line)
+    return log[start : start + lines]
+
+
+def test_a_command_is_logged_with_its_url_values_and_sql(loud: Service) -> None:
+    url = "/api/told?id=7&price=1.50&ok=true&name=it%27s%20me&tags=a&tags=b"
+    assert loud.get(url).status_code == 200
+    said = block(loud, f"-- GET {loud.url}{url}", 7)
+    assert said[1:6] == [
+        "-- $1 integer = 7",
+        "-- $2 numeric = 1.50",
+        "-- $3 boolean = true",
+        "-- $4 text = 'it's me'",
+        '-- $5 text[] = \'{"a","b"}\'',
+    ]
+    assert said[6].startswith('select "public"."told"("_id" => $1::integer')
+
+
+def test_null_is_a_word_and_line_ends_cannot_forge_lines(loud: Service) -> None:
+    assert loud.post("/posted/a%0Ab", json={"note": None}).status_code == 200
+    assert block(loud, f"-- POST {loud.url}/posted/a\\nb", 3)[1:] == ["-- $1 text = 'a\\nb'", "-- $2 text = null"]
+
+
+def test_a_failure_is_logged_with_what_was_run(loud: Service) -> None:
+    problem(loud.get("/api/failing?name="), 500)
+    said = block(loud, "22012: division by zero", 3)
+    assert said[1:] == [
+        f"-- GET {loud.url}/api/failing?name=",
+        "-- $1 text = ''  [rowcall.database]".replace("  ", " "),
+    ]
+
+
+def test_nothing_of_a_sensitive_request_is_logged_or_answered(loud: Service) -> None:
+    members = problem(loud.get("/hidden/hush-hush?number=4711"), 500)
+    assert members["title"] == '22P02: invalid input syntax for type integer: "***"'
+    members = problem(loud.get("/hidden/hush-hush?number=many-hushes"), 404)
+    assert members["detail"] == "parameter 'number': the value cannot be used"
+    members = problem(loud.post("/api/hidden-too", json={"secret": "hush-hush"}), 400)
+    assert members["title"] == 'no user ***, "***"'
+    members = problem(loud.post("/api/hidden-too", json={"secret": ["hush-hush"], "x": 1}), 404)
+    assert members["detail"] == "unknown parameter 'x'"
+    problem(loud.post("/api/hidden-too", json={}), 404)
+    said = block(loud, f"-- GET {loud.url}/hidden/{{_secret}}", 3)
+    assert said[1:] == ["-- $1 text = ***", "-- $2 integer = ***"]
+    loud.wait_for_log("HTTP GET /hidden/{_secret} responded 500")
+    assert "hush" not in loud.log
+    assert "4711" not in loud.log
+
+
+def test_without_the_parameters_only_the_url_is_logged(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, LOUD | {"Service:LogCommandParameters": "false"})
+    assert service.get("/api/failing?name=a").status_code == 200
+    assert block(service, f"-- GET {service.url}/api/failing?name=a", 2)[1].startswith("select")
+    assert "-- $1" not in service.log
+
+
+def test_switched_off_no_command_is_logged(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, {"Log:MinimalLevels:rowcall": "Debug"})
+    problem(service.get("/api/failing?name="), 500)
+    service.wait_for_log("22012: division by zero")
+    assert "-- GET" not in service.log
+
+
+NOTICES = """
+create function outer_one(_level text) returns text language plpgsql as $$ begin return inner_one(_level); end $$;
+create function inner_one(_level text) returns text language plpgsql as $$
+begin
+  case _level
+    when 'debug' then raise debug 'said %', _level;
+    when 'log' then raise log 'said %', _level;
+    when 'info' then raise info 'said %', _level;
+    when 'notice' then raise notice 'said %', _level;
+    else raise warning 'said %', _level;
+  end case;
+  return _level;
+end $$;
+create function at_the_end() returns int language sql stable as 'select 1';
+comment on function outer_one(text) is 'HTTP GET /outer';
+comment on function at_the_end() is 'HTTP GET /end';
+alter function outer_one(text) set client_min_messages = 'debug1';
+"""
+
+
+def said(service: Service) -> list[str]:
+    """What is logged of one notice of each kind, without the time."""
+    for level in ("debug", "log", "info", "notice", "warning"):
+        assert answer(service.get(f"/outer?level={level}")) == (200, TEXT, level)
+    service.wait_for_log("said warning")
+    lines = service.log.splitlines()
+    return [line.partition(" ")[2] for line in lines if "outer_one" in line or line.startswith("said ")]
+
+
+LABEL = "GET /outer public.outer_one"
+
+
+def test_notices_are_logged_with_their_endpoint_and_frame(own_database: Database, serve_once: Serve) -> None:
+    """The last line of the context: the outermost frame."""
+    service = serve_once(own_database, NOTICES)
+    frame = "PL/pgSQL function outer_one(text) line 1 at RETURN:"
+    assert said(service) == [
+        f"INF] {LABEL}: INFO: {frame}",
+        "info [rowcall.notices]",
+        f"INF] {LABEL}: NOTICE: {frame}",
+        "notice [rowcall.notices]",
+        f"WRN] {LABEL}: WARNING: {frame}",
+        "warning [rowcall.notices]",
+    ]
+
+
+def test_notices_below_are_for_the_curious(own_database: Database, serve_once: Serve) -> None:
+    settings = {
+        "Service:LogConnectionNoticeEventsMode": "MessageOnly",
+        "Log:MinimalLevels:rowcall": "Verbose",
+        "Service:DebugLogCommentAnnotationEvents": "false",
+        "Service:DebugLogEndpointCreateEvents": "false",
+    }
+    service = serve_once(own_database, NOTICES, settings)
+    assert [line for line in said(service) if "[rowcall.notices]" in line] == [
+        f"VRB] {LABEL}: DEBUG: said debug [rowcall.notices]",
+        f"VRB] {LABEL}: LOG: said log [rowcall.notices]",
+        f"INF] {LABEL}: INFO: said info [rowcall.notices]",
+        f"INF] {LABEL}: NOTICE: said notice [rowcall.notices]",
+        f"WRN] {LABEL}: WARNING: said warning [rowcall.notices]",
+    ]
+
+
+def test_the_whole_stack_can_be_logged(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, NOTICES, {"Service:LogConnectionNoticeEventsMode": "FullStackAndMessage"})
+    assert service.get("/outer?level=notice").status_code == 200
+    service.wait_for_log("said notice")
+    lines = service.log.splitlines()
+    start = next(number for number, line in enumerate(lines) if f"{LABEL}: NOTICE" in line)
+    assert "PL/pgSQL function inner_one(text) line 7 at RAISE" in lines[start]
+    assert lines[start + 1 : start + 3] == [
+        "PL/pgSQL function outer_one(text) line 1 at RETURN:",
+        "said notice [rowcall.notices]",
+    ]
+
+
+def test_notices_can_be_kept_out(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, NOTICES, {"Service:LogConnectionNoticeEvents": "false"})
+    assert service.get("/outer?level=warning").status_code == 200
+    assert service.get("/end").status_code == 200
+    wait_until(lambda: "HTTP GET /end" in service.log, "the later request is logged")
+    assert "said warning" not in service.log
