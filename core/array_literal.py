@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -52,3 +53,22 @@ def _check_shape(items: list[Nested]) -> int:
     if any(isinstance(item, list) for item in level):
         raise ArrayShapeError(f"arrays have at most {MAX_DIMENSIONS} dimensions")
     return len(level)
+
+
+_ELEMENT = re.compile(r'[{},]*(?:"((?:\\.|[^"\\])*)"|([^{},"\\]+))', re.DOTALL)
+
+
+def elements(text: str) -> list[str | None]:
+    """All elements of a literal that the server printed, of whatever dimension, in order.
+
+    Not for types whose elements are separated by a semicolon (`box[]`).
+    """
+    body = text.partition("=")[2] if text.startswith("[") else text
+    found: list[str | None] = []
+    for match in _ELEMENT.finditer(body):
+        quoted, bare = match.groups()
+        if quoted is not None:
+            found.append(re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL))
+        else:
+            found.append(None if bare == "NULL" else bare)
+    return found

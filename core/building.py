@@ -8,10 +8,12 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from rowcall.core.annotations.declaration import Draft
+from rowcall.core.auth.filling import identity_diagnostics
+from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.catalog import Catalog, Routine, Volatility
 from rowcall.core.comments import read_comment
 from rowcall.core.diagnostics import Diagnostic
@@ -71,6 +73,14 @@ class EndpointDefaults:
     known: KnownNames = NOBODY_LOOKED
     variables: tuple[tuple[str, str | None], ...] = ()
     """Variables of the environment that values of annotations may name, in lower case, with their values."""
+    user_parameters: bool = False
+    user_context: bool = False
+    claims: ClaimMapping = field(default_factory=ClaimMapping)
+    login_path: str | None = None
+    """An endpoint at this path signs in, whatever its comment says; `logout_path` likewise."""
+    logout_path: str | None = None
+    hide_signing: bool = True
+    """Values of logins and logouts are kept out of logs and errors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +111,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *unknown_names(endpoint, defaults.known, draft.used),
         *validation_diagnostics(endpoint, defaults.known.rules),
         *table_diagnostics(endpoint, defaults.table_formats),
+        *identity_diagnostics(endpoint, defaults.claims),
     )
     return Built(endpoint, noticed)
 
@@ -135,6 +146,8 @@ def _default_options(defaults: EndpointDefaults) -> Options:
         null_text=defaults.null_text,
         nested=defaults.nested,
         connection=defaults.connection,
+        user_parameters=defaults.user_parameters,
+        user_context=defaults.user_context,
     )
 
 
@@ -152,11 +165,24 @@ def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
     )
 
 
+def _signing(options: Options, path: str, defaults: EndpointDefaults) -> Options:
+    """The paths of the configuration make an endpoint a login or a logout, and both are sensitive."""
+    login = options.login or _is_path(path, defaults.login_path)
+    logout = options.logout or _is_path(path, defaults.logout_path)
+    if not login and not logout:
+        return options
+    return replace(options, login=login, logout=logout, sensitive=options.sensitive or defaults.hide_signing)
+
+
+def _is_path(path: str, wanted: str | None) -> bool:
+    return wanted is not None and path.lower() == wanted.lower()
+
+
 def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, draft: Draft) -> Endpoint:
     camel = defaults.camel_case_names
     naming = Naming(defaults.custom_type_parameter_separator or "_", camel)
-    options = draft.options(_default_options(defaults))
     path = draft.path or _default_path(routine, defaults)
+    options = _signing(draft.options(_default_options(defaults)), path, defaults)
     declared = expand(routine, catalog.types, naming)
     parameters, wrong = change_parameters(declared, draft.parameter_changes, routine, catalog.types, naming)
     draft.diagnostics += wrong

@@ -185,8 +185,6 @@ class Options(Record):
     """Effects of annotations. A new capability adds its fields here, with the default that means "off"."""
 
     requires_authorization: bool = True
-    hashes: tuple[tuple[str, str], ...] = ()
-    """Parameter to fill → parameter whose value is hashed for it, as the comment names them (reference 04, 4)."""
     roles: tuple[str, ...] = ()
     """Any one suffices. In force even where a later `allow_anonymous` cleared `requires_authorization`."""
     transport: Transport = Transport.QUERY
@@ -236,6 +234,15 @@ class Options(Record):
     """Name of a retry strategy. None: the default one."""
     allow_unfiltered: bool = False
     """On a table: a delete may name no column, an update not the whole key."""
+    login: bool = False
+    """The first row that the routine gives signs its caller in (spec 5.3). Nobody is kept from it."""
+    logout: bool = False
+    user_parameters: bool = False
+    """Parameters named in the configuration are filled from claims (spec 5.5 rule 1)."""
+    user_context: bool = False
+    """Claims are written to session variables (spec 5.5 rule 2)."""
+    hashes: tuple[tuple[str, str], ...] = ()
+    """Parameter to fill → parameter whose value is hashed for it, as the comment names them (reference 04, 4)."""
     caching: Caching | None = None
     """Here and below: None where the comment says nothing about the capability."""
     rate_limiter: str | None = None

@@ -14,6 +14,7 @@ cdef class Exchange:
     cdef public Request request
     cdef public bint answered
     cdef public object comment_headers
+    cdef public object user
     cdef tuple steps
     cdef Py_ssize_t next_step
 

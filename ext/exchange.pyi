@@ -16,6 +16,7 @@ class Exchange:
     request: Request | None
     answered: bool
     comment_headers: Any
+    user: Any
 
     def __init__(self, scope: Any, protocol: Any) -> None: ...
     def follow(self, steps: tuple[Callable[[Exchange], Waiting], ...]) -> None: ...

@@ -18,6 +18,7 @@ cdef class Exchange:
     arguments: texts for the parameters in `mask`.
     request: the run of the routine, under way or finished.
     comment_headers: the header lines of the comment, once the caller has been let in.
+    user: who is calling (`core.auth.claims.User`); None for nobody, and where no step has asked.
     answered: set by a step that has sent the response itself; nothing follows.
     """
 

@@ -17,6 +17,8 @@ from rowcall.core.problems import CONTENT_TYPE, Problem
 from rowcall.core.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.exchange import Runner
+from rowcall.service.auth.identity import Identity
+from rowcall.service.auth.refreshing import refresh_routes
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.edition import Edition, WorkerOptions
@@ -27,6 +29,7 @@ from rowcall.service.log.entry import one_line
 from rowcall.service.notices import NoticeLog
 from rowcall.service.observed import logged, trace_id
 from rowcall.service.overloads import compile_route
+from rowcall.service.protection.protector import Keys
 from rowcall.service.response_headers import Headers, problem_headers
 
 log = logging.getLogger("rowcall")
@@ -48,10 +51,13 @@ class Compiled(dict[int, tuple[Step, ...]]):
 class Table:
     """Everything that is swapped when the schema changes: routes and their handlers."""
 
-    def __init__(self, edition: Edition, services: Services) -> None:
+    def __init__(self, edition: Edition, services: Services, fixed: Mapping[Route, tuple[Step, ...]]) -> None:
+        """fixed: routes that no routine stands behind; they win over endpoints on the same method and path."""
         self.edition = edition
-        self.router, _ = build_router(edition.endpoints)
-        self.steps: dict[int, tuple[Step, ...]] = Compiled(self.router.routes, services)
+        routes = build_router(edition.endpoints)[0].routes
+        self.router = Router((*routes, *fixed))
+        self.steps: dict[int, tuple[Step, ...]] = Compiled(routes, services)
+        self.steps.update((id(route), steps) for route, steps in fixed.items())
 
 
 class Application:
@@ -66,6 +72,10 @@ class Application:
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner = Runner(self._await, self._fail)
+        self.keys = Keys(options.application)
+        self._identity = Identity(options.auth, self.keys, options.forwarding)
+        refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys)
+        self._fixed = {Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing}
 
     @property
     def running(self) -> int:
@@ -89,7 +99,8 @@ class Application:
             key: (database, codecs_for(edition.other_types.get(key, {}), self._options))
             for key, database in self._databases.open(names - self._options.main_names).items()
         }
-        self._prepared = Table(edition, Services(self._options, self._databases.main, codecs, others))
+        services = Services(self._options, self._databases.main, codecs, self._identity, others)
+        self._prepared = Table(edition, services, self._fixed)
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
@@ -104,6 +115,7 @@ class Application:
             gc.freeze()
 
     async def close(self) -> None:
+        self._identity.close()
         await self._databases.close()
 
     def handle(self, scope: Any, protocol: Any) -> None:

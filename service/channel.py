@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rowcall.core.config import Settings
+    from rowcall.core.key_ring import KeyRing
     from rowcall.service.edition import Edition, WorkerOptions
     from rowcall.service.listeners import Listener
     from rowcall.service.log.entry import Entry
@@ -73,6 +74,18 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True)
+class Keys:
+    """Supervisor → worker: the key ring, first before anything is served and again whenever it has changed."""
+
+    ring: KeyRing
+
+
+@dataclass(frozen=True, slots=True)
+class KeysWanted:
+    """Worker → supervisor: a request came with a key that is not in the ring; another host may have made it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stale:
     """Worker → supervisor: the database no longer fits the edition."""
 
@@ -91,7 +104,7 @@ class Stop:
     seconds: float
 
 
-Message = Start | Prepare | Prepared | Swap | Serving | Stale | Logged | Stop
+Message = Start | Keys | KeysWanted | Prepare | Prepared | Swap | Serving | Stale | Logged | Stop
 
 
 class Channel:

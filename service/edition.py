@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rowcall.core.auth.options import AuthOptions
 from rowcall.core.catalog import TypeInfo
 from rowcall.core.endpoint import Endpoint
+from rowcall.core.forwarding import Forwarding
 from rowcall.core.problems import ErrorPolicies
 from rowcall.core.retry import RetryStrategies
 from rowcall.core.tables import TableFormats
@@ -116,6 +118,10 @@ class WorkerOptions:
     requires_authorization: bool = True
     """What holds for endpoints whose comment says nothing."""
     headers: RequestHeaders = RequestHeaders()
+    auth: AuthOptions = field(default_factory=AuthOptions)
+    forwarding: Forwarding = field(default_factory=Forwarding)
+    application: str = "rowcall"
+    """Values that the key ring protects open in the same application only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,19 @@ from functools import partial
 from rowcall.core.call import UncallableError, call_sql
 from rowcall.core.catalog import RoutineKind, Volatility
 from rowcall.core.endpoint import Endpoint, ResultPath
-from rowcall.core.problems import Problem, unauthorized
+from rowcall.core.problems import Problem
 from rowcall.core.template import parse_template, placeholder_names
 from rowcall.ext.body_writer import BodyWriter
+from rowcall.ext.cell_rows import CellRows
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.timed_rows import TimedWriter
 from rowcall.service import responses
-from rowcall.service.binding import bind
+from rowcall.service.auth.access import authenticate, authorize
+from rowcall.service.auth.context import user_context
+from rowcall.service.auth.filling import bind, hash_parameters
+from rowcall.service.auth.identity import Identity
+from rowcall.service.auth.login import login_steps
+from rowcall.service.auth.logout import logout_steps
 from rowcall.service.command_log import description, log_command
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
@@ -44,6 +50,7 @@ class Services:
     options: WorkerOptions
     database: Database
     codecs: Codecs
+    auth: Identity
     others: Mapping[str, tuple[Database, Codecs]] = field(default_factory=dict)
     """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""
 
@@ -63,27 +70,6 @@ Factory = Callable[[Endpoint, Services], Step | tuple[Step, ...] | None]
 def request_log(endpoint: Endpoint, services: Services) -> Step | None:
     """Where requests are logged, the line names the endpoint."""
     return name_endpoint(endpoint, services.options)
-
-
-def authorize(endpoint: Endpoint, services: Services) -> Step | None:
-    """Nobody is signed in as long as no scheme is configured, so an endpoint is either open or closed (spec 5.4)."""
-    if not endpoint.options.requires_authorization and not endpoint.options.roles:
-        return None
-    detail = _what_opens(endpoint, by_default=services.options.requires_authorization)
-
-    def refuse(_exchange: Exchange) -> None:
-        raise unauthorized("Bearer", detail)
-
-    return refuse
-
-
-def _what_opens(endpoint: Endpoint, *, by_default: bool) -> str:
-    """Who may call, and what would let everybody."""
-    if endpoint.options.roles:
-        return f"{endpoint.name} is for signed-in users with one of the roles {', '.join(endpoint.options.roles)}"
-    annotation = f"the annotation allow_anonymous on {endpoint.routine.identity}"
-    key = " or the key Service:RequiresAuthorization=false" if by_default else ""
-    return f"{endpoint.name} is for signed-in users; {annotation}{key} opens it"
 
 
 def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | None:
@@ -130,7 +116,7 @@ def resolve_parameters(endpoint: Endpoint, services: Services) -> tuple[Step, ..
 def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     """`table_format` leads away from JSON, where the request or the comment names a format (reference 02, 11.1)."""
     shape = endpoint.table_shape
-    if shape is None or not services.options.tables.keys:
+    if shape is None or not services.options.tables.keys or is_sign(endpoint):
         return None
     wanted = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
     flat = replace(endpoint, shape=shape)
@@ -149,17 +135,37 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
 
 def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Runs the routine: begins, and judges how it ended."""
+    if is_sign(endpoint):
+        return ()
     return _run(endpoint, services, body_writer(endpoint, services.codecs))
+
+
+def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """Runs a routine that signs in or out, and answers for it."""
+    if not is_sign(endpoint):
+        return None
+    writer = None if endpoint.shape.path is ResultPath.VOID else CellRows(services.codecs, True)
+    call = call_of(endpoint, services, writer)
+    steps = login_steps(endpoint, services, call) if endpoint.options.login else logout_steps(endpoint, services, call)
+    return (*_begin(call, services), *steps)
+
+
+def is_sign(endpoint: Endpoint) -> bool:
+    return endpoint.options.login or endpoint.options.logout
+
+
+def _begin(call: Call, services: Services) -> tuple[Step, ...]:
+    database = services.database
+    begin = database.begin if call.context is None else database.begin_with_context
+    logged = log_command(call)
+    return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))
 
 
 def _run(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> tuple[Step, ...]:
     timed = services.options.http.server_timing
     call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
-    database = services.database
-    begin = database.begin if call.context is None else database.begin_with_context
-    steps: tuple[Step, ...] = (partial(begin, call), partial(database.settle, call))
-    logged = log_command(call)
-    return (*((logged,) if logged else ()), *((start_clock,) if timed else ()), *steps)
+    steps = _begin(call, services)
+    return (start_clock, *steps) if timed else steps
 
 
 def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
@@ -195,7 +201,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
 
 ContextFactory = Callable[[Endpoint, Services], Context | None]
 
-CONTEXT: Sequence[ContextFactory] = (headers_context,)
+CONTEXT: Sequence[ContextFactory] = (headers_context, user_context)
 """What requests bring along for their routine, in the order in which it is set (`service.database.context`)."""
 
 
@@ -204,13 +210,16 @@ def context_of(endpoint: Endpoint, services: Services) -> Context:
     return sum((one for one in found if one is not None), Context())
 
 
-def respond(endpoint: Endpoint, services: Services) -> Step:
+def respond(endpoint: Endpoint, services: Services) -> Step | None:
     """The result becomes the response."""
+    if is_sign(endpoint):
+        return None
     return responses.respond(endpoint, services.database, services.options.http.slow_client)
 
 
 STEPS: Sequence[Factory] = (
     request_log,
+    authenticate,
     authorize,
     refuse_unknown_connection,
     comment_headers,
@@ -219,9 +228,11 @@ STEPS: Sequence[Factory] = (
     forget_supplied,
     fill_headers,
     validate,
+    hash_parameters,
     skip_null_call,
     resolve_parameters,
     choose_format,
+    sign,
     run,
     respond,
 )

@@ -11,6 +11,8 @@ from rowcall.core.config import Settings
 from rowcall.core.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.known_names import KnownNames
 from rowcall.core.tables import HtmlTables, TableFormats, Workbooks
+from rowcall.service.auth.configured import auth_options
+from rowcall.service.client import forwarding
 from rowcall.service.connection_string import ConnectionInfo
 from rowcall.service.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.database.connector import Target
@@ -22,10 +24,12 @@ from rowcall.service.failing_options import error_policies, retry_strategies
 from rowcall.service.http_options import http_options
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.notices import NoticeMode
+from rowcall.service.protection.keeper import application_name
 from rowcall.service.startup import StartupError
 from rowcall.service.validation_options import validation_rules
 
 DEFAULT_TIMEOUT = 30.0
+_AUTHENTICATION = "Service:AuthenticationOptions:"
 
 
 def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> EndpointDefaults:
@@ -43,6 +47,12 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
         nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
         table_formats=options.tables.keys,
+        user_parameters=settings.flag(_AUTHENTICATION + "UseUserParameters"),
+        user_context=settings.flag(_AUTHENTICATION + "UseUserContext"),
+        claims=options.auth.mapping,
+        login_path=settings.text_or_none(_AUTHENTICATION + "LoginPath"),
+        hide_signing=settings.flag(_AUTHENTICATION + "ObfuscateAuthParameterLogValues"),
+        logout_path=settings.text_or_none(_AUTHENTICATION + "LogoutPath"),
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
         known=KnownNames(
             error_policies=frozenset(options.policies.named),
@@ -123,6 +133,9 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         problem_traces=not settings.flag("ErrorHandlingOptions:RemoveTraceId"),
         request_log=logs_requests(settings),
         correlation_header=correlation_header(settings),
+        auth=auth_options(settings),
+        forwarding=forwarding(settings),
+        application=application_name(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         headers=_request_headers(settings),
         notices=_notices(settings),

@@ -42,6 +42,11 @@ class CommentHeaders:
         return self._lines.fields(partial(argument_text, exchange)) if self._fixed is None else self._fixed
 
 
+def comment_fields(exchange: Exchange) -> Headers:
+    """The header lines of the comment, for answers that are not made from a `HeaderSection`."""
+    return [] if exchange.comment_headers is None else list(exchange.comment_headers.fields(exchange))
+
+
 def problem_headers(exchange: Exchange, problem: Problem) -> Headers:
     """Those of an error response: its own, then the comment's that it does not set itself."""
     own = {name.lower() for name, _ in problem.headers}

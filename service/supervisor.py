@@ -20,8 +20,21 @@ from typing import Any
 import psycopg
 
 from rowcall.core.config import Settings
+from rowcall.core.key_ring import KeyRing
 from rowcall.service.announcement import announce
-from rowcall.service.channel import Channel, Logged, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
+from rowcall.service.channel import (
+    Channel,
+    Keys,
+    KeysWanted,
+    Logged,
+    Prepare,
+    Prepared,
+    Serving,
+    Stale,
+    Start,
+    Stop,
+    Swap,
+)
 from rowcall.service.database.connector import Connector, pause
 from rowcall.service.deaths import MANY, QUICK, Deaths
 from rowcall.service.edition import Difference, Edition, WorkerOptions
@@ -29,6 +42,7 @@ from rowcall.service.http_options import listener_plans, unix_mode, without_effe
 from rowcall.service.listeners import Listener, Listeners
 from rowcall.service.log import current_log, is_watched
 from rowcall.service.progress import Progress
+from rowcall.service.protection.keeper import keeper_for
 from rowcall.service.reader import EndpointReader
 from rowcall.service.startup import StartupError
 
@@ -86,7 +100,7 @@ class WorkerProcess:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
 
-    async def listen(self, on_stale: Callable[[], None]) -> None:
+    async def listen(self, on_stale: Callable[[], None], on_keys_wanted: Callable[[], None]) -> None:
         """Takes the worker's messages until it is gone."""
         with contextlib.suppress(EOFError):
             while True:
@@ -95,6 +109,8 @@ class WorkerProcess:
                     current_log().take(message.entries)
                 elif isinstance(message, Stale):
                     on_stale()
+                elif isinstance(message, KeysWanted):
+                    on_keys_wanted()
                 elif isinstance(message, Prepared | Serving):
                     error = message.error if isinstance(message, Prepared) else None
                     future = self._answers.get((type(message), message.number))
@@ -118,6 +134,8 @@ class Supervisor:
         self._options = options
         self._reader = reader
         self._on_listening = on_listening
+        self._connector = Connector(options.target)
+        self._keeper = keeper_for(settings, self._connector, self._publish_keys)
         self._count = worker_count(settings)
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
         if ignored := without_effect(settings):
@@ -165,6 +183,7 @@ class Supervisor:
                 edition = await self._reader.first()
         finally:
             await spawning
+        await self._begin_keeping()
         error = await self._publish(edition)
         if error is not None:
             raise StartupError(error)
@@ -216,11 +235,12 @@ class Supervisor:
         listeners = self._listeners.of(number)
         worker = await WorkerProcess.start(number, listeners)
         worker.channel.send(Start(self._options, self._settings, listeners, self._listeners.https_port))
+        worker.channel.send(Keys(self._keeper.ring))
         self._workers[number] = worker
         self._keep(self._watches, self._watch(worker))
 
     async def _watch(self, worker: WorkerProcess) -> None:
-        await worker.listen(self._stale)
+        await worker.listen(self._stale, self._keeper.look_again)
         code = await worker.process.wait()
         if self._stop.is_set():
             return
@@ -266,6 +286,18 @@ class Supervisor:
                 if error:
                     log.error("worker %d cannot serve: %s", number, error)
                     worker.kill()  # or the connections that its socket gets would wait for ever
+
+    async def _begin_keeping(self) -> None:
+        try:
+            await self._keeper.start()
+        except (psycopg.Error, OSError) as error:
+            raise StartupError(f"the key ring cannot be read: {str(error).strip()}") from None
+        self._background(self._keeper.run())
+
+    def _publish_keys(self, ring: KeyRing) -> None:
+        for worker in self._workers:
+            if worker is not None:
+                worker.channel.send(Keys(ring))
 
     def _stale(self) -> None:
         log.warning("the database has changed under a prepared statement; its catalogue is read again")

@@ -16,7 +16,19 @@ from concurrent.futures import ThreadPoolExecutor
 import uvloop
 
 from rowcall.service.application import Application
-from rowcall.service.channel import Channel, Logged, Prepare, Prepared, Serving, Stale, Start, Stop, Swap
+from rowcall.service.channel import (
+    Channel,
+    Keys,
+    KeysWanted,
+    Logged,
+    Prepare,
+    Prepared,
+    Serving,
+    Stale,
+    Start,
+    Stop,
+    Swap,
+)
 from rowcall.service.front import front
 from rowcall.service.http_server import HttpServer
 from rowcall.service.log import Forwarder, configure_worker_logging
@@ -41,6 +53,7 @@ class Worker:
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
         self._application.set_stale_handler(lambda: channel.send(Stale()))
+        self._application.keys.on_unknown = lambda: channel.send(KeysWanted())
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -67,6 +80,8 @@ class Worker:
                 return
             if isinstance(message, Prepare):
                 self._prepare(message)
+            elif isinstance(message, Keys):
+                self._application.keys.ring = message.ring
             elif isinstance(message, Swap):
                 self._swap(message.number)
             elif isinstance(message, Stop):

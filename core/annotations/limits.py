@@ -67,7 +67,6 @@ ANNOTATIONS = (
         description="Asks for HTTP Basic. Each such line adds a user with a password or its hash.",
         apply=_basic,
         assign=_assign_basic,
-        in_effect=False,
         secret=True,
     ),
     Annotation(
@@ -79,7 +78,6 @@ ANNOTATIONS = (
         apply=_realm,
         assign=_assign_realm,
         minimum_words=2,
-        in_effect=False,
     ),
     Annotation(
         name="basic_auth_command",
@@ -90,6 +88,5 @@ ANNOTATIONS = (
         apply=_command,
         assign=_assign_command,
         minimum_words=2,
-        in_effect=False,
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.identity import add_hash
 from rowcall.core.parameter_changes import ParameterChange, is_parameter_name
 from rowcall.core.wishes import Upload
 
@@ -20,7 +21,7 @@ def _param(draft: Draft, line: Line) -> None:
     words = rest.replace(",", " ").split()
     lower = [word.lower() for word in words]
     if lower[:3] == ["is", "hash", "of"] and len(words) > 3:
-        _hash(draft, parameter, words[3].removeprefix(":"))
+        add_hash(draft, parameter, words[3].removeprefix(":"))
     elif lower[:3] == ["is", "upload", "metadata"]:
         _upload_metadata(draft, line, parameter)
     else:
@@ -36,12 +37,6 @@ def _split(rest: str) -> tuple[str, str]:
         parameter, _, value = parameter.partition("=")
         behind = f"= {value} {behind}"
     return parameter.removeprefix(":"), behind.strip()
-
-
-def _hash(draft: Draft, target: str, source: str) -> None:
-    known: tuple[tuple[str, str], ...] = draft.get("hashes", ())
-    others = tuple(pair for pair in known if pair[0].lower() != target.lower())
-    draft.set(hashes=(*others, (target, source)))
 
 
 def _upload_metadata(draft: Draft, line: Line, parameter: str) -> None:

@@ -2,7 +2,8 @@
 
 On a page, ```sql blocks are loaded in order into one database. A block ```json rowcall.json is the configuration that
 the page is served with. An ```http block holds one exchange or several: request line, header lines, an empty line and
-the body; then the same for the response. `…` in a promised answer stands for any text.
+the body; then the same for the response. `…` in a promised answer stands for any text, and so does a name in angle
+brackets, `⟨token⟩`, which stands for that text in the requests that follow on the page.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | 
 _REQUEST = re.compile(r"^(?=(?:GET|HEAD|OPTIONS|POST|PUT|DELETE|PATCH|QUERY) /)", re.MULTILINE)
 _RESPONSE = re.compile(r"^HTTP/1\.1 (?P<status>\d{3}) (?P<reason>.+)\n", re.MULTILINE)
 _WILDCARD = "…"
+_NAMED = re.compile(r"⟨(\w+)⟩")
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,23 @@ def read_page(path: Path) -> Page:
     return Page(path.name, settings, "\n".join(sql), tuple(exchanges))
 
 
-def fits(promised: str, got: str) -> bool:
-    """Equal, but for what the page leaves open."""
-    pattern = ".*".join(re.escape(part) for part in promised.split(_WILDCARD))
-    return re.fullmatch(pattern, got, re.DOTALL) is not None
+def fits(promised: str, got: str, known: dict[str, str] | None = None) -> bool:
+    """Equal, but for what the page leaves open. What it gives a name is kept in `known`."""
+    parts = re.split(r"(…|⟨\w+⟩)", promised)
+    pattern = "".join(_open(part) if index % 2 else re.escape(part) for index, part in enumerate(parts))
+    match = re.fullmatch(pattern, got, re.DOTALL)
+    if match is not None and known is not None:
+        known |= match.groupdict()
+    return match is not None
+
+
+def _open(part: str) -> str:
+    return ".*" if part == _WILDCARD else f"(?P<{part[1:-1]}>.*?)"
+
+
+def filled(text: str, known: dict[str, str]) -> str:
+    """A part of a request with the texts that earlier answers gave names to."""
+    return _NAMED.sub(lambda match: known[match[1]], text)
 
 
 def _flat(value: object, key: str) -> Iterator[tuple[str, str]]:

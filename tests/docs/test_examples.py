@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from rowcall.core.config.table import KEYS, knows
-from tests.docs.pages import FOLDER, Exchange, Page, fits, pages
+from tests.docs.pages import FOLDER, Exchange, Page, filled, fits, pages
 from tests.harness.database import Database
 from tests.http.conftest import Serve
 
@@ -26,29 +26,31 @@ _KEY = re.compile(rf"(?<![\w:])(?:{_SECTIONS}):[\w:]+")
 def test_examples_do_what_the_page_says(page: Page, own_database: Database, serve_once: Serve) -> None:
     # Without its usual switch for tests: a page says itself how it is served.
     service = serve_once(own_database, page.sql, {"Service:RequiresAuthorization": None, **page.settings})
+    known: dict[str, str] = {}
     wrong = [
         f"{page.name}:{exchange.line}: {exchange.method} {exchange.target}: {difference}"
         for exchange in page.exchanges
-        for difference in _differences(exchange, _send(service.client, exchange))
+        for difference in _differences(exchange, _send(service.client, exchange, known), known)
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def _send(client: httpx.Client, exchange: Exchange) -> httpx.Response:
-    return client.request(
-        exchange.method, exchange.target, headers=list(exchange.headers), content=exchange.body.encode() or None
-    )
+def _send(client: httpx.Client, exchange: Exchange, known: dict[str, str]) -> httpx.Response:
+    headers = [(name, filled(value, known)) for name, value in exchange.headers]
+    content = filled(exchange.body, known).encode() or None
+    return client.request(exchange.method, exchange.target, headers=headers, content=content)
 
 
-def _differences(exchange: Exchange, response: httpx.Response) -> Iterator[str]:
+def _differences(exchange: Exchange, response: httpx.Response, known: dict[str, str]) -> Iterator[str]:
     if response.status_code != exchange.status:
         yield f"status {response.status_code}, the page says {exchange.status}"
     promised = dict.fromkeys(["content-type", *(name for name, _ in exchange.promised_headers)])
     for name in promised:
         wanted = [value for key, value in exchange.promised_headers if key == name]
-        if response.headers.get_list(name) != wanted:
-            yield f"{name} {response.headers.get_list(name)}, the page says {wanted}"
-    if not fits(exchange.promised_body, response.content.decode(errors="replace")):
+        got = response.headers.get_list(name)
+        if len(got) != len(wanted) or not all(map(fits, wanted, got)):
+            yield f"{name} {got}, the page says {wanted}"
+    if not fits(exchange.promised_body, response.content.decode(errors="replace"), known):
         yield f"the body is\n{response.text[:500]}\nand the page says\n{exchange.promised_body[:500]}"
 
 

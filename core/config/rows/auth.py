@@ -1,13 +1,13 @@
 """Authentication schemes: cookies, opaque bearer tokens, signed tokens, and more of each kind by name (spec 5.1)."""
 
-from rowcall.core.config.keys import Key, choice, flag, interval, object_map, only_for, pending, section, text
+from rowcall.core.config.keys import Key, choice, flag, interval, object_map, only_for, section, text
 
 _P = "Auth:"
 _S = "Auth:Schemes:<name>:"
 _SAME_SITE = "Strict Lax None Unspecified"
 _SECURE = "SameAsRequest Always None"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("Auth", "How callers prove who they are."),
     flag(_P + "CookieAuth", False, "Offer sessions in a cookie."),
     text(_P + "CookieAuthScheme", None, "Name under which a login picks cookies. null is `Cookies`."),
@@ -36,6 +36,14 @@ ROWS: tuple[Key, ...] = pending(
     flag(_P + "JwtAuth", False, "Offer signed tokens (JWT)."),
     text(_P + "JwtAuthScheme", None, "Name under which a login picks them. null is `Bearer`."),
     text(_P + "JwtSecret", None, "Secret of the HS256 signature: 32 characters or more.", secret=True),
+    text(
+        _P + "JwtSigningKeyPath",
+        None,
+        "PEM file of a private key that signs in place of JwtSecret: RS256, ES256, ES384 or EdDSA, as its kind says.",
+    ),
+    text(_P + "JwtSigningKeyPassword", None, "Password of that file.", secret=True),
+    text(_P + "JwtVerificationKeyPath", None, "PEM file of a public key; tokens that it verifies are taken too."),
+    text(_P + "JwtKeySetUrl", None, "Address of a JWKS document; tokens that one of its keys verifies are taken too."),
     text(_P + "JwtIssuer", None, "`iss` of issued tokens, and what JwtValidateIssuer demands."),
     text(_P + "JwtAudience", None, "`aud` of issued tokens, and what JwtValidateAudience demands."),
     interval(_P + "JwtExpire", "60 minutes", "Lifetime of an access token. null is 60 minutes.", nullable=True),
@@ -57,7 +65,11 @@ ROWS: tuple[Key, ...] = pending(
     *only_for(
         "Cookies",
         interval(_S + "CookieValid", None, "How long a session lasts. null takes Auth's."),
-        text(_S + "CookieName", None, "Name of the cookie; no two schemes may share one. null takes Auth's."),
+        text(
+            _S + "CookieName",
+            None,
+            "Name of the cookie; no two schemes may share one. null is `.AspNetCore.` and the scheme.",
+        ),
         text(_S + "CookiePath", None, "Path of the cookie. null takes Auth's."),
         text(_S + "CookieDomain", None, "Domain of the cookie. null takes Auth's."),
         flag(_S + "CookieMultiSessions", None, "Keep the cookie when the browser is closed. null takes Auth's."),
@@ -73,6 +85,10 @@ ROWS: tuple[Key, ...] = pending(
     *only_for(
         "Jwt",
         text(_S + "JwtSecret", None, "Secret of 32 characters or more. null takes Auth's.", secret=True),
+        text(_S + "JwtSigningKeyPath", None, "PEM file of a private key. null takes Auth's."),
+        text(_S + "JwtSigningKeyPassword", None, "Password of that file. null takes Auth's.", secret=True),
+        text(_S + "JwtVerificationKeyPath", None, "PEM file of a public key. null takes Auth's."),
+        text(_S + "JwtKeySetUrl", None, "Address of a JWKS document. null takes Auth's."),
         text(_S + "JwtIssuer", None, "Issuer. null takes Auth's."),
         text(_S + "JwtAudience", None, "Audience. null takes Auth's."),
         interval(_S + "JwtExpire", None, "Lifetime of an access token. null takes Auth's."),

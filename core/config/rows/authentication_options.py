@@ -1,17 +1,21 @@
 """Login rows, claims, and how they reach routines (spec 5.2)."""
 
-from rowcall.core.config.keys import Key, choice, flag, pending, section, text, text_map
+from rowcall.core.config.keys import Key, choice, flag, integer, section, text, text_map
 
 _P = "Service:AuthenticationOptions:"
 _B = _P + "BasicAuth:"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("Service:AuthenticationOptions", "Login rows, claims, and how they reach routines."),
     text(_P + "DefaultAuthenticationType", None, "Authentication type of who logs in. null is the database's name."),
     text(_P + "StatusColumnName", "status", "Column of a login row: did it work."),
     text(_P + "SchemeColumnName", "scheme", "Column of a login row: which scheme."),
     text(_P + "BodyColumnName", "body", "Column of a login row: the body of the answer."),
-    text(_P + "ResponseTypeColumnName", "application/json", "Column of a login row: the type of that body."),
+    text(
+        _P + "ResponseTypeColumnName",
+        "application/json",
+        "Content type of that body, whatever the name of this key says.",
+    ),
     text(_P + "HashColumnName", "hash", "Column of a login row: hash to check the password against."),
     text(_P + "PasswordParameterNameContains", "pass", "A parameter with this in its name is the password."),
     text(_P + "DefaultUserIdClaimType", "user_id", "Claim that is the user's id."),
@@ -20,8 +24,18 @@ ROWS: tuple[Key, ...] = pending(
     text(_P + "DefaultDisplayNameClaimType", "display_name", "Claim that is the name to show."),
     flag(_P + "SerializeAuthEndpointsResponse", False, "Send the login row in the answer too."),
     flag(_P + "ObfuscateAuthParameterLogValues", True, "Hide values of login, logout and sensitive endpoints in logs."),
-    text(_P + "PasswordVerificationFailedCommand", None, "Command after a wrong password."),
-    text(_P + "PasswordVerificationSucceededCommand", None, "Command after a right password."),
+    text(
+        _P + "PasswordVerificationFailedCommand",
+        None,
+        "Command after a wrong password: $1 scheme, $2 user id, $3 user name, all text and all optional.",
+    ),
+    text(
+        _P + "PasswordVerificationSucceededCommand",
+        None,
+        "Command after a right password, with the same parameters; $4 is a new hash to store where the stored one was "
+        "made with another PasswordHashIterations, else NULL.",
+    ),
+    integer(_P + "PasswordHashIterations", 600_000, "Rounds of PBKDF2 in new hashes: 600000 or more."),
     flag(_P + "UseUserContext", False, "Give claims to session variables for every endpoint."),
     text_map(
         _P + "ContextKeyClaimsMapping",

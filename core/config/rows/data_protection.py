@@ -1,10 +1,10 @@
 """The key ring behind cookies, opaque tokens, anti-forgery tokens and encrypted values (spec 2.11)."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, pending, section, text
+from rowcall.core.config.keys import Key, choice, flag, integer, section, text
 
 _P = "DataProtection:"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("DataProtection", "The key ring that protects cookies, bearer tokens, anti-forgery tokens and values."),
     flag(_P + "Enabled", True, "Keep a key ring."),
     text(
@@ -34,9 +34,14 @@ ROWS: tuple[Key, ...] = pending(
         _P + "EncryptionAlgorithm",
         "AES_128_CBC AES_192_CBC AES_256_CBC AES_128_GCM AES_192_GCM AES_256_GCM",
         None,
-        "Cipher of protected values. null is AES-256-CBC.",
+        "Cipher of protected values. null is AES-256-GCM.",
     ),
-    choice(_P + "ValidationAlgorithm", "HMACSHA256 HMACSHA512", None, "Signature of them. null is HMACSHA256."),
+    choice(
+        _P + "ValidationAlgorithm",
+        "HMACSHA256 HMACSHA512",
+        None,
+        "Signature of them with a CBC cipher. null is HMACSHA256.",
+    ),
     choice(
         _P + "KeyEncryption",
         "None Certificate Dpapi",

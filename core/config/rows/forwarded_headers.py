@@ -1,8 +1,8 @@
 """What a proxy in front says about the client (spec 2.10)."""
 
-from rowcall.core.config.keys import Key, flag, integer, pending, section, texts
+from rowcall.core.config.keys import Key, flag, integer, section, texts
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("ForwardedHeaders", "What a proxy in front says about the client."),
     flag("ForwardedHeaders:Enabled", False, "Believe X-Forwarded-For, -Proto and -Host."),
     integer("ForwardedHeaders:ForwardLimit", 1, "Entries of X-Forwarded-For to believe. null is all.", nullable=True),

@@ -1,0 +1,61 @@
+"""Annotations about who the caller is: login, logout, user_parameters, user_context, parameter_hash."""
+
+from __future__ import annotations
+
+from rowcall.core.annotations.declaration import Annotation, Draft, Line, assigned_flag, flag
+
+
+def _parameter_hash(draft: Draft, line: Line) -> None:
+    add_hash(draft, line.arguments[0], line.arguments[0])
+
+
+def add_hash(draft: Draft, target: str, source: str) -> None:
+    """`target` receives the hash of `source`. Both are database names or names in requests, in any case.
+
+    Which parameters they mean is known when the endpoint has been built (`core.auth.filling`).
+    """
+    known: tuple[tuple[str, str], ...] = draft.get("hashes", ())
+    others = tuple(pair for pair in known if pair[0].lower() != target.lower())
+    draft.set(hashes=(*others, (target, source)))
+
+
+ANNOTATIONS = (
+    Annotation(
+        name="login",
+        aliases=("login", "signin"),
+        syntax="login",
+        description="The row that the routine returns signs its caller in: columns become claims. Open to everybody.",
+        apply=flag("login"),
+    ),
+    Annotation(
+        name="user_parameters",
+        aliases=("user_parameters", "user_params"),
+        syntax="user_parameters",
+        description="Fills parameters from the claims of the caller, whatever the request says.",
+        apply=flag("user_parameters"),
+        assign=assigned_flag("user_parameters"),
+    ),
+    Annotation(
+        name="user_context",
+        aliases=("user_context",),
+        syntax="user_context",
+        description="Writes the claims of the caller to session variables before the routine runs.",
+        apply=flag("user_context"),
+        assign=assigned_flag("user_context"),
+    ),
+    Annotation(
+        name="logout",
+        aliases=("logout", "signout"),
+        syntax="logout",
+        description="Signs the caller out of the schemes that the routine names, or of the default one.",
+        apply=flag("logout"),
+    ),
+    Annotation(
+        name="parameter_hash",
+        aliases=("parameter_hash", "param_hash"),
+        syntax="parameter_hash <parameter>",
+        description="Replaces the value of a parameter, a password, by its hash.",
+        apply=_parameter_hash,
+        minimum_words=2,
+    ),
+)

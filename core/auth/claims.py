@@ -1,0 +1,108 @@
+"""Claims: what is known about a signed-in caller, and the forms in which routines get it (reference 04, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import orjson
+
+from rowcall.core.array_literal import quote
+
+Claim = tuple[str, str]
+"""Type and value. A type may occur several times; NULL is an empty value."""
+
+Grouped = str | list[str] | None
+"""All values of one type: a text, several, or NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityClaims:
+    """The claim types that say who somebody is and what they may do (spec 5.2)."""
+
+    user_id: str = "user_id"
+    user_name: str = "user_name"
+    roles: str = "user_roles"
+
+
+def grouped(claims: Iterable[Claim], roles: str) -> dict[str, Grouped]:
+    """Values by type, in the order of first appearance (reference 04, 10.1).
+
+    Roles are always a list, without empty ones; no role at all is no entry. Of other types, one value is a text and an
+    empty one NULL; several are a list, unless the first is empty.
+    """
+    groups: dict[str, Grouped] = {}
+    for kind, value in claims:
+        if kind.lower() == roles.lower():
+            _add_role(groups, kind, value)
+        elif kind not in groups:
+            groups[kind] = value or None
+        elif value:
+            _add_repeated(groups, kind, value)
+    return groups
+
+
+def _add_role(groups: dict[str, Grouped], kind: str, value: str) -> None:
+    known = groups.get(kind)
+    if not value:
+        return
+    groups[kind] = [*known, value] if isinstance(known, list) else [value]
+
+
+def _add_repeated(groups: dict[str, Grouped], kind: str, value: str) -> None:
+    known = groups[kind]
+    if isinstance(known, list):
+        known.append(value)
+    elif known is not None:
+        groups[kind] = [known, value]
+
+
+def claims_json(groups: dict[str, Grouped]) -> bytes:
+    """`{"user_id":"41","user_roles":["boss"],"depot":null}` (reference 04, 10.4)."""
+    return orjson.dumps(groups)
+
+
+def as_text(value: Grouped) -> str | None:
+    """What a routine gets: a list becomes an array literal, which casts to text[] whatever its elements hold."""
+    if isinstance(value, list):
+        return "{" + ",".join(quote(element) for element in value) + "}"
+    return value
+
+
+def as_array(value: Grouped) -> str | None:
+    """The same for a parameter that is an array: a single value is its only element."""
+    return as_text([value]) if isinstance(value, str) else as_text(value)
+
+
+class User:
+    """A signed-in caller, with everything that endpoints ask about one, worked out once for each token.
+
+    context: names and values of the session variables, kept by whoever works them out (`service.auth.context`).
+    """
+
+    __slots__ = ("_json", "arrays", "claims", "context", "identities", "roles", "scheme", "texts")
+
+    def __init__(self, claims: tuple[Claim, ...], identity: IdentityClaims, scheme: str) -> None:
+        self.claims = claims
+        self.scheme = scheme
+        groups = grouped(claims, identity.roles)
+        self.texts = {kind: _encoded(as_text(value)) for kind, value in groups.items()}
+        self.arrays = {kind: _encoded(as_array(value)) for kind, value in groups.items()}
+        self.roles = frozenset(value for kind, value in claims if kind.lower() == identity.roles.lower() and value)
+        self.identities = frozenset(
+            value for kind, value in claims if kind in (identity.user_id, identity.user_name) and value
+        )
+        self._json = claims_json(groups)
+        self.context: list[bytes | None] | None = None
+
+    @property
+    def json(self) -> bytes:
+        return self._json
+
+    def first(self, kind: str) -> str | None:
+        """The first value of a type; None when there is none or it is empty."""
+        return next((value or None for name, value in self.claims if name == kind), None)
+
+
+def _encoded(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()

@@ -1,0 +1,68 @@
+"""Cookies: reading one from a request, writing one that carries a session (RFC 6265, reference 04, 5.1)."""
+
+from __future__ import annotations
+
+from rowcall.core.auth.schemes import CookieScheme
+
+CHUNK = 4000
+"""Characters of a value. Browsers keep 4,096 bytes of name, value and attributes together."""
+
+EPOCH = "Thu, 01 Jan 1970 00:00:00 GMT"
+_CHUNKED = "chunks-"
+_MOST_CHUNKS = 20
+
+
+def cookie_value(header: str, name: str) -> str | None:
+    """The value of the first cookie of this name in a Cookie header."""
+    start = 0
+    wanted = name + "="
+    while True:
+        start = header.find(wanted, start)
+        if start < 0:
+            return None
+        if start == 0 or header[start - 1] in "; ":
+            end = header.find(";", start)
+            return header[start + len(wanted) : end if end >= 0 else None].strip()
+        start += len(wanted)
+
+
+def session_value(header: str, name: str) -> str | None:
+    """The same for a value that may be spread over several cookies. None as well when a part is missing."""
+    value = cookie_value(header, name)
+    if value is None or not value.startswith(_CHUNKED):
+        return value
+    count = value.removeprefix(_CHUNKED)
+    if not count.isascii() or not count.isdigit() or len(count) > 2 or int(count) > _MOST_CHUNKS:
+        return None
+    parts = [cookie_value(header, f"{name}C{number}") for number in range(1, int(count) + 1)]
+    return None if None in parts else "".join(part or "" for part in parts)
+
+
+def set_session(scheme: CookieScheme, value: str, *, secure: bool) -> list[str]:
+    """Values of the Set-Cookie headers that put a session into the browser."""
+    lifetime = f"; max-age={int(scheme.valid)}" if scheme.persistent else ""
+    attributes = lifetime + _attributes(scheme, secure=secure)
+    if len(value) <= CHUNK:
+        return [f"{scheme.cookie}={value}{attributes}"]
+    parts = [value[start : start + CHUNK] for start in range(0, len(value), CHUNK)]
+    named = [f"{scheme.cookie}C{number}={part}{attributes}" for number, part in enumerate(parts, 1)]
+    return [f"{scheme.cookie}={_CHUNKED}{len(parts)}{attributes}", *named]
+
+
+def end_session(scheme: CookieScheme, header: str, *, secure: bool) -> list[str]:
+    """Values of the Set-Cookie headers that take it out again. header: the request's cookies, for further parts."""
+    attributes = f"; expires={EPOCH}" + _attributes(scheme, secure=secure)
+    names = [scheme.cookie]
+    names += [
+        f"{scheme.cookie}C{number}"
+        for number in range(1, _MOST_CHUNKS + 1)
+        if cookie_value(header, f"{scheme.cookie}C{number}") is not None
+    ]
+    return [f"{name}={attributes}" for name in names]
+
+
+def _attributes(scheme: CookieScheme, *, secure: bool) -> str:
+    domain = f"; domain={scheme.domain}" if scheme.domain else ""
+    same_site = f"; samesite={scheme.same_site}" if scheme.same_site else ""
+    flags = ("; secure" if secure else "", same_site, "; httponly" if scheme.http_only else "")
+    return f"{domain}; path={scheme.path}" + "".join(flags)

@@ -1,0 +1,106 @@
+"""Parameters that the service fills itself: from claims, from the client's address, with hashes.
+
+Matching is by the name in the database: mapped names exactly, those of address and claims JSON in any case
+(reference 04, 10.2).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.diagnostics import Diagnostic
+from rowcall.core.endpoint import Endpoint, EndpointParameter, ResultPath, ValueKind
+
+_TEXTUAL = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER})
+
+
+class Source(enum.Enum):
+    CLAIM = "claim"
+    CLAIMS_JSON = "claims json"
+    ADDRESS = "address"
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """One parameter and where its value comes from."""
+
+    index: int
+    parameter: EndpointParameter
+    source: Source
+    claim: str = ""
+
+
+def filled_parameters(endpoint: Endpoint, mapping: ClaimMapping) -> tuple[Filled, ...]:
+    if not endpoint.options.user_parameters:
+        return ()
+    return tuple(
+        found
+        for index, parameter in enumerate(endpoint.parameters)
+        if parameter.attribute is None and (found := _filled(index, parameter, mapping)) is not None
+    )
+
+
+def _filled(index: int, parameter: EndpointParameter, mapping: ClaimMapping) -> Filled | None:
+    name = parameter.db_name
+    if mapping.address_parameter is not None and name.lower() == mapping.address_parameter.lower():
+        return Filled(index, parameter, Source.ADDRESS)
+    if mapping.json_parameter is not None and name.lower() == mapping.json_parameter.lower():
+        return Filled(index, parameter, Source.CLAIMS_JSON)
+    claim = dict(mapping.parameters).get(name)
+    return None if claim is None else Filled(index, parameter, Source.CLAIM, claim)
+
+
+def hashed_parameters(endpoint: Endpoint) -> tuple[tuple[int, int], ...]:
+    """Index of the parameter to fill and of the one that is hashed for it."""
+    indexes: dict[str, int] = {}
+    for index, parameter in enumerate(endpoint.parameters):
+        indexes.setdefault(parameter.db_name.lower(), index)
+        indexes.setdefault(parameter.api_name.lower(), index)
+    pairs = ((indexes.get(target.lower()), indexes.get(source.lower())) for target, source in endpoint.options.hashes)
+    return tuple((target, source) for target, source in pairs if target is not None and source is not None)
+
+
+def with_filled(endpoint: Endpoint, indexes: Collection[int], sources: Collection[int] = ()) -> Endpoint:
+    """The endpoint as binding shall see it: what will be filled need not be sent, and is not looked at when it is.
+
+    sources: parameters whose value is looked at although they need not be sent.
+    """
+    parameters = list(endpoint.parameters)
+    for index in indexes:
+        parameters[index] = replace(parameters[index], has_default=True, kind=ValueKind.OTHER, array=False)
+    for index in sources:
+        parameters[index] = replace(parameters[index], has_default=True)
+    return replace(endpoint, parameters=tuple(parameters))
+
+
+def identity_diagnostics(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[Diagnostic]:
+    """What cannot work and stops the start (reference 04, 23), and hashes of what is no parameter."""
+    identity = endpoint.routine.identity
+    for filled in filled_parameters(endpoint, mapping):
+        parameter = filled.parameter
+        if filled.source is not Source.ADDRESS and parameter.kind not in _TEXTUAL:
+            what = f"the claim {filled.claim}" if filled.claim else "the claims as JSON"
+            message = (
+                f"{endpoint.name}: parameter {parameter.db_name} is {parameter.cast} and would receive {what}, which "
+                "is text; declare it as text or text[]"
+            )
+            yield Diagnostic(identity, None, message, fatal=True)
+    if endpoint.options.login and not _has_named_columns(endpoint):
+        message = f"{endpoint.name}: a login has to return named columns, as `returns table (user_id text)` does"
+        yield Diagnostic(identity, None, message, fatal=True)
+    for name in _unknown_hashes(endpoint):
+        message = f"{endpoint.name}: {name} in parameter_hash is no parameter; nothing is hashed for it"
+        yield Diagnostic(identity, None, message)
+
+
+def _has_named_columns(endpoint: Endpoint) -> bool:
+    return endpoint.shape.path is ResultPath.ROWS and endpoint.shape.named
+
+
+def _unknown_hashes(endpoint: Endpoint) -> Iterator[str]:
+    known = {name.lower() for parameter in endpoint.parameters for name in (parameter.db_name, parameter.api_name)}
+    for pair in endpoint.options.hashes:
+        yield from (name for name in dict.fromkeys(pair) if name.lower() not in known)

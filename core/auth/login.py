@@ -1,0 +1,126 @@
+"""The row of a login routine: special columns, and claims from all others (spec 5.3, reference 04, 3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rowcall.core.array_literal import elements
+from rowcall.core.auth.claims import Claim
+from rowcall.core.auth.options import LoginOptions
+from rowcall.core.naming import api_name
+
+_BOOLEAN = 16
+_BOOLEANS = 1000
+_INTEGERS = frozenset({21, 23, 20})
+
+
+class LoginRowError(Exception):
+    """The routine returned what a login row cannot be; the text says why. Becomes status 500."""
+
+
+class Cell(NamedTuple):
+    """One value of a row, as the server printed it."""
+
+    name: str
+    type_oid: int
+    is_array: bool
+    text: str | None
+    json: str
+    """The same value as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoginRow:
+    """status: 200, or what to answer instead of signing in; 401 from a false one, with which nothing else counts."""
+
+    claims: tuple[Claim, ...] = ()
+    status: int = 200
+    refused: bool = False
+    scheme: str | None = None
+    body: str | None = None
+    """None: no such column. NULL is an empty text."""
+    hash: str | None = None
+
+
+def read_login_row(cells: Sequence[Cell], options: LoginOptions) -> LoginRow:
+    """Special names compare in any case.
+
+    Raises:
+        LoginRowError: the status is no boolean and no HTTP status.
+    """
+    special: dict[str, Cell] = {}
+    claims: list[Claim] = []
+    names = {options.status.lower(), options.scheme.lower(), options.body.lower(), options.hash.lower()}
+    for cell in cells:
+        if cell.name.lower() in names:
+            special[cell.name.lower()] = cell
+        else:
+            claims += claims_of(cell)
+    status = _status(special.get(options.status.lower()))
+    if status is None:
+        return LoginRow(status=401, refused=True)
+    body = special.get(options.body.lower())
+    return LoginRow(
+        claims=tuple(claims),
+        status=status,
+        scheme=_text(special.get(options.scheme.lower())) or None,
+        body=None if body is None else body.text or "",
+        hash=_text(special.get(options.hash.lower())) or None,
+    )
+
+
+def claims_of(cell: Cell) -> Iterator[Claim]:
+    """One claim for a scalar and for NULL, one for each element of an array (reference 04, 3.1)."""
+    if cell.text is None:
+        yield cell.name, ""
+    elif cell.is_array:
+        for element in elements(cell.text):
+            yield cell.name, _printed(element or "", cell.type_oid == _BOOLEANS)
+    else:
+        yield cell.name, _printed(cell.text, cell.type_oid == _BOOLEAN)
+
+
+def _printed(text: str, is_boolean: bool) -> str:
+    """Booleans as the field's other services print them; PostgreSQL reads them back in any case."""
+    return {"t": "True", "f": "False"}.get(text, text) if is_boolean else text
+
+
+def _text(cell: Cell | None) -> str | None:
+    return None if cell is None else cell.text
+
+
+def _status(cell: Cell | None) -> int | None:
+    """None: refused."""
+    if cell is None:
+        return 200
+    if cell.text is None:
+        raise LoginRowError(f"the column {cell.name} is NULL")
+    if cell.type_oid == _BOOLEAN:
+        return 200 if cell.text == "t" else None
+    if cell.type_oid not in _INTEGERS:
+        raise LoginRowError(f"the column {cell.name} is neither a boolean nor an integer")
+    status = int(cell.text)
+    if not 200 <= status <= 599:
+        raise LoginRowError(f"the column {cell.name} holds {status}, which is no HTTP status of a response")
+    return status
+
+
+def row_json(cells: Sequence[Cell], options: LoginOptions, *, camel: bool) -> str:
+    """The row as a JSON object, without the hash and without what only steered the sign-in."""
+    hidden = {options.hash.lower(), options.status.lower(), options.scheme.lower(), options.body.lower()}
+    shown = (cell for cell in cells if cell.name.lower() not in hidden)
+    return "{" + ",".join(f"{json.dumps(api_name(cell.name, camel))}:{cell.json}" for cell in shown) + "}"
+
+
+def scheme_names(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    """Schemes that a logout routine names: every non-NULL value of every column, elements of arrays one by one."""
+    for cell in (cell for row in rows for cell in row):
+        if cell.text is None:
+            continue
+        if cell.is_array:
+            yield from (element for element in elements(cell.text) if element)
+        elif cell.text:
+            yield cell.text

@@ -1,0 +1,74 @@
+"""What the configuration says about sign-in, claims and access; plain data for workers (reference 04, 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rowcall.core.auth.claims import IdentityClaims
+from rowcall.core.auth.password_hash import ITERATIONS
+from rowcall.core.auth.schemes import Schemes
+
+
+@dataclass(frozen=True, slots=True)
+class LoginOptions:
+    """Special columns of login rows, and what belongs to checking passwords."""
+
+    status: str = "status"
+    scheme: str = "scheme"
+    body: str = "body"
+    hash: str = "hash"
+    content_type: str = "application/json"
+    """Of a `body` column."""
+    password: str = "pass"  # noqa: S105 (part of a parameter's name)
+    """The first parameter whose name contains this, in any case, holds the password."""
+    failed_command: str | None = None
+    succeeded_command: str | None = None
+    serialize: bool = False
+    """A cookie sign-in without `body` answers with the row."""
+    iterations: int = ITERATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimMapping:
+    """Where claims go. The names of parameters are those of the database."""
+
+    parameters: tuple[tuple[str, str], ...] = (
+        ("_user_id", "user_id"),
+        ("_user_name", "user_name"),
+        ("_user_roles", "user_roles"),
+    )
+    """Parameter → claim."""
+    json_parameter: str | None = "_user_claims"
+    address_parameter: str | None = "_ip_address"
+    context: tuple[tuple[str, str], ...] = (
+        ("request.user_id", "user_id"),
+        ("request.user_name", "user_name"),
+        ("request.user_roles", "user_roles"),
+    )
+    """Session variable → claim."""
+    json_key: str | None = None
+    address_key: str | None = "request.ip_address"
+
+
+@dataclass(frozen=True, slots=True)
+class BasicOptions:
+    """HTTP Basic for every endpoint, and the defaults of those that ask for it themselves (reference 04, 9)."""
+
+    enabled: bool = False
+    realm: str | None = None
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    hashed: bool = True
+    """Stored passwords are hashes."""
+    tls: str = "Required"
+    """`Required`, `Warning` or `Ignore`."""
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuthOptions:
+    schemes: Schemes = field(default_factory=Schemes)
+    identity: IdentityClaims = field(default_factory=IdentityClaims)
+    login: LoginOptions = LoginOptions()
+    mapping: ClaimMapping = ClaimMapping()
+    basic: BasicOptions = field(default_factory=BasicOptions)

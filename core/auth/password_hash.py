@@ -1,0 +1,68 @@
+"""The built-in password hasher: PBKDF2-HMAC-SHA256 in the storage format of the field (reference 04, 4).
+
+`base64(salt ‖ key)`, 64 characters without a prefix, stands for 600,000 rounds. Other work factors say themselves what
+they are: `$pbkdf2-sha256$i=1000000$…`. Hashing takes hundreds of milliseconds of a processor: never call this on an
+event loop.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import secrets
+
+ITERATIONS = 600_000
+MOST_ITERATIONS = 10_000_000
+"""A stored hash that asks for more is taken for none: it would hold up a thread for seconds."""
+
+_SALT = 16
+_KEY = 32
+_PREFIXED = re.compile(r"\$pbkdf2-sha256\$i=(\d{1,8})\$([A-Za-z0-9+/]{64})")
+
+
+def hash_password(password: str, iterations: int = ITERATIONS) -> str:
+    """A new hash with a salt of its own."""
+    salt = secrets.token_bytes(_SALT)
+    text = base64.b64encode(salt + _derived(password, salt, iterations)).decode()
+    return text if iterations == ITERATIONS else f"$pbkdf2-sha256$i={iterations}${text}"
+
+
+def verify_password(password: str | None, stored: str) -> bool:
+    """False as well for an empty or missing password and for what is no hash. Compares in constant time."""
+    parts = _parts(stored)
+    if not password or parts is None:
+        return False
+    iterations, salt, key = parts
+    return hmac.compare_digest(_derived(password, salt, iterations), key)
+
+
+def iterations_of(stored: str) -> int | None:
+    """The work factor of a stored hash; None for what is no hash."""
+    parts = _parts(stored)
+    return None if parts is None else parts[0]
+
+
+def decoy(iterations: int) -> str:
+    """A hash that no password has: checking against it takes as long as checking a real one."""
+    text = base64.b64encode(secrets.token_bytes(_SALT + _KEY)).decode()
+    return text if iterations == ITERATIONS else f"$pbkdf2-sha256$i={iterations}${text}"
+
+
+def _parts(stored: str) -> tuple[int, bytes, bytes] | None:
+    iterations = ITERATIONS
+    if prefixed := _PREFIXED.fullmatch(stored):
+        iterations, stored = int(prefixed[1]), prefixed[2]
+    try:
+        raw = base64.b64decode(stored, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    if len(raw) != _SALT + _KEY or not 0 < iterations <= MOST_ITERATIONS:
+        return None
+    return iterations, raw[:_SALT], raw[_SALT:]
+
+
+def _derived(password: str, salt: bytes, iterations: int) -> bytes:
+    return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations, _KEY)

@@ -1,0 +1,115 @@
+"""Who the client is behind proxies: address, scheme and host of the request as the first proxy saw it.
+
+Only what a trusted proxy has said counts, walked from the nearest one outwards (spec 2.10, reference 04, 20). What is
+left of the headers beyond that is the client's own word and is never used.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_HOST = re.compile(r"[A-Za-z0-9._-]+(?::\d{1,5})?|\[[0-9A-Fa-f:.]+\](?::\d{1,5})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """Which forwarded headers count (spec 2.10)."""
+
+    enabled: bool = False
+    limit: int | None = 1
+    """Entries that count; None: all."""
+    proxies: tuple[Address, ...] = ()
+    networks: tuple[Network, ...] = ()
+    """Without any proxy and network, everybody is believed."""
+    hosts: tuple[str, ...] = ()
+
+    def trusts(self, peer: Address | None) -> bool:
+        if not self.proxies and not self.networks:
+            return True
+        return peer is not None and (peer in self.proxies or any(peer in network for network in self.networks))
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    address: str | None
+    """None: not known, as on a unix socket."""
+    scheme: str
+    host: str | None
+    """As forwarded; None: the request's own."""
+
+
+def parse_address(text: str) -> Address | None:
+    """`1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]:80`. An IPv4 address in IPv6's clothes is the IPv4 address."""
+    bare = text.strip()
+    if bare.startswith("["):
+        bare, closed, _ = bare[1:].partition("]")
+        bare = bare if closed else ""
+    elif bare.count(":") == 1:
+        bare = bare.partition(":")[0]
+    try:
+        address = ipaddress.ip_address(bare)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
+def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
+    """Those that can be read; the others are left out (reference 04, 20)."""
+    networks: list[Network] = []
+    for text in texts:
+        try:
+            networks.append(ipaddress.ip_network(text.strip(), strict=False))
+        except ValueError:
+            continue
+    return tuple(networks)
+
+
+def client_of(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> Client:
+    """values: the lines of a header, by its lower-cased name. peer: address of the connection, with its port."""
+    current = parse_address(peer)
+    client = Client(None if current is None else str(current), scheme, None)
+    if not options.enabled:
+        return client
+    addresses, schemes, hosts = (
+        _entries(values(name)) for name in ("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host")
+    )
+    count = max(len(addresses), len(schemes), len(hosts))
+    for index in range(count if options.limit is None else min(count, options.limit)):
+        if not options.trusts(current):
+            break
+        if index < len(addresses):
+            current = parse_address(addresses[index])
+            if current is None:
+                break
+            client = Client(str(current), client.scheme, client.host)
+        if index < len(schemes) and _SCHEME.fullmatch(schemes[index]):
+            client = Client(client.address, schemes[index].lower(), client.host)
+        if index < len(hosts) and _allowed(options.hosts, hosts[index]):
+            client = Client(client.address, client.scheme, hosts[index])
+    return client
+
+
+def _entries(lines: Sequence[str]) -> list[str]:
+    """The nearest proxy's first."""
+    return [entry.strip() for line in lines for entry in line.split(",")][::-1]
+
+
+def _allowed(hosts: Sequence[str], host: str) -> bool:
+    if not _HOST.fullmatch(host):
+        return False
+    bare = (host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]).lower()
+    return not hosts or any(_fits(pattern.lower(), bare) for pattern in hosts)
+
+
+def _fits(pattern: str, host: str) -> bool:
+    if pattern.startswith("*."):
+        return host.endswith(pattern[1:])
+    return pattern in ("*", host)

@@ -1,0 +1,164 @@
+"""The keys that protect sessions and columns, as data: which one protects, which ones still open, when the next is due.
+
+The newest active key protects; every known one opens, expired ones too, so that a rotation ends nobody's session
+(spec 2.11, reference 04, 13). Pure: the time is handed in, in seconds since 1970.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+ALGORITHMS: Mapping[str, int] = {
+    "AES_128_CBC": 16,
+    "AES_192_CBC": 24,
+    "AES_256_CBC": 32,
+    "AES_128_GCM": 16,
+    "AES_192_GCM": 24,
+    "AES_256_GCM": 32,
+}
+"""Size of the encryption key in bytes."""
+
+DEFAULT_ALGORITHM = "AES_256_GCM"
+DEFAULT_VALIDATION = "HMACSHA256"
+
+SECRET = 64
+"""Bytes of a key's secret, from which the keys of each purpose are derived."""
+
+ANNOUNCED = 2 * 86_400.0
+"""Seconds before it is needed that a successor is made, so that other hosts learn of it in time."""
+
+
+class KeyElementError(ValueError):
+    """A stored element is no key of ours; the text says why and holds nothing secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    id: bytes
+    """16 bytes; stands in everything that the key protects."""
+    created: float
+    activated: float
+    expires: float
+    secret: bytes = field(repr=False)
+    algorithm: str = DEFAULT_ALGORITHM
+    validation: str = DEFAULT_VALIDATION
+
+    @property
+    def name(self) -> str:
+        """`key-<guid>`: what the element is called in a storage."""
+        return f"key-{uuid.UUID(bytes=self.id)}"
+
+    def is_active(self, now: float) -> bool:
+        return self.activated <= now < self.expires
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    keys: tuple[Key, ...] = ()
+    read_at: float = 0.0
+    """When the reading of the storage began, on the monotonic clock, which all processes of a host share. Infinite for
+    a ring that nobody else adds to: there is no use in waiting for a later one."""
+
+    def protecting(self, now: float) -> Key | None:
+        """The newest active key."""
+        active = [key for key in self.keys if key.is_active(now)]
+        return max(active, key=lambda key: (key.activated, key.id), default=None)
+
+    def key(self, identity: bytes) -> Key | None:
+        return next((key for key in self.keys if key.id == identity), None)
+
+    def successor_start(self, now: float) -> float | None:
+        """When a key that has to be made now starts to protect; None while none is due."""
+        protecting = self.protecting(now)
+        if protecting is None:
+            return now
+        if protecting.expires - now > ANNOUNCED:
+            return None
+        followed = any(key.activated <= protecting.expires < key.expires for key in self.keys)
+        return None if followed else protecting.expires
+
+    def next_look(self, now: float) -> float:
+        """When to look at the ring again: daily, and when the next key is due or takes over."""
+        protecting = self.protecting(now)
+        if protecting is None:
+            return now
+        due = protecting.expires - ANNOUNCED
+        return min(now + 86_400.0, due if due > now else protecting.expires)
+
+    def joined(self, others: Iterable[Key], read_at: float | None = None) -> KeyRing:
+        """With the keys of a storage. None is ever dropped: what it protects must stay readable."""
+        known = {key.id: key for key in self.keys} | {key.id: key for key in others}
+        return KeyRing(tuple(known.values()), self.read_at if read_at is None else read_at)
+
+
+def element_text(key: Key, secret: Mapping[str, str]) -> str:
+    """The key as it is stored. secret: the protected form of its secret, made by whoever protects it."""
+    members = {
+        "format": "rowcall-key-1",
+        "id": str(uuid.UUID(bytes=key.id)),
+        "created": key.created,
+        "activated": key.activated,
+        "expires": key.expires,
+        "algorithm": key.algorithm,
+        "validation": key.validation,
+        "secret": dict(secret),
+    }
+    return orjson.dumps(members).decode()
+
+
+def plain_secret(secret: bytes) -> dict[str, str]:
+    return {"kind": "plain", "value": base64.b64encode(secret).decode()}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """A key as it was stored, its secret still as it was protected."""
+
+    key: Key
+    secret: Mapping[str, str] = field(repr=False)
+
+    def opened(self, secret: bytes) -> Key:
+        if len(secret) != SECRET:
+            raise KeyElementError(f"{self.key.name}: its secret has the wrong size")
+        key = self.key
+        return Key(key.id, key.created, key.activated, key.expires, secret, key.algorithm, key.validation)
+
+
+def read_element(text: str) -> StoredKey:
+    """Raises `KeyElementError`."""
+    try:
+        members = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        raise KeyElementError("it is not JSON") from None
+    if not isinstance(members, dict) or members.get("format") != "rowcall-key-1":
+        raise KeyElementError("it is no key of this service")
+    try:
+        key = Key(
+            uuid.UUID(str(members["id"])).bytes,
+            float(members["created"]),
+            float(members["activated"]),
+            float(members["expires"]),
+            b"",
+            str(members["algorithm"]),
+            str(members["validation"]),
+        )
+        secret = {str(name): str(value) for name, value in members["secret"].items()}
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise KeyElementError("a member is missing or wrong") from None
+    if key.algorithm not in ALGORITHMS or key.validation not in ("HMACSHA256", "HMACSHA512"):
+        raise KeyElementError("its algorithm is not known")
+    return StoredKey(key, secret)
+
+
+def open_plain(secret: Mapping[str, str]) -> bytes:
+    """Raises `KeyElementError`."""
+    try:
+        return base64.b64decode(secret.get("value", ""), validate=True)
+    except (binascii.Error, ValueError):
+        raise KeyElementError("its secret is not base64") from None

@@ -1,0 +1,1 @@
+"""Signing in and out, sessions, and who may call (spec part 5)."""

@@ -1,0 +1,75 @@
+"""Authenticate and authorize: the first two steps of an endpoint that is not open to everybody (spec 5.4, design 1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rowcall.core.auth.access import Access
+from rowcall.core.endpoint import Endpoint
+from rowcall.core.problems import Problem, unauthorized
+from rowcall.service.auth.basic import basic_step, wants_basic
+from rowcall.service.auth.sessions import BEARER
+from rowcall.service.exchange import Exchange, Step
+
+if TYPE_CHECKING:
+    from rowcall.service.handler import Services
+
+
+def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
+    """Sets `exchange.user`. None where nobody will ask who is calling."""
+    if wants_basic(endpoint, services):
+        return basic_step(endpoint, services)
+    if not needs_identity(endpoint):
+        return None
+    # Without a scheme no request can say who sends it.
+    return services.auth.sessions.authenticate if services.options.auth.schemes else None
+
+
+def needs_identity(endpoint: Endpoint) -> bool:
+    options = endpoint.options
+    return options.user_parameters or options.user_context or is_closed(endpoint)
+
+
+def is_closed(endpoint: Endpoint) -> bool:
+    """Only for signed-in callers. A login is open whatever its comment says (reference 04, 3)."""
+    options = endpoint.options
+    return not options.login and (options.requires_authorization or bool(options.roles))
+
+
+def authorize(endpoint: Endpoint, services: Services) -> Step | None:
+    if not is_closed(endpoint):
+        return None
+    detail = _what_opens(endpoint, by_default=services.options.requires_authorization)
+    challenge = services.options.auth.schemes.challenge
+    access = Access(endpoint.options.roles) if endpoint.options.roles else None
+
+    def let_in(exchange: Exchange) -> None:
+        if exchange.user is None:
+            raise unauthorized(_with_error(challenge, exchange), detail)
+
+    def let_some_in(exchange: Exchange) -> None:
+        if exchange.user is None:
+            raise unauthorized(_with_error(challenge, exchange), detail)
+        if not access.admits(exchange.user):  # type: ignore[union-attr]
+            raise Problem(
+                403, f"{endpoint.name} is for users with one of the roles {', '.join(endpoint.options.roles)}"
+            )
+
+    return let_in if access is None else let_some_in
+
+
+def _with_error(challenge: str, exchange: Exchange) -> str:
+    """A token that was brought along was no good (RFC 6750, section 3.1)."""
+    header = exchange.scope.headers.get("authorization")
+    if challenge == "Bearer" and header is not None and header.startswith(BEARER):
+        return 'Bearer error="invalid_token"'
+    return challenge
+
+
+def _what_opens(endpoint: Endpoint, *, by_default: bool) -> str:
+    """Who may call, and what would let everybody."""
+    if endpoint.options.roles:
+        return f"{endpoint.name} is for signed-in users with one of the roles {', '.join(endpoint.options.roles)}"
+    annotation = f"the annotation allow_anonymous on {endpoint.routine.identity}"
+    key = " or the key Service:RequiresAuthorization=false" if by_default else ""
+    return f"{endpoint.name} is for signed-in users; {annotation}{key} opens it"

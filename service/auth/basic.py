@@ -1,0 +1,152 @@
+"""HTTP Basic: a name and a password with each request, checked here or by a command (reference 04, 9)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import logging
+import os
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, NamedTuple
+
+from rowcall.core.auth.claims import User
+from rowcall.core.auth.login import LoginRowError, read_login_row
+from rowcall.core.endpoint import Endpoint
+from rowcall.core.problems import Problem, unauthorized
+from rowcall.core.wishes import BasicAuth
+from rowcall.service.auth.commands import Command
+from rowcall.service.exchange import Exchange, Step
+
+if TYPE_CHECKING:
+    from rowcall.service.handler import Services
+
+log = logging.getLogger("rowcall")
+
+SCHEME = "Basic"
+REALM = "rowcall"
+REMEMBERED = 10_000
+
+
+class Credentials(NamedTuple):
+    user: str
+    password: str
+
+
+def basic_header(user: str, password: str) -> str:
+    """`Authorization: Basic …`, for `--basic_auth`."""
+    return f"Authorization: Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+def wants_basic(endpoint: Endpoint, services: Services) -> bool:
+    own = endpoint.options.basic_auth
+    return services.options.auth.basic.enabled or (own is not None and own.enabled)
+
+
+def basic_step(endpoint: Endpoint, services: Services) -> Step:
+    """Sets `exchange.user`, or ends the request with a challenge."""
+    return _Basic(endpoint, services).authenticate
+
+
+class _Basic:
+    def __init__(self, endpoint: Endpoint, services: Services) -> None:
+        options = services.options.auth.basic
+        own = endpoint.options.basic_auth or BasicAuth()
+        self._endpoint = endpoint
+        self._identity = services.auth
+        self._options = options
+        self._realm = own.realm or options.realm or REALM
+        self._users = {**options.users, **dict(own.users)}
+        sql = own.command or options.command
+        self._command = None if sql is None else Command(f"{endpoint.name} challenge", sql, services)
+        self._login = services.options.auth.login
+        self._name_claim = services.options.auth.identity.user_name
+        # Whoever reads this process's memory is not given passwords as well.
+        self._pepper = os.urandom(32)
+        self._known: dict[bytes, User] = {}
+
+    def authenticate(self, exchange: Exchange) -> Awaitable[None] | None:
+        self._check_transport(exchange)
+        header: str | None = exchange.scope.headers.get("authorization")
+        credentials = read_credentials(header)
+        if header is None or credentials is None:
+            log.debug("%s: no usable HTTP Basic credentials", self._endpoint.name)
+            raise self._challenge("a user name and a password are needed")
+        if self._command is not None:
+            return self._ask(exchange, credentials, self._command)
+        fingerprint = hashlib.blake2b(header.encode(), key=self._pepper).digest()
+        known = self._known.get(fingerprint)
+        if known is not None:
+            exchange.user = known
+            return None
+        return self._check(exchange, credentials, fingerprint)
+
+    def _check_transport(self, exchange: Exchange) -> None:
+        if self._options.tls == "Ignore" or self._identity.sessions.is_secure(exchange.scope):
+            return
+        if self._options.tls == "Warning":
+            log.warning("%s: passwords come over a connection without TLS", self._endpoint.name)
+            return
+        log.error(
+            "%s: HTTP Basic needs https (Service:AuthenticationOptions:BasicAuth:SslRequirement)", self._endpoint.name
+        )
+        raise self._challenge("HTTP Basic is taken over https only")
+
+    async def _check(self, exchange: Exchange, credentials: Credentials, fingerprint: bytes) -> None:
+        if not await self._is_valid(credentials):
+            log.warning("%s: HTTP Basic failed for realm %s", self._endpoint.name, self._realm)
+            raise self._challenge("the user name or the password is wrong")
+        user = self._identity.sessions.user(((self._name_claim, credentials.user),), SCHEME)
+        if len(self._known) >= REMEMBERED:
+            self._known.pop(next(iter(self._known)))
+        exchange.user = self._known[fingerprint] = user
+
+    async def _is_valid(self, credentials: Credentials) -> bool:
+        stored = self._users.get(credentials.user)
+        if not self._options.hashed:
+            right = hmac.compare_digest((stored or "").encode(), credentials.password.encode())
+            return right and stored is not None
+        if stored is None:
+            await self._identity.hasher.pretend(credentials.password)
+            return False
+        return await self._identity.hasher.verify(credentials.password, stored)
+
+    async def _ask(self, exchange: Exchange, credentials: Credentials, command: Command) -> None:
+        """The command alone decides; `$3` tells it what is known about the password (reference 04, 9 step 4)."""
+        valid = None
+        if credentials.user in self._users:
+            valid = "true" if await self._is_valid(credentials) else "false"
+        values = (credentials.user, credentials.password, valid, self._realm, self._endpoint.path)
+        rows = await command.run(exchange, values)
+        if not rows or all(cell.text is None for cell in rows[0]):
+            raise self._refused()
+        try:
+            row = read_login_row(rows[0], self._login)
+        except LoginRowError as error:
+            log.error("%s: the row of the challenge command cannot be used: %s", self._endpoint.name, error)
+            raise Problem(500, "the row of the challenge command cannot be used; the log says why") from None
+        if row.refused or row.status != 200:
+            raise self._refused()
+        exchange.user = self._identity.sessions.user(row.claims, SCHEME)
+
+    def _refused(self) -> Problem:
+        log.warning("%s: the challenge command refused, realm %s", self._endpoint.name, self._realm)
+        return self._challenge("the user name or the password is wrong")
+
+    def _challenge(self, detail: str) -> Problem:
+        escaped = self._realm.replace("\\", "\\\\").replace('"', '\\"')
+        return unauthorized(f'Basic realm="{escaped}"', detail)
+
+
+def read_credentials(header: str | None) -> Credentials | None:
+    """Split at the first colon, UTF-8. None for what is missing, broken or empty."""
+    if header is None or not header.startswith("Basic "):
+        return None
+    try:
+        user, found, password = base64.b64decode(header[len("Basic ") :], validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        return None
+    if not found or not user or not password or "\0" in user or "\0" in password:
+        return None
+    return Credentials(user, password)

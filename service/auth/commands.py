@@ -1,0 +1,54 @@
+"""SQL of the configuration that runs for a request: verification callbacks, challenge commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import orjson
+
+from rowcall.core.auth.commands import placeholder_count
+from rowcall.core.auth.login import Cell
+from rowcall.ext.cell_rows import CellRows
+from rowcall.service.database.call import Call
+from rowcall.service.database.pace import Pace
+from rowcall.service.exchange import Exchange
+
+if TYPE_CHECKING:
+    from rowcall.service.handler import Services
+
+
+class Command:
+    """One command with optional positional parameters."""
+
+    def __init__(self, label: str, sql: str, services: Services) -> None:
+        self.parameters = placeholder_count(sql)
+        self._database = services.database
+        self._call = Call(
+            label=label,
+            build=lambda _mask: (sql, self.parameters),
+            renderer=CellRows(services.codecs, True),
+            pace=Pace(services.options.database.slow),
+            volatile=True,
+        )
+
+    async def run(self, exchange: Exchange, values: Sequence[str | None]) -> list[list[Cell]]:
+        """Its rows. values: for `$1` and on, as far as the command has them.
+
+        Raises:
+            Problem: it failed.
+        """
+        inner = Exchange(exchange.scope, exchange.protocol)
+        padded = [*values, *[None] * self.parameters][: self.parameters]
+        inner.arguments = [None if value is None else value.encode() for value in padded]
+        waiting = self._database.begin(self._call, inner)
+        if waiting is not None:
+            await waiting  # type: ignore[misc]
+        return rows_of(inner)
+
+
+def rows_of(exchange: Exchange) -> list[list[Cell]]:
+    """What a finished call with a `CellRows` writer gave."""
+    request = exchange.request
+    body = b"" if request is None else request.body
+    return [[Cell(*cell) for cell in row] for row in orjson.loads(body)] if body else []

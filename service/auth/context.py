@@ -1,0 +1,40 @@
+"""Claims as session variables of the transaction that a routine runs in (spec 5.5 rule 2, reference 04, 10.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rowcall.core.auth.claims import User
+from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.endpoint import Endpoint
+from rowcall.service.database.context import Context
+from rowcall.service.exchange import Exchange
+
+if TYPE_CHECKING:
+    from rowcall.service.handler import Services
+
+
+def user_context(endpoint: Endpoint, services: Services) -> Context | None:
+    """The address of the client always, claims of signed-in callers only: keys of nobody's claims are not touched."""
+    if not endpoint.options.user_context:
+        return None
+    mapping = services.options.auth.mapping
+    address_of = services.auth.address
+    address_key = None if mapping.address_key is None else mapping.address_key.encode()
+
+    def settings(exchange: Exchange) -> list[bytes | None]:
+        address = [] if address_key is None else [address_key, address_of(exchange.scope)]
+        user: User | None = exchange.user
+        if user is None:
+            return address
+        if user.context is None:
+            user.context = _claims(user, mapping)
+        return address + user.context
+
+    return Context(settings=(settings,))
+
+
+def _claims(user: User, mapping: ClaimMapping) -> list[bytes | None]:
+    json = [] if mapping.json_key is None else [mapping.json_key.encode(), user.json]
+    pairs = ((key.encode(), user.texts.get(claim)) for key, claim in mapping.context)
+    return [*json, *(part for pair in pairs for part in pair)]

@@ -1,0 +1,124 @@
+"""Binds a request and fills the parameters that are the service's own: claims, the client's address, hashes.
+
+The rest of binding stays as it is: the plain binder gets the endpoint with those parameters optional and unchecked,
+and what it found for them is overwritten here (spec 5.5 rule 1, reference 04, 10.2).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rowcall.core.auth.filling import Filled, Source, filled_parameters, hashed_parameters, with_filled
+from rowcall.core.endpoint import Endpoint, Transport
+from rowcall.service import binding
+from rowcall.service.exchange import Exchange, Step, Waiting
+
+if TYPE_CHECKING:
+    from rowcall.service.handler import Services
+
+log = logging.getLogger("rowcall")
+
+
+def bind(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
+    """Request values, and what the service knows itself → the arguments of the call."""
+    filled = filled_parameters(endpoint, services.options.auth.mapping)
+    hashed = hashed_parameters(endpoint)
+    if not filled and not hashed:
+        return (binding.bind(endpoint, services),)
+    targets = {target for target, source in hashed if target != source}
+    sources = {source for _, source in hashed}
+    addresses = tuple(one for one in filled if one.source is Source.ADDRESS)
+
+    def binder(claims: Sequence[Filled]) -> Step:
+        return binding.bind(with_filled(endpoint, {one.index for one in claims} | targets, sources), services)
+
+    steps: tuple[Step, ...] = (binder(()),)
+    if filled:
+        anonymous, signed_in = binder(addresses), binder(filled)
+
+        def bind_for_user(exchange: Exchange) -> Waiting:
+            return (anonymous if exchange.user is None else signed_in)(exchange)
+
+        steps = (bind_for_user, _fill(endpoint, filled, addresses, services))
+    return steps
+
+
+def put(exchange: Exchange, index: int, value: bytes | None) -> None:
+    """Gives a parameter its value, whatever the request had for it."""
+    bit = 1 << index
+    position = (exchange.mask & (bit - 1)).bit_count()
+    if exchange.mask & bit:
+        exchange.arguments[position] = value
+    else:
+        exchange.arguments.insert(position, value)
+        exchange.mask |= bit
+
+
+def _fill(endpoint: Endpoint, filled: Sequence[Filled], addresses: Sequence[Filled], services: Services) -> Step:
+    address_of = services.auth.address
+    place = "body" if endpoint.transport is Transport.BODY else "query"
+
+    def fill(exchange: Exchange) -> None:
+        user = exchange.user
+        for one in filled if user is not None else addresses:
+            if one.source is Source.ADDRESS:
+                put(exchange, one.index, address_of(exchange.scope))
+                continue
+            if exchange.mask >> one.index & 1:
+                _warn(endpoint, one, place)
+            if one.source is Source.CLAIMS_JSON:
+                put(exchange, one.index, user.json)
+                continue
+            values = user.arrays if one.parameter.array else user.texts
+            if one.claim in values or not one.parameter.has_default:
+                put(exchange, one.index, values.get(one.claim))
+            else:
+                _take_out(exchange, one.index)
+        exchange.has_null = None in exchange.arguments
+
+    return fill
+
+
+def _take_out(exchange: Exchange, index: int) -> None:
+    """What a client sent for a claim it does not have is not used; the default of the routine is."""
+    bit = 1 << index
+    if exchange.mask & bit:
+        del exchange.arguments[(exchange.mask & (bit - 1)).bit_count()]
+        exchange.mask &= ~bit
+
+
+def _warn(endpoint: Endpoint, one: Filled, place: str) -> None:
+    log.warning(
+        "%s: the %s has a value for %s, which is filled from the claim %s; it is not used",
+        endpoint.name,
+        place,
+        one.parameter.api_name,
+        one.claim or "set",
+    )
+
+
+def hash_parameters(endpoint: Endpoint, services: Services) -> Step | None:
+    """Passwords become hashes once they have been checked against rules (reference 04, 4)."""
+    hashed = hashed_parameters(endpoint)
+    if not hashed:
+        return None
+    hasher = services.auth.hasher
+
+    async def hash_values(exchange: Exchange) -> None:
+        # All sources are read first: one may be the target of another.
+        texts = [(target, _text(exchange, source)) for target, source in hashed]
+        for target, text in texts:
+            put(exchange, target, (await hasher.hash(text)).encode() if text else None)
+        exchange.has_null = None in exchange.arguments
+
+    return hash_values
+
+
+def _text(exchange: Exchange, index: int) -> str | None:
+    bit = 1 << index
+    if not exchange.mask & bit:
+        return None
+    value = exchange.arguments[(exchange.mask & (bit - 1)).bit_count()]
+    return None if value is None else value.decode()

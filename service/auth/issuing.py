@@ -1,0 +1,115 @@
+"""What a successful sign-in, a refresh and a sign-out send: cookies, or tokens as JSON (reference 04, 5 to 7)."""
+
+from __future__ import annotations
+
+import time
+
+import orjson
+
+from rowcall.core.auth.claims import Claim
+from rowcall.core.auth.cookies import end_session, set_session
+from rowcall.core.auth.login import LoginRow
+from rowcall.core.auth.options import AuthOptions
+from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme
+from rowcall.core.problems import Problem
+from rowcall.service.auth.renewal import Headers, cookie_headers
+from rowcall.service.auth.sessions import Sessions, cookie_header
+from rowcall.service.exchange import Exchange
+
+NOT_STORED: Headers = [("cache-control", "no-store"), ("pragma", "no-cache")]
+"""With every token (RFC 6749, section 5.1)."""
+
+
+class Issuer:
+    def __init__(self, options: AuthOptions, sessions: Sessions) -> None:
+        self._schemes = options.schemes
+        self._sessions = sessions
+
+    def sign_in(self, exchange: Exchange, row: LoginRow, headers: Headers, body: tuple[str, bytes] | None) -> None:
+        """body: content type and content, for a sign-in by cookie.
+
+        Raises:
+            Problem: the row names an unknown scheme (404), or there is none to sign in with.
+        """
+        scheme = self._chosen(exchange, row)
+        if not isinstance(scheme, CookieScheme):
+            self.send_tokens(exchange, scheme, row.claims, headers)
+            return
+        value = self._sessions.cookies[scheme.name].issue(row.claims, time.time(), scheme.valid)
+        secure = self._sessions.secures(scheme, exchange.scope)
+        fields = [*headers, *cookie_headers(set_session(scheme, value, secure=secure))]
+        if body is None:
+            exchange.protocol.response_empty(200, fields)
+        else:
+            exchange.protocol.response_bytes(200, [("content-type", body[0]), *fields], body[1])
+
+    def _chosen(self, exchange: Exchange, row: LoginRow) -> Scheme:
+        if row.scheme is not None:
+            named = self._schemes.named(row.scheme)
+            if named is None:
+                raise Problem(404, f"there is no sign-in scheme {row.scheme[:100]!r}")
+            return named
+        main_jwt = None if self._schemes.main_jwt is None else self._schemes.named(self._schemes.main_jwt)
+        scheme = main_jwt or self._sessions.scheme_of(exchange.scope)
+        if scheme is None:
+            raise Problem(
+                500, "no sign-in scheme is on: Auth:CookieAuth, Auth:BearerTokenAuth and Auth:JwtAuth are off"
+            )
+        return scheme
+
+    def send_tokens(
+        self, exchange: Exchange, scheme: BearerScheme | JwtScheme, claims: tuple[Claim, ...], headers: Headers
+    ) -> None:
+        if isinstance(scheme, JwtScheme):
+            content_type, content = "application/json", self._signed(scheme, claims)
+        else:
+            content_type, content = "application/json; charset=utf-8", self._opaque(scheme, claims)
+        fields = [("content-type", content_type), *headers, *NOT_STORED]
+        exchange.protocol.response_bytes(200, fields, orjson.dumps(content))
+
+    def _opaque(self, scheme: BearerScheme, claims: tuple[Claim, ...]) -> dict[str, object]:
+        now = time.time()
+        return {
+            "tokenType": "Bearer",
+            "accessToken": self._sessions.access[scheme.name].issue(claims, now, scheme.expire),
+            "expiresIn": int(scheme.expire),
+            "refreshToken": self._sessions.refresh[scheme.name].issue(claims, now, scheme.expire),
+        }
+
+    def _signed(self, scheme: JwtScheme, claims: tuple[Claim, ...]) -> dict[str, object]:
+        """What is left of the lifetimes in whole seconds, after signing: usually one less (reference 04, 5.3)."""
+        tokens = self._sessions.signed[scheme.name]
+        began = time.time()
+        access = tokens.sign(claims, began, scheme.expire)
+        refresh = tokens.sign(claims, began, scheme.refresh_expire, refresh=True)
+        spent = time.time() - began
+        return {
+            "accessToken": access,
+            "refreshToken": refresh,
+            "tokenType": "Bearer",
+            "expiresIn": max(0, int(scheme.expire - spent)),
+            "refreshExpiresIn": max(0, int(scheme.refresh_expire - spent)),
+        }
+
+    def sign_out(self, exchange: Exchange, names: list[str], headers: Headers) -> None:
+        """Ends the sessions of these schemes, or of the one that authenticates this request. Tokens end by themselves.
+
+        Raises:
+            Problem: 500 for a scheme that does not exist.
+        """
+        named: list[Scheme | None] = [self._known(name) for name in dict.fromkeys(names)]
+        schemes = named or [self._sessions.scheme_of(exchange.scope)]
+        present = cookie_header(exchange.scope.headers)
+        cookies = [
+            cookie
+            for scheme in schemes
+            if isinstance(scheme, CookieScheme)
+            for cookie in end_session(scheme, present, secure=self._sessions.secures(scheme, exchange.scope))
+        ]
+        exchange.protocol.response_empty(200, [*headers, *cookie_headers(cookies)] if cookies else headers)
+
+    def _known(self, name: str) -> Scheme:
+        scheme = self._schemes.named(name)
+        if scheme is None:
+            raise Problem(500, f"the routine signs out of {name[:100]!r}, and there is no such scheme")
+        return scheme

@@ -1,0 +1,122 @@
+"""The login endpoint: the routine's row becomes a session (spec 5.3, reference 04, 3)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from rowcall.core.auth.login import Cell, LoginRow, LoginRowError, read_login_row, row_json
+from rowcall.core.endpoint import Endpoint
+from rowcall.core.problems import Problem
+from rowcall.service.auth.commands import Command, rows_of
+from rowcall.service.auth.issuing import Issuer
+from rowcall.service.database.call import Call
+from rowcall.service.exchange import Exchange, Step
+from rowcall.service.response_headers import argument_text, comment_fields
+
+if TYPE_CHECKING:
+    from rowcall.service.handler import Services
+
+log = logging.getLogger("rowcall")
+
+
+def login_steps(endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
+    """What follows the run of the routine. call: gives `CellRows`; only its first row counts."""
+    call.single = True
+    return (_Login(endpoint, services).finish,)
+
+
+class _Login:
+    def __init__(self, endpoint: Endpoint, services: Services) -> None:
+        options = services.options.auth
+        self._endpoint = endpoint
+        self._options = options.login
+        self._identity = options.identity
+        self._camel = services.options.camel_case
+        self._hasher = services.auth.hasher
+        self._issuer = Issuer(options, services.auth.sessions)
+        columns = {column.column.name.lower() for column in endpoint.shape.columns}
+        self._has_hash = options.login.hash.lower() in columns
+        wanted = options.login.password.lower()
+        names = [parameter.db_name.lower() for parameter in endpoint.parameters]
+        self._password = next((index for index, name in enumerate(names) if wanted in name), None)
+        failed, succeeded = options.login.failed_command, options.login.succeeded_command
+        self._failed = None if failed is None else Command(f"{endpoint.name} failed", failed, services)
+        self._succeeded = None if succeeded is None else Command(f"{endpoint.name} succeeded", succeeded, services)
+
+    async def finish(self, exchange: Exchange) -> None:
+        rows = rows_of(exchange)
+        cells = rows[0] if rows else []
+        # A routine that finds nobody may return no row, or a record in which everything is NULL.
+        row = self._read(cells) if any(cell.text is not None for cell in cells) else LoginRow(refused=True)
+        if row.refused:
+            if self._has_hash:
+                await self._hasher.pretend(self._given_password(exchange))
+            raise Problem(401, "nobody is known by these credentials")
+        if row.hash is not None:
+            await self._verify(exchange, row)
+        self._answer(exchange, row, cells)
+
+    def _read(self, cells: list[Cell]) -> LoginRow:
+        try:
+            return read_login_row(cells, self._options)
+        except LoginRowError as error:
+            log.error("%s: the login row cannot be used: %s", self._endpoint.name, error)
+            raise Problem(500, "the login row cannot be used; the log of the service says why") from None
+
+    def _given_password(self, exchange: Exchange) -> str | None:
+        return None if self._password is None else argument_text(exchange, self._password)
+
+    async def _verify(self, exchange: Exchange, row: LoginRow) -> None:
+        """Anything but a successful verification is a failure: a NULL, empty or missing password too."""
+        stored = row.hash or ""
+        password = self._given_password(exchange)
+        if self._password is None:
+            log.warning(
+                "%s: there is a hash to verify, and no parameter has %r in its name",
+                self._endpoint.name,
+                self._options.password,
+            )
+        known = dict(row.claims)
+        values = [row.scheme, *(known.get(kind) or None for kind in (self._identity.user_id, self._identity.user_name))]
+        if not await self._hasher.verify(password, stored):
+            log.warning("%s: wrong password, user id %s, user name %s", self._endpoint.name, values[1], values[2])
+            await self._report_failure(exchange, values)
+            raise Problem(404, "the password is wrong")
+        if self._succeeded is not None:
+            upgrade = self._succeeded.parameters > 3 and password is not None and self._hasher.is_outdated(stored)
+            renewed = await self._hasher.hash(password or "") if upgrade else None
+            await self._succeeded.run(exchange, [*values, renewed])
+
+    async def _report_failure(self, exchange: Exchange, values: list[str | None]) -> None:
+        """An error of the command does not change the answer; the database layer has logged it."""
+        if self._failed is None:
+            return
+        try:
+            await self._failed.run(exchange, values)
+        except Problem as problem:
+            log.error("%s: the command after a failed verification failed: %s", self._endpoint.name, problem.title)
+
+    def _answer(self, exchange: Exchange, row: LoginRow, cells: list[Cell]) -> None:
+        headers = list(comment_fields(exchange))
+        if row.status != 200:
+            self._answer_status(exchange, row, headers)
+            return
+        body = None if row.body is None else row.body.encode()
+        content_type = self._options.content_type
+        if body is None and self._options.serialize:
+            text = row_json(cells, self._options, camel=self._camel)
+            body, content_type = (
+                f"[{text}]".encode() if self._endpoint.shape.is_set else text.encode(),
+                "application/json",
+            )
+        self._issuer.sign_in(exchange, row, headers, None if body is None else (content_type, body))
+
+    def _answer_status(self, exchange: Exchange, row: LoginRow, headers: list[tuple[str, str]]) -> None:
+        if row.body is not None:
+            headers = [("content-type", self._options.content_type), *headers]
+            exchange.protocol.response_bytes(row.status, headers, row.body.encode())
+        elif row.status >= 400:
+            raise Problem(row.status, "the routine has refused to sign anybody in")
+        else:
+            exchange.protocol.response_empty(row.status, headers)

@@ -1,0 +1,32 @@
+"""The logout endpoint: the routine runs and says which sessions end (spec 5.6, reference 04, 7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rowcall.core.auth.login import scheme_names
+from rowcall.core.endpoint import Endpoint
+from rowcall.service.auth.commands import rows_of
+from rowcall.service.auth.issuing import Issuer
+from rowcall.service.auth.renewal import RenewingProtocol
+from rowcall.service.database.call import Call
+from rowcall.service.exchange import Exchange, Step
+from rowcall.service.response_headers import comment_fields
+
+if TYPE_CHECKING:
+    from rowcall.service.handler import Services
+
+
+def logout_steps(_endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
+    """What follows the run of the routine. call: gives `CellRows` where the routine returns something."""
+    call.rows = False
+    issuer = Issuer(services.options.auth, services.auth.sessions)
+
+    def finish(exchange: Exchange) -> None:
+        names = [] if call.renderer is None else list(scheme_names(rows_of(exchange)))
+        if isinstance(exchange.protocol, RenewingProtocol):
+            # A session that is being ended is not renewed as well.
+            exchange.protocol = exchange.protocol.inner
+        issuer.sign_out(exchange, names, list(comment_fields(exchange)))
+
+    return (finish,)

@@ -1,0 +1,113 @@
+"""Claims in the forms in which routines get them (reference 04, 10)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.array_literal import elements, literal
+from rowcall.core.auth.access import Access
+from rowcall.core.auth.claims import IdentityClaims, User, as_text, claims_json, grouped
+
+IDENTITY = IdentityClaims()
+
+
+def user(*claims: tuple[str, str]) -> User:
+    return User(claims, IDENTITY, "Cookies")
+
+
+@pytest.mark.parametrize(
+    ("claims", "groups"),
+    [
+        ([("user_id", "41")], {"user_id": "41"}),
+        ([("depot", "")], {"depot": None}),
+        ([("user_roles", "boss")], {"user_roles": ["boss"]}),
+        ([("USER_ROLES", "boss")], {"USER_ROLES": ["boss"]}),
+        ([("user_roles", "boss"), ("user_roles", "gate")], {"user_roles": ["boss", "gate"]}),
+        ([("user_roles", ""), ("user_roles", "gate")], {"user_roles": ["gate"]}),
+        ([("user_roles", "")], {}),
+        ([("depot", "a"), ("depot", "b"), ("depot", ""), ("depot", "c")], {"depot": ["a", "b", "c"]}),
+        ([("depot", ""), ("depot", "b")], {"depot": None}),
+        ([("b", "1"), ("a", "2"), ("b", "3")], {"b": ["1", "3"], "a": "2"}),
+    ],
+)
+def test_grouping(claims: list[tuple[str, str]], groups: dict[str, object]) -> None:
+    found = grouped(claims, "user_roles")
+    assert found == groups
+    assert list(found) == list(groups)
+
+
+def test_json_keeps_order_and_text_beyond_ascii() -> None:
+    groups = grouped([("b", "ü<&>"), ("user_roles", "x"), ("a", "")], "user_roles")
+    assert claims_json(groups).decode() == '{"b":"ü<&>","user_roles":["x"],"a":null}'
+
+
+def test_json_without_claims() -> None:
+    assert user().json == b"{}"
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1))
+def test_a_list_survives_as_an_array_literal(values: list[str]) -> None:
+    text = as_text(values)
+    assert text is not None
+    assert elements(text) == values
+
+
+@given(st.lists(st.one_of(st.none(), st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))))
+def test_elements_undoes_literal(values: list[str | None]) -> None:
+    assert elements(literal(list(values), quoted=True)) == values
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("{}", []),
+        ('{a,NULL,"NULL"}', ["a", None, "NULL"]),
+        ("{{1,2},{3,4}}", ["1", "2", "3", "4"]),
+        ('[0:1]={a,"b="}', ["a", "b="]),
+        ("{a;b}", ["a;b"]),
+        ('{""}', [""]),
+    ],
+)
+def test_elements_of_what_the_server_prints(text: str, values: list[str | None]) -> None:
+    assert elements(text) == values
+
+
+def test_forms_for_parameters() -> None:
+    known = user(("user_id", "41"), ("user_roles", 'a"b'), ("depot", ""))
+    assert known.texts == {"user_id": b"41", "user_roles": b'{"a\\"b"}', "depot": None}
+    assert known.arrays == {"user_id": b'{"41"}', "user_roles": b'{"a\\"b"}', "depot": None}
+    assert json.loads(known.json) == {"user_id": "41", "user_roles": ['a"b'], "depot": None}
+
+
+@pytest.mark.parametrize(
+    ("values", "admitted"),
+    [
+        (["boss"], True),
+        (["BOSS"], True),
+        (["nobody", "gate"], True),
+        (["41"], True),
+        (["kiri"], True),
+        (["Kiri"], False),
+        (["nobody"], False),
+        (["north"], False),
+        ([""], False),
+    ],
+)
+def test_access(values: list[str], admitted: bool) -> None:
+    """Roles as written or in lower case, ids and names exactly, and no other claim (reference 04, 8)."""
+    known = user(
+        ("user_id", "41"), ("user_name", "kiri"), ("user_roles", "boss"), ("user_roles", "gate"), ("depot", "north")
+    )
+    assert Access(values).admits(known) is admitted
+
+
+def test_access_does_not_lower_claims() -> None:
+    assert not Access(["boss"]).admits(user(("user_roles", "Boss")))
+
+
+def test_access_with_an_empty_identity() -> None:
+    assert not Access([""]).admits(user(("user_id", ""), ("user_roles", "")))

@@ -1,0 +1,78 @@
+"""The client behind proxies (spec 2.10, reference 04, 20)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from rowcall.core.forwarding import Client, Forwarding, client_of, parse_address, parse_networks
+
+PEER = "10.1.1.1:4711"
+
+
+def client(options: Forwarding, peer: str = PEER, **headers: str | list[str]) -> Client:
+    def values(name: str) -> Sequence[str]:
+        found = headers.get(name.removeprefix("x-forwarded-"), [])
+        return [found] if isinstance(found, str) else found
+
+    return client_of(options, values, peer, "http")
+
+
+def test_off_means_the_peer() -> None:
+    assert client(Forwarding(), **{"for": "9.9.9.9", "proto": "https"}) == Client("10.1.1.1", "http", None)
+
+
+def test_one_step_by_default() -> None:
+    options = Forwarding(enabled=True)
+    found = client(options, **{"for": "5.5.5.5, 9.9.9.9", "proto": "https", "host": "shop.example"})
+    assert found == Client("9.9.9.9", "https", "shop.example")
+
+
+def test_walk_from_the_nearest_proxy() -> None:
+    options = Forwarding(enabled=True, limit=2, networks=parse_networks(["10.0.0.0/8"]))
+    assert client(options, **{"for": "5.5.5.5, 9.9.9.9, 10.2.2.2"}).address == "9.9.9.9"
+
+
+def test_what_an_untrusted_peer_says_does_not_count() -> None:
+    options = Forwarding(enabled=True, limit=None, networks=parse_networks(["10.0.0.0/8"]))
+    assert client(options, peer="8.8.8.8:1", **{"for": "1.2.3.4", "proto": "https"}) == Client("8.8.8.8", "http", None)
+    assert client(options, **{"for": "1.2.3.4, 9.9.9.9, 10.2.2.2"}).address == "9.9.9.9"
+
+
+def test_all_entries_without_a_limit() -> None:
+    assert client(Forwarding(enabled=True, limit=None), **{"for": ["1.1.1.1, 2.2.2.2", "3.3.3.3"]}).address == "1.1.1.1"
+
+
+@pytest.mark.parametrize("entry", ["unknown", "_hidden", "1.2.3.4.5", "[::1"])
+def test_an_unreadable_entry_stops_the_walk(entry: str) -> None:
+    options = Forwarding(enabled=True, limit=None)
+    assert client(options, **{"for": f"1.1.1.1, {entry}"}).address == "10.1.1.1"
+
+
+def test_a_host_that_is_not_allowed_is_ignored() -> None:
+    options = Forwarding(enabled=True, hosts=("*.zone.example",))
+    assert client(options, **{"host": "a.zone.example:8443"}).host == "a.zone.example:8443"
+    assert client(options, **{"host": "evil.example", "for": "9.9.9.9"}) == Client("9.9.9.9", "http", None)
+    assert client(Forwarding(enabled=True), **{"host": "bad host"}).host is None
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("1.2.3.4", "1.2.3.4"),
+        ("1.2.3.4:80", "1.2.3.4"),
+        ("::1", "::1"),
+        ("[::1]:80", "::1"),
+        ("::ffff:1.2.3.4", "1.2.3.4"),
+        ("unix", None),
+        ("", None),
+    ],
+)
+def test_addresses(text: str, address: str | None) -> None:
+    found = parse_address(text)
+    assert (None if found is None else str(found)) == address
+
+
+def test_unreadable_networks_are_left_out() -> None:
+    assert [str(network) for network in parse_networks(["10.0.0.0/8", "x", "1.1.1.1/33"])] == ["10.0.0.0/8"]

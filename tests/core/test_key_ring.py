@@ -1,0 +1,121 @@
+"""Which key protects, which ones open, when the next one is due (reference 04, 13)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rowcall.core.key_ring import (
+    ANNOUNCED,
+    SECRET,
+    Key,
+    KeyElementError,
+    KeyRing,
+    element_text,
+    open_plain,
+    plain_secret,
+    read_element,
+)
+
+DAY = 86_400.0
+NOW = 1_800_000_000.0
+
+
+def key(number: int, activated: float, expires: float) -> Key:
+    return Key(number.to_bytes(16, "big"), activated, activated, expires, bytes(SECRET))
+
+
+OLD = key(1, NOW - 100 * DAY, NOW - 10 * DAY)
+CURRENT = key(2, NOW - 10 * DAY, NOW + 80 * DAY)
+NEWER = key(3, NOW - 1 * DAY, NOW + 89 * DAY)
+FUTURE = key(4, NOW + 80 * DAY, NOW + 170 * DAY)
+
+
+def test_the_newest_active_key_protects() -> None:
+    assert KeyRing((OLD, NEWER, CURRENT, FUTURE)).protecting(NOW) is NEWER
+
+
+def test_an_expired_key_opens_and_does_not_protect() -> None:
+    ring = KeyRing((OLD,))
+    assert ring.protecting(NOW) is None
+    assert ring.key(OLD.id) is OLD
+
+
+def test_an_empty_ring_needs_a_key_at_once() -> None:
+    assert KeyRing().successor_start(NOW) == NOW
+    assert KeyRing((OLD, FUTURE)).successor_start(NOW) == NOW
+
+
+def test_a_successor_is_made_before_it_is_needed() -> None:
+    ring = KeyRing((CURRENT,))
+    assert ring.successor_start(NOW) is None
+    assert ring.successor_start(CURRENT.expires - ANNOUNCED + 1) == CURRENT.expires
+    assert KeyRing((CURRENT, FUTURE)).successor_start(CURRENT.expires - 1) is None
+
+
+def test_the_ring_is_looked_at_daily_and_when_a_key_is_due() -> None:
+    ring = KeyRing((CURRENT, FUTURE))
+    assert ring.next_look(NOW) == NOW + DAY
+    due = CURRENT.expires - ANNOUNCED
+    assert ring.next_look(due - 60) == due
+    assert ring.next_look(due + 60) == due + 60 + DAY
+    assert ring.next_look(CURRENT.expires - 60) == CURRENT.expires
+    assert KeyRing().next_look(NOW) == NOW
+
+
+@settings(deadline=None)
+@given(st.floats(0, 400), st.integers(1, 200))
+def test_a_ring_that_is_renewed_always_protects(days: float, lifetime: int) -> None:
+    """Whenever it is looked at when it says so, and a key is made when one is due."""
+    now, end = NOW, NOW + days * DAY
+    ring = KeyRing()
+    number = 1
+    while now < end:
+        start = ring.successor_start(now)
+        if start is not None:
+            ring = ring.joined([key(number, start, start + lifetime * DAY)])
+            number += 1
+        assert ring.protecting(now) is not None
+        later = ring.next_look(now)
+        assert later > now
+        assert ring.protecting(later - 1) is not None
+        now = later
+
+
+def test_joining_drops_no_key() -> None:
+    assert KeyRing((OLD, CURRENT)).joined([NEWER]).keys == (OLD, CURRENT, NEWER)
+
+
+def test_an_element_keeps_everything() -> None:
+    made = Key(b"i" * 16, 1.5, 2.5, 3.5, b"s" * SECRET, "AES_128_CBC", "HMACSHA512")
+    stored = read_element(element_text(made, plain_secret(made.secret)))
+    assert stored.opened(open_plain(stored.secret)) == made
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"format":"rowcall-key-1"}',
+        '<key id="1"/>',
+        element_text(OLD, {}).replace("AES_256_GCM", "XOR"),
+    ],
+)
+def test_what_is_no_element(text: str) -> None:
+    with pytest.raises(KeyElementError):
+        read_element(text)
+
+
+def test_a_short_secret_is_refused() -> None:
+    with pytest.raises(KeyElementError):
+        read_element(element_text(OLD, {})).opened(b"short")
+
+
+def test_a_secret_is_not_shown() -> None:
+    made = Key(b"i" * 16, 1, 2, 3, b"hush" * 16)
+    assert "hush" not in repr(made)
+    assert "hush" not in repr(KeyRing((made,)))

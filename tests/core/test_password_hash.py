@@ -1,0 +1,68 @@
+"""The built-in hasher's storage format (reference 04, 4)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+
+from rowcall.core.auth.password_hash import ITERATIONS, decoy, hash_password, iterations_of, verify_password
+
+SALT = bytes(range(16))
+STORED = base64.b64encode(SALT + hashlib.pbkdf2_hmac("sha256", "grün".encode(), SALT, 600_000, 32)).decode()
+STRONGER = 700_000
+
+
+def test_a_hash_of_the_field_is_verified() -> None:
+    assert verify_password("grün", STORED)
+    assert not verify_password("grun", STORED)
+
+
+def test_a_new_hash_has_the_format_of_the_field() -> None:
+    made = hash_password("secret")
+    assert len(made) == 64
+    assert len(base64.b64decode(made, validate=True)) == 48
+    assert verify_password("secret", made)
+
+
+def test_no_two_hashes_are_alike() -> None:
+    assert hash_password("secret") != hash_password("secret")
+
+
+def test_another_work_factor_says_so() -> None:
+    made = hash_password("secret", STRONGER)
+    assert made.startswith("$pbkdf2-sha256$i=700000$")
+    assert iterations_of(made) == STRONGER
+    assert verify_password("secret", made)
+    assert not verify_password("Secret", made)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "",
+        "x",
+        STORED[:-4],
+        STORED + "AAAA",
+        STORED[:-1] + "!",
+        " " + STORED,
+        "$pbkdf2-sha256$i=0$" + STORED,
+        "$pbkdf2-sha256$i=99999999$" + STORED,
+        "$pbkdf2-sha256$i=-1$" + STORED,
+    ],
+)
+def test_what_is_no_hash_verifies_nothing(stored: str) -> None:
+    assert iterations_of(stored) is None
+    assert not verify_password("grün", stored)
+
+
+@pytest.mark.parametrize("password", [None, ""])
+def test_no_password_never_fits(password: str | None) -> None:
+    assert not verify_password(password, hash_password(""))
+
+
+def test_a_decoy_is_a_hash_that_fits_nothing() -> None:
+    assert iterations_of(decoy(ITERATIONS)) == ITERATIONS
+    assert iterations_of(decoy(STRONGER)) == STRONGER
+    assert not verify_password("secret", decoy(ITERATIONS))

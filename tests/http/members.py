@@ -1,0 +1,89 @@
+"""A schema with people in it: they sign in, are told who they are, and are let in or not."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import httpx
+
+from rowcall.core.auth.password_hash import hash_password
+from tests.harness.service import Service
+
+SECRET = "thirty-two characters are needed here"
+KIRI, MO = "open sesame", "swordfish"
+
+EVERY_SCHEME = {
+    "Auth:CookieAuth": "true",
+    "Auth:BearerTokenAuth": "true",
+    "Auth:JwtAuth": "true",
+    "Auth:JwtSecret": SECRET,
+}
+
+
+@cache
+def member_sql() -> str:
+    """Hashed when first needed: collecting the tests shall not take that long."""
+    return _SQL.replace("<kiri>", hash_password(KIRI)).replace("<mo>", hash_password(MO))
+
+
+_SQL = """
+create table member (id int, nick text, secret text, duties text[], depot text, locked boolean default false);
+insert into member values
+    (41, 'kiri', '<kiri>', array['boss', 'gate'], 'north'),
+    (42, 'mo', '<mo>', array['gate'], null),
+    (43, 'open', null, '{}', ''),
+    (44, 'broken', 'not a hash', '{}', null);
+
+create function sign_in(_nick text, _passphrase text default null, _scheme text default null)
+returns table (hash text, scheme text, user_id int, user_name text, user_roles text[], depot text)
+language sql stable as $$select secret, _scheme, id, nick, duties, depot from member where nick = _nick$$;
+comment on function sign_in(text, text, text) is E'HTTP POST\\nlogin\\nsensitive';
+
+create function sign_out(_schemes text[] default null) returns setof text language sql
+as $$select unnest(_schemes)$$;
+comment on function sign_out(text[]) is E'HTTP POST\\nlogout';
+
+create function who(_user_id text default null, _user_name text default null, _user_roles text[] default null,
+    _user_claims json default null, _ip_address text default null)
+returns table (user_id text, user_name text, user_roles text[], claims json, address text) language sql stable
+as $$select _user_id, _user_name, _user_roles, _user_claims, _ip_address$$;
+comment on function who(text, text, text[], json, text) is E'HTTP GET\\nauthorize\\nuser_parameters\\nsingle';
+
+create function closed() returns text language sql stable as $$select 'in'$$;
+comment on function closed() is E'HTTP GET\\nauthorize';
+create function for_bosses() returns text language sql stable as $$select 'in'$$;
+comment on function for_bosses() is E'HTTP GET\\nauthorize boss';
+create function opened() returns text language sql stable as $$select 'open'$$;
+comment on function opened() is E'HTTP GET\\nallow_anonymous';
+"""
+
+
+def sign_in(
+    service: Service, nick: str = "kiri", passphrase: str | None = KIRI, scheme: str | None = None
+) -> httpx.Response:
+    body = {"nick": nick, "passphrase": passphrase, "scheme": scheme}
+    return service.post("/api/sign-in", json=body)
+
+
+def cookie_of(response: httpx.Response) -> str:
+    """`name=value` of the first cookie that a response sets."""
+    return response.headers["set-cookie"].partition(";")[0]
+
+
+def with_cookie(service: Service) -> dict[str, str]:
+    """The headers of somebody signed in by cookie; the client itself keeps none."""
+    response = sign_in(service, scheme="Cookies")
+    assert response.status_code == 200, response.text
+    service.client.cookies.clear()
+    return {"Cookie": cookie_of(response)}
+
+
+def tokens(service: Service, scheme: str, nick: str = "kiri", passphrase: str = KIRI) -> dict[str, object]:
+    response = sign_in(service, nick, passphrase, scheme)
+    assert response.status_code == 200, response.text
+    found: dict[str, object] = response.json()
+    return found
+
+
+def bearer(token: object) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}

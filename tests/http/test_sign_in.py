@@ -1,0 +1,282 @@
+"""Signing in by a routine's row, and out again (spec 5.3 and 5.6, reference 04, 3 to 7)."""
+
+from __future__ import annotations
+
+import jwt
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import JSON, problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.members import EVERY_SCHEME, KIRI, SECRET, bearer, cookie_of, member_sql, sign_in, tokens, with_cookie
+
+SQL = """
+create table attempt (n int generated always as identity, outcome text, scheme text, id text, nick text);
+
+create function row_login(_row json) returns table (status int, body text, user_id text, depot text)
+language sql as $$select (_row->>'status')::int, _row->>'body', _row->>'id', null$$;
+comment on function row_login(json) is E'HTTP POST\\nlogin';
+
+create function bare_login(_known boolean) returns table (user_id int, active boolean, tags text[], ports int[])
+language sql as $$select 7, true, array['a', null], array[1, 2] where _known$$;
+comment on function bare_login(boolean) is E'HTTP POST\\nlogin\\nX-Depot: yard';
+
+create function flag_login(_ok boolean) returns table (user_id int, status boolean, body text)
+language sql as $$select 7, _ok, 'told you'$$;
+comment on function flag_login(boolean) is E'HTTP POST\\nlogin';
+
+create function text_login() returns table (status text, user_id int) language sql as $$select 'ok', 1$$;
+comment on function text_login() is E'HTTP POST\\nlogin';
+
+create function record_login(_nick text) returns member language sql stable
+as $$select * from member where nick = _nick and secret is null$$;
+comment on function record_login(text) is E'HTTP POST\\nlogin\\nauthorize nobody';
+
+create function raising_login() returns table (user_id int) language plpgsql
+as $$begin raise exception 'locked'; end$$;
+comment on function raising_login() is E'HTTP POST\\nlogin';
+
+create function guarded_login(_nick text, _word text) returns table (hash text, user_id int) language sql
+as $$select secret, id from member where nick = _nick$$;
+comment on function guarded_login(text, text) is E'HTTP POST\\nlogin';
+
+create procedure plain_logout() language sql as $$insert into attempt (outcome) values ('left')$$;
+comment on procedure plain_logout() is E'HTTP POST\\nlogout\\nallow_anonymous';
+
+create procedure note(_outcome text, _scheme text, _id text, _nick text) language sql
+as $$insert into attempt (outcome, scheme, id, nick) values (_outcome, _scheme, _id, _nick)$$;
+"""
+
+COMMANDS = {
+    "Service:AuthenticationOptions:PasswordVerificationFailedCommand": "call note('failed', $1, $2, $3)",
+    "Service:AuthenticationOptions:PasswordVerificationSucceededCommand": "call note('succeeded', $1, $2, $3)",
+}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    settings = {**EVERY_SCHEME, **COMMANDS, "Service:RequiresAuthorization": None}
+    return serve(database, member_sql() + SQL, settings)
+
+
+@pytest.fixture(autouse=True)
+def _no_cookies(service: Service) -> None:
+    service.client.cookies.clear()
+
+
+def last_attempt(database: Database) -> object:
+    return database.value("select array[outcome, scheme, id, nick] from attempt order by n desc limit 1")
+
+
+# --- what a sign-in answers ----------------------------------------------------------------------------------------
+
+
+def test_cookie_answers_with_an_empty_body(service: Service) -> None:
+    response = sign_in(service, scheme="Cookies")
+    assert response.status_code == 200
+    assert response.content == b""
+    cookie = response.headers["set-cookie"]
+    assert cookie.startswith(".AspNetCore.Cookies=")
+    assert cookie.endswith("; max-age=1209600; path=/; samesite=lax; httponly")
+    assert response.headers["cache-control"] == "no-cache,no-store"
+    assert response.headers["pragma"] == "no-cache"
+    assert response.headers["expires"] == "Thu, 01 Jan 1970 00:00:00 GMT"
+
+
+def test_opaque_tokens(service: Service) -> None:
+    response = sign_in(service, scheme="BearerToken")
+    assert response.headers["content-type"] == "application/json; charset=utf-8"
+    assert response.headers["cache-control"] == "no-store"
+    members = response.json()
+    assert list(members) == ["tokenType", "accessToken", "expiresIn", "refreshToken"]
+    assert members["tokenType"] == "Bearer"
+    assert members["expiresIn"] == 3600
+    assert members["accessToken"] != members["refreshToken"]
+
+
+def test_signed_tokens(service: Service) -> None:
+    response = sign_in(service, scheme="Bearer")
+    assert response.headers["content-type"] == JSON
+    members = response.json()
+    assert list(members) == ["accessToken", "refreshToken", "tokenType", "expiresIn", "refreshExpiresIn"]
+    assert members["expiresIn"] in (3599, 3600)
+    assert members["refreshExpiresIn"] in (604_799, 604_800)
+    assert jwt.get_unverified_header(members["accessToken"]) == {"alg": "HS256", "typ": "JWT"}
+    payload = jwt.decode(members["accessToken"], SECRET, algorithms=["HS256"])
+    assert payload["exp"] - payload["iat"] == 3600
+    assert payload["nbf"] == payload["iat"]
+    names = ["user_id", "user_name", "user_roles", "depot"]
+    assert {name: payload[name] for name in names} == {
+        "user_id": "41",
+        "user_name": "kiri",
+        "user_roles": ["boss", "gate"],
+        "depot": "north",
+    }
+    refresh = jwt.decode(members["refreshToken"], SECRET, algorithms=["HS256"])
+    assert refresh["token_type"] == "refresh"
+
+
+def test_signed_tokens_are_the_default_beside_a_cookie(service: Service) -> None:
+    assert "accessToken" in sign_in(service).json()
+
+
+def test_names_of_signed_schemes_in_any_case(service: Service) -> None:
+    assert sign_in(service, scheme="bearer").status_code == 200
+
+
+@pytest.mark.parametrize("scheme", ["cookies", "nowhere", "Cookies ", "Bearer'"])
+def test_unknown_scheme_is_404(service: Service, scheme: str) -> None:
+    response = sign_in(service, scheme=scheme)
+    assert "set-cookie" not in response.headers
+    problem(response, 404)
+
+
+def test_comment_headers_are_sent_too(service: Service) -> None:
+    assert service.post("/api/bare-login", json={"known": True}).headers["x-depot"] == "yard"
+
+
+# --- passwords -----------------------------------------------------------------------------------------------------
+
+
+def test_unknown_user_is_401(service: Service) -> None:
+    problem(sign_in(service, nick="nobody"), 401)
+
+
+@pytest.mark.parametrize("passphrase", ["wrong", "", None, KIRI + " ", KIRI.upper()])
+def test_whatever_is_not_the_password_fails(service: Service, database: Database, passphrase: str | None) -> None:
+    response = sign_in(service, passphrase=passphrase, scheme="Cookies")
+    assert "set-cookie" not in response.headers
+    problem(response, 404)
+    assert last_attempt(database) == ["failed", "Cookies", "41", "kiri"]
+
+
+def test_a_missing_password_fails(service: Service) -> None:
+    problem(service.post("/api/sign-in", json={"nick": "kiri"}), 404)
+
+
+def test_a_routine_without_password_parameter_lets_nobody_in(service: Service) -> None:
+    problem(service.post("/api/guarded-login", json={"nick": "kiri", "word": KIRI}), 404)
+
+
+def test_what_is_no_hash_lets_nobody_in(service: Service) -> None:
+    problem(sign_in(service, nick="broken", passphrase="not a hash"), 404)
+
+
+def test_no_hash_means_that_the_routine_has_decided(service: Service) -> None:
+    assert sign_in(service, nick="open", passphrase=None).status_code == 200
+
+
+def test_success_is_reported_before_the_answer(service: Service, database: Database) -> None:
+    assert sign_in(service).status_code == 200
+    assert last_attempt(database) == ["succeeded", None, "41", "kiri"]
+
+
+def test_wrong_password_is_logged_without_it(service: Service) -> None:
+    sign_in(service, passphrase="hush-hush")
+    assert "wrong password, user id 41, user name kiri" in service.log
+    assert "hush-hush" not in service.log
+
+
+# --- rows ----------------------------------------------------------------------------------------------------------
+
+
+def test_tokens_win_over_a_body(service: Service) -> None:
+    response = service.post("/api/row-login", json={"row": {"status": 200, "body": "hi kiri", "id": "1"}})
+    assert "accessToken" in response.json()
+
+
+@pytest.mark.parametrize(("status", "body"), [(202, "later"), (403, "locked"), (299, "")])
+def test_other_status_with_body(service: Service, status: int, body: str) -> None:
+    response = service.post("/api/row-login", json={"row": {"status": status, "body": body, "id": "1"}})
+    assert (response.status_code, response.text) == (status, body)
+    assert response.headers["content-type"] == JSON
+    assert "set-cookie" not in response.headers
+
+
+def test_null_body_is_an_empty_one(service: Service) -> None:
+    response = service.post("/api/row-login", json={"row": {"status": 409, "body": None}})
+    assert (response.status_code, response.content) == (409, b"")
+
+
+@pytest.mark.parametrize("row", [{"status": None, "id": "1"}, {"status": 99}, {"status": 1000}])
+def test_impossible_status_is_500(service: Service, row: dict[str, object]) -> None:
+    problem(service.post("/api/row-login", json={"row": row}), 500)
+
+
+def test_status_of_another_type_is_500(service: Service) -> None:
+    problem(service.post("/api/text-login"), 500)
+
+
+def test_false_status_refuses(service: Service) -> None:
+    response = service.post("/api/flag-login", json={"ok": False})
+    problem(response, 401)
+    assert "told you" not in response.text
+
+
+def test_true_status_signs_in(service: Service) -> None:
+    assert "accessToken" in service.post("/api/flag-login", json={"ok": True}).json()
+
+
+def test_no_row_is_401(service: Service) -> None:
+    problem(service.post("/api/bare-login", json={"known": False}), 401)
+
+
+def test_claims_of_every_kind(service: Service) -> None:
+    token = service.post("/api/bare-login", json={"known": True}).json()["accessToken"]
+    payload = jwt.decode(token, SECRET, algorithms=["HS256"])
+    assert payload["user_id"] == "7"
+    assert payload["active"] == "True"
+    assert payload["tags"] == ["a", ""]
+    assert payload["ports"] == ["1", "2"]
+
+
+def test_a_record_of_nulls_is_nobody(service: Service) -> None:
+    problem(service.post("/api/record-login", json={"nick": "nobody"}), 401)
+    assert service.post("/api/record-login", json={"nick": "open"}).status_code == 200
+
+
+def test_errors_of_the_routine_are_errors(service: Service) -> None:
+    assert problem(service.post("/api/raising-login"), 400)["title"] == "locked"
+
+
+# --- signing out ---------------------------------------------------------------------------------------------------
+
+
+def test_logout_ends_the_session_of_the_request(service: Service) -> None:
+    headers = with_cookie(service)
+    response = service.post("/api/sign-out", headers=headers, json={})
+    assert (response.status_code, response.content) == (200, b"")
+    assert response.headers["set-cookie"] == (
+        ".AspNetCore.Cookies=; expires=Thu, 01 Jan 1970 00:00:00 GMT; path=/; samesite=lax; httponly"
+    )
+    assert response.headers["cache-control"] == "no-cache,no-store"
+
+
+def test_logout_by_token_has_nothing_to_end(service: Service) -> None:
+    headers = bearer(tokens(service, "Bearer")["accessToken"])
+    response = service.post("/api/sign-out", headers=headers, json={})
+    assert response.status_code == 200
+    assert "set-cookie" not in response.headers
+
+
+def test_logout_of_named_schemes(service: Service) -> None:
+    headers = bearer(tokens(service, "BearerToken")["accessToken"])
+    response = service.post("/api/sign-out", headers=headers, json={"schemes": ["Cookies", "Bearer", None]})
+    assert cookie_of(response) == ".AspNetCore.Cookies="
+
+
+def test_logout_of_an_unknown_scheme_is_500(service: Service) -> None:
+    headers = with_cookie(service)
+    members = problem(service.post("/api/sign-out", headers=headers, json={"schemes": ["nowhere"]}), 500)
+    assert "nowhere" in members["detail"]
+
+
+def test_logout_is_for_those_who_are_let_in(service: Service) -> None:
+    problem(service.post("/api/sign-out", json={}), 401)
+
+
+def test_logout_of_a_procedure(service: Service, database: Database) -> None:
+    response = service.post("/api/plain-logout", json={})
+    assert cookie_of(response) == ".AspNetCore.Cookies="
+    assert last_attempt(database) == ["left", None, None, None]

@@ -1,0 +1,108 @@
+"""Sealed texts: nothing opens that was changed, cut, or sealed for something else."""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.key_ring import ALGORITHMS, SECRET, Key, KeyRing
+from rowcall.service.protection.protector import Keys, NoKeyError, Protector, SealError, UnknownKeyError
+
+EVERY = [(algorithm, validation) for algorithm in ALGORITHMS for validation in ("HMACSHA256", "HMACSHA512")]
+
+
+def key(algorithm: str = "AES_256_GCM", validation: str = "HMACSHA256", age: float = 0.0) -> Key:
+    now = time.time() - age
+    return Key(os.urandom(16), now - 1, now - 1, now + 1000, os.urandom(SECRET), algorithm, validation)
+
+
+def keys(*made: Key, application: str = "yard") -> Keys:
+    ring = Keys(application)
+    ring.ring = KeyRing(made)
+    return ring
+
+
+@pytest.mark.parametrize(("algorithm", "validation"), EVERY)
+def test_what_was_sealed_opens(algorithm: str, validation: str) -> None:
+    protector = Protector(keys(key(algorithm, validation)), "purpose")
+    for data in (b"", b"x", b"0123456789abcdef", os.urandom(1000)):
+        assert protector.open(protector.seal(data)) == data
+
+
+@pytest.mark.parametrize(("algorithm", "validation"), EVERY)
+def test_every_changed_character_shows(algorithm: str, validation: str) -> None:
+    protector = Protector(keys(key(algorithm, validation)), "purpose")
+    sealed = protector.seal(b"claims")
+    for position, character in enumerate(sealed):
+        changed = sealed[:position] + ("A" if character != "A" else "B") + sealed[position + 1 :]
+        with pytest.raises(SealError):
+            protector.open(changed)
+
+
+def test_every_cut_shows() -> None:
+    protector = Protector(keys(key()), "purpose")
+    sealed = protector.seal(b"claims")
+    for size in range(len(sealed)):
+        with pytest.raises(SealError):
+            protector.open(sealed[:size])
+    for longer in (sealed + "A", sealed + "=", sealed + "AAAA", " " + sealed):
+        with pytest.raises(SealError):
+            protector.open(longer)
+
+
+def test_another_spelling_of_the_same_bytes_is_refused() -> None:
+    """The last character of base64 may hold bits that mean nothing."""
+    protector = Protector(keys(key()), "purpose")
+    sealed = next(text for text in (protector.seal(b"x" * size) for size in range(3)) if len(text) % 4)
+    raw = base64.urlsafe_b64decode(sealed + "=" * (-len(sealed) % 4))
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    others = [sealed[:-1] + character for character in alphabet if character != sealed[-1]]
+    same = [text for text in others if base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)) == raw]
+    assert same
+    for text in same:
+        with pytest.raises(SealError):
+            protector.open(text)
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_refused(text: str) -> None:
+    with pytest.raises(SealError):
+        Protector(keys(key()), "purpose").open(text)
+
+
+def test_a_purpose_opens_only_its_own() -> None:
+    ring = keys(key())
+    with pytest.raises(SealError):
+        Protector(ring, "refresh").open(Protector(ring, "access").seal(b"claims"))
+
+
+def test_an_application_opens_only_its_own() -> None:
+    made = key()
+    sealed = Protector(keys(made, application="yard"), "purpose").seal(b"claims")
+    with pytest.raises(SealError):
+        Protector(keys(made, application="till"), "purpose").open(sealed)
+
+
+def test_a_rotated_key_still_opens() -> None:
+    old, new = key(age=10_000), key()
+    sealed = Protector(keys(key(age=0), application="x"), "p").seal(b"")
+    with pytest.raises(UnknownKeyError):
+        Protector(keys(new), "p").open(sealed)
+    protecting = keys(Key(old.id, old.created, old.activated, time.time() + 1, old.secret))
+    sealed = Protector(protecting, "purpose").seal(b"claims")
+    assert Protector(keys(old, new), "purpose").open(sealed) == b"claims"
+
+
+def test_the_same_text_is_sealed_differently_each_time() -> None:
+    protector = Protector(keys(key()), "purpose")
+    assert protector.seal(b"claims") != protector.seal(b"claims")
+
+
+def test_an_expired_ring_seals_nothing() -> None:
+    with pytest.raises(NoKeyError):
+        Protector(keys(key(age=10_000)), "purpose").seal(b"claims")
