@@ -14,6 +14,7 @@ from rowcall.core.catalog import Catalog, Routine
 from rowcall.core.config import Settings
 from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import Endpoint
+from rowcall.core.request_definition import type_diagnostics
 from rowcall.core.routing import build_router
 from rowcall.service.log import VERBOSE
 from rowcall.service.startup import StartupError
@@ -28,6 +29,7 @@ class EndpointBuilder:
     def __init__(self, settings: Settings) -> None:
         self._logs_endpoints = settings.flag("Service:DebugLogEndpointCreateEvents")
         self._logs_annotations = settings.flag("Service:DebugLogCommentAnnotationEvents")
+        self._sends = settings.flag("Service:HttpClientOptions:Enabled")
         self._reported: set[Diagnostic] = set()
 
     def build(self, found: Iterable[tuple[Catalog, Exposed]]) -> tuple[tuple[Endpoint, ...], ...]:
@@ -38,8 +40,11 @@ class EndpointBuilder:
             StartupError: diagnostics that are fatal, all of them.
         """
         diagnostics: list[Diagnostic] = []
-        groups = tuple(_endpoints(catalog, exposed, diagnostics) for catalog, exposed in found)
+        catalogs = tuple(found)
+        groups = tuple(_endpoints(catalog, exposed, diagnostics) for catalog, exposed in catalogs)
         endpoints = [endpoint for group in groups for endpoint in group]
+        if self._sends:
+            diagnostics += type_diagnostics(info for catalog, _ in catalogs for info in catalog.types.values())
         fatal = [diagnostic for diagnostic in diagnostics if diagnostic.fatal]
         if not fatal:
             diagnostics += build_router(endpoints)[1]

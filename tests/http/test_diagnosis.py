@@ -123,6 +123,26 @@ def test_a_mistake_is_not_repeated_at_every_reading(own_database: Database, serv
     assert len(lines(service, "WRN", "'nil' is not an interval")) == 1
 
 
+OUTGOING = """
+create type answer as (body text, status_code int);
+create type box as (width int);
+create function ask(_a answer) returns int language sql stable as 'select 1';
+comment on function ask(answer) is 'HTTP GET /ask';
+comment on type answer is E'timeout soon\\nGET https://example.net/';
+comment on type box is 'A box.';
+"""
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_types_that_describe_requests_are_checked_where_they_count(
+    own_database: Database, serve_once: Serve, enabled: str
+) -> None:
+    service = serve_once(own_database, OUTGOING, {"Service:HttpClientOptions:Enabled": enabled})
+    said = ("'soon' is not an interval; 30 s are taken", "GET https://example.net/ is understood but not sent yet")
+    assert [len(lines(service, "WRN", text)) for text in said] == [1 if enabled == "true" else 0] * 2
+    assert answer(service.get("/ask")) == (200, TEXT, "1")
+
+
 TOO_LONG = f"""
 create function long_one() returns int language sql stable as 'select 1';
 create function long_two() returns int language sql stable as 'select 1';

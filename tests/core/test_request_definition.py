@@ -1,0 +1,96 @@
+"""Comments of composite types that describe outgoing requests (spec 4.5; reference 05, 2.3)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.request_definition import METHODS, RequestDefinition, read_definition, type_diagnostics
+from tests.core.routines import TYPES
+
+
+def test_a_whole_definition() -> None:
+    comment = (
+        "# where an address is\r\n  timeout 2s\r\n@retry_delay 200ms, 1s on 429, 503\r\n\r\n"
+        "  post https://geo.example.net/v1/{_ip}?a=b HTTP/1.1\r\nX-Key: {GEO_KEY}\r\n# cache = 5 minutes\r\n"
+        "Cache-Control: no-store\r\ncontent-type: text/plain\r\nno header\r\n\r\n  first {_ip}\r\nsecond\r\n"
+    )
+    reading = read_definition(comment)
+    assert reading.definition == RequestDefinition(
+        "POST",
+        "https://geo.example.net/v1/{_ip}?a=b",
+        headers=(("X-Key", "{GEO_KEY}"), ("Cache-Control", "no-store")),
+        content_type="text/plain",
+        body="  first {_ip}\nsecond\n",
+        timeout=2.0,
+        retry_delays=(0.2, 1.0),
+        retry_codes=(429, 503),
+    )
+    assert reading.problems == ("only answers to GET are kept, not those to POST",)
+
+
+@pytest.mark.parametrize(
+    ("comment", "definition"),
+    [
+        ("GET /inside", RequestDefinition("GET", "/inside")),
+        ("get\t/x", None),
+        ("GET  https://a  ", RequestDefinition("GET", "https://a")),
+        ("GET https://a\n\n \n\t", RequestDefinition("GET", "https://a")),
+        ("GET https://a\n\n{}", RequestDefinition("GET", "https://a", content_type="application/json", body="{}")),
+        ("GET https://a\nContent-Type: x/y", RequestDefinition("GET", "https://a")),
+        ("GET https://a\nX: 1\nx: 2\nExpires: 0", RequestDefinition("GET", "https://a", headers=(("x", "2"),))),
+        ("GET https://a\ntimeout: 00:00:30", RequestDefinition("GET", "https://a", timeout=30.0)),
+        ("timeout=1\ntimeout 2 minutes\nGET https://a", RequestDefinition("GET", "https://a", timeout=120.0)),
+        ("GET https://a\nTimeout-Policy: x", RequestDefinition("GET", "https://a", headers=(("Timeout-Policy", "x"),))),
+        ("@cache 5m\nGET https://a", RequestDefinition("GET", "https://a", cached=True, cache_seconds=300.0)),
+        ("retry_delay 1,2\nGET https://a", RequestDefinition("GET", "https://a", retry_delays=(1.0, 2.0))),
+        ("A box of things", None),
+        ("HEAD https://a", None),
+        ("GET", None),
+        ("", None),
+        ("timeout 5s", None),
+    ],
+)
+def test_what_a_comment_describes(comment: str, definition: RequestDefinition | None) -> None:
+    reading = read_definition(comment)
+    assert reading.definition == definition
+    assert (definition is None) == bool(reading.problems)
+
+
+@pytest.mark.parametrize(
+    ("directive", "problem", "expected"),
+    [
+        ("timeout soon", "'soon' is not an interval; 30 s are taken", {"timeout": 30.0}),
+        ("retry_delay 1s, x on y, 503", "'x' is not an interval; 30 s are taken", {"retry_delays": (1.0, 30.0)}),
+        ("retry_delay 1s on 99999, abc", "'99999' is no status code", {"retry_codes": ()}),
+        ("cache", "cache has no duration: answers are kept until the service stops", {"cached": True}),
+        ("cache now", "'now' is not an interval; nothing is kept", {"cached": False}),
+    ],
+)
+def test_a_bad_directive_is_reported_and_the_rest_counts(
+    directive: str, problem: str, expected: dict[str, object]
+) -> None:
+    reading = read_definition(f"{directive}\nGET https://a")
+    assert problem in reading.problems
+    for name, value in expected.items():
+        assert getattr(reading.definition, name) == value
+
+
+def test_only_composites_with_a_comment_are_looked_at() -> None:
+    assert list(type_diagnostics(TYPES.values())) == []
+
+
+LINES = st.sampled_from(
+    [*METHODS, "GET https://a", "timeout", "timeout 5s", "@cache", "retry_delay 1 on", "on", "X: y", ":", "#", "", "{"]
+)
+
+
+@given(st.one_of(st.text(), st.lists(st.one_of(LINES, st.text(max_size=8))).map("\n".join)))
+def test_no_comment_is_too_strange(comment: str) -> None:
+    reading = read_definition(comment)
+    if reading.definition is None:
+        assert reading.problems
+    else:
+        assert reading.definition.method in METHODS
+        assert reading.definition.url
