@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
+from rowcall.core.catalog import RoutineKind
 from rowcall.core.config import Settings
 from rowcall.service.edition import Edition
 
@@ -49,7 +50,7 @@ def _found(edition: Edition) -> str:
     # A table has several endpoints, a routine that was overloaded one of several names.
     objects_found = {(routine.kind, routine.schema, routine.name, routine.identity) for routine in routines}
     kinds = Counter(kind.name.lower() for kind, *_ in objects_found)
-    objects = [_counted(count, kind) for kind, count in kinds.items()]
+    objects = [_counted(kinds[name], name) for kind in RoutineKind if (name := kind.name.lower()) in kinds]
     several = " and ".join(filter(None, (", ".join(objects[:-1]), objects[-1] if objects else "")))
     return _counted(len(edition.endpoints), "endpoint") + (f" of {several}" if several else "")
 
