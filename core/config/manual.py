@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable
 
@@ -15,33 +14,61 @@ _HEAD = """\
 <!-- Written by `make docs` from core/config/rows/. A test fails when it is out of date. -->
 
 How keys are loaded and merged is told in [Running](running.md). A colon stands between the names of a key; `<name>` is
-a name of your own. A duration is a number with a unit (`us`, `ms`, `s`, `m`, `h`, `d`, `w`, or the words for them) or
-`hh:mm:ss`; a bare number is seconds.
+a name of your own, `[]` an element of a list. A duration is a number with a unit (`us`, `ms`, `s`, `m`, `h`, `d`, `w`,
+or the words for them) or `hh:mm:ss`; a bare number is seconds.
+
+- Keys marked with ○ are known and checked, but nothing reads them yet. Using one gives a warning at the start.
+- Values of keys marked with ● are secret: `rowcall --config` and the log never show them.
+
+`rowcall --config` prints the same with the values in force, `rowcall --config-schema` as a JSON Schema.
 """
 
 
 def manual() -> str:
-    """The whole page as Markdown, one table for each top-level section."""
-    groups = itertools.groupby(KEYS, key=lambda key: key.path.partition(":")[0] if ":" in key.path else _top(key))
-    return _HEAD + "".join(_group(name, tuple(keys)) for name, keys in groups)
+    """The whole page as Markdown: one chapter for each top-level section, one table for each section in it."""
+    chapters: dict[str, list[Key]] = {}
+    for key in KEYS:
+        top = key.path.partition(":")[0]
+        single = ":" not in key.path and key.type in _SINGLE
+        chapters.setdefault("General" if single else top, []).append(key)
+    return _HEAD + "".join(_chapter(name, keys) for name, keys in chapters.items())
 
 
-def _top(key: Key) -> str:
-    return key.path if key.type in (KeyType.SECTION, KeyType.TEXT_MAP) else "General"
+_SINGLE = (KeyType.TEXT, KeyType.BOOL, KeyType.INT, KeyType.CHOICE, KeyType.INTERVAL)
 
 
-def _group(name: str, keys: tuple[Key, ...]) -> str:
-    about = next((key.meaning for key in keys if key.path == name), "")
+def _chapter(name: str, keys: list[Key]) -> str:
+    sections = [key.path for key in keys if key.type is KeyType.SECTION and key.path.count(":") == 1]
+    tables: dict[str, list[Key]] = {name: []}
+    for key in keys:
+        below = next((path for path in sections if key.path == path or key.path.startswith(f"{path}:")), name)
+        tables.setdefault(below, []).append(key)
+    return "".join(_section(title, rows) for title, rows in tables.items())
+
+
+def _section(title: str, keys: list[Key]) -> str:
+    own = next((key for key in keys if key.path == title), None)
+    about = "" if own is None else f"{own.meaning}\n\n"
     rows = [key for key in keys if key.type is not KeyType.SECTION]
-    return f"\n## {name}\n\n" + (f"{about}\n\n" if about else "") + _table(rows)
+    heading = "###" if ":" in title else "##"
+    return f"\n{heading} {title}\n\n{about}" + (_table(rows) if rows else "")
 
 
 def _table(keys: Iterable[Key]) -> str:
     lines = ["| Key | Type | Default | Meaning |", "|---|---|---|---|"]
     for key in keys:
-        cells = (f"`{key.path}`", _type(key), _default(key), key.meaning)
+        cells = (_name(key), _type(key), _default(key), _meaning(key))
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _name(key: Key) -> str:
+    return f"`{key.path}`" + " ○" * key.pending + " ●" * key.secret
+
+
+def _meaning(key: Key) -> str:
+    with_types = f" Type {' or '.join(key.only_for)} only." if key.only_for else ""
+    return key.meaning + with_types
 
 
 def _type(key: Key) -> str:

@@ -89,7 +89,7 @@ KEYS: tuple[Key, ...] = (
     *sql_files.ROWS,
 )
 
-ALIASES: Mapping[str, str] = {"kestrel": "HttpServer"}
+ALIASES: Mapping[str, str] = {"kestrel": "HttpServer", "npgsqlrest": "Service"}
 """Second names of top-level sections, by case-folded name."""
 
 

@@ -57,6 +57,24 @@ def test_bash_offers_switches_keys_and_files(scripts: Path, line: str, offered: 
     assert completed(scripts, line) == offered
 
 
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("rowcall --co", ["--completion", "--config", "--config-schema"]),
+        ("rowcall --completion ", ["bash", "fish", "zsh"]),
+        ("rowcall --Config:E", ["--Config:EnvFile="]),
+        ("rowcall sh", ["shop.json", "shop.txt"]),
+    ],
+)
+def test_fish_offers_switches_keys_and_files(scripts: Path, line: str, offered: list[str]) -> None:
+    program = f'source ./fish; complete -C "{line}"'
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", program], cwd=scripts, capture_output=True, text=True, check=True
+    )
+    assert sorted(row.split("\t")[0] for row in done.stdout.splitlines() if row) == offered
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_script_is_accepted_by_its_shell(scripts: Path, shell: str) -> None:
     program = shutil.which(shell)

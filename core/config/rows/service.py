@@ -18,7 +18,9 @@ from rowcall.core.config.keys import (
 _BEFORE = "Service:BeforeRoutineCommands:[]:"
 
 ROWS: tuple[Key, ...] = (
-    section("Service", "Which routines are served, and how."),
+    section(
+        "Service", "Which routines are served, and how. `NpgsqlRest` is accepted as a second name of this section."
+    ),
     text(
         "Service:ConnectionName",
         None,
