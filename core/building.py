@@ -68,6 +68,10 @@ class EndpointDefaults:
     resolve_nested: bool = True
     table_formats: tuple[str, ...] = ()
     """Keys of the registered table formats."""
+    method: str | None = None
+    """Of functions and procedures whose comments name none. None: by volatility and name."""
+    transport: Transport | None = None
+    """Of functions and procedures whose comments do not say. None: by method."""
     connection: str | None = None
     """Where routines of this source run unless their comments say otherwise. None: on the main connection."""
     known: KnownNames = NOBODY_LOOKED
@@ -136,7 +140,7 @@ def path_segments(path: str) -> tuple[str, ...]:
     return tuple(match[1] for segment in path.split("/") if (match := _SEGMENT.fullmatch(segment)))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def _default_options(defaults: EndpointDefaults) -> Options:
     return Options(
         requires_authorization=defaults.requires_authorization,
@@ -153,8 +157,8 @@ def _default_options(defaults: EndpointDefaults) -> Options:
 
 def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
     source = routine.source
-    method = default_method(routine) if source is None else source.method
-    reads = Transport.QUERY if method == "GET" else Transport.BODY
+    method = (defaults.method or default_method(routine)) if source is None else source.method
+    reads = defaults.transport or (Transport.QUERY if method == "GET" else Transport.BODY)
     tags = frozenset((routine.kind.value, _VOLATILITY_TAGS.get(routine.volatility, "other")))
     return Draft(
         name=routine.identity,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.before_routine import BeforeCommand
 from rowcall.core.catalog import TypeInfo
 from rowcall.core.endpoint import Endpoint
 from rowcall.core.forwarding import Forwarding
@@ -111,6 +112,9 @@ class WorkerOptions:
     correlation_header: str | None = None
     notices: NoticeMode | None = NoticeMode.FIRST_STACK_FRAME
     """How notices are logged. None: not at all."""
+    before: tuple[BeforeCommand, ...] = ()
+    """What runs in front of every routine."""
+    wrap_in_transaction: bool = False
     log_commands: bool = False
     log_command_parameters: bool = False
     camel_case: bool = True

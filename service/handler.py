@@ -26,6 +26,7 @@ from rowcall.service.auth.filling import bind, hash_parameters
 from rowcall.service.auth.identity import Identity
 from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
+from rowcall.service.before_routine import before_routine
 from rowcall.service.command_log import description, log_command
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
@@ -185,13 +186,14 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         build=build,
         renderer=writer,
         pace=Pace(services.options.database.slow),
-        # Commands may do anything, as volatile routines may.
-        volatile=routine.volatility is Volatility.VOLATILE or bool(context.commands),
+        # Commands may do anything, as volatile routines may, unless they show that they do not.
+        volatile=routine.volatility is Volatility.VOLATILE or not context.leaves_nothing,
         procedure=routine.kind is RoutineKind.PROCEDURE,
         rows=shape.path is ResultPath.ROWS and shape.is_set,
         single=single,
         timeout=endpoint.options.timeout,
         context=context or None,
+        wrapped=services.options.wrap_in_transaction,
         policy=services.options.policies.of(endpoint.options.error_policy),
         retry=services.options.retries.of(endpoint.options.retry_strategy),
         describe=description(endpoint, services.options),
@@ -201,7 +203,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
 
 ContextFactory = Callable[[Endpoint, Services], Context | None]
 
-CONTEXT: Sequence[ContextFactory] = (headers_context, user_context)
+CONTEXT: Sequence[ContextFactory] = (headers_context, user_context, before_routine)
 """What requests bring along for their routine, in the order in which it is set (`service.database.context`)."""
 
 

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 
 from rowcall.core.building import CommentsMode, EndpointDefaults
 from rowcall.core.config import Settings
-from rowcall.core.endpoint import HeadersMode, NullText, QueryNull
+from rowcall.core.endpoint import HeadersMode, NullText, QueryNull, Transport
 from rowcall.core.known_names import KnownNames
 from rowcall.core.tables import HtmlTables, TableFormats, Workbooks
 from rowcall.service.auth.configured import auth_options
 from rowcall.service.client import forwarding
+from rowcall.service.before_routine import before_commands
 from rowcall.service.connection_string import ConnectionInfo
 from rowcall.service.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.database.connector import Target
@@ -40,6 +41,8 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         kebab_case_urls=settings.flag("Service:KebabCaseUrls"),
         camel_case_names=settings.flag("Service:CamelCaseNames"),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
+        method=settings.choice_or_none("Service:DefaultHttpMethod"),
+        transport=_transport(settings),
         query_null=QueryNull(settings.choice("Service:QueryStringNullHandling")),
         request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
@@ -103,6 +106,11 @@ def table_formats(settings: Settings) -> TableFormats:
     )
 
 
+def _transport(settings: Settings) -> Transport | None:
+    word = settings.choice_or_none("Service:DefaultRequestParamType")
+    return None if word is None else (Transport.QUERY if word == "QueryString" else Transport.BODY)
+
+
 def comments_mode(settings: Settings, key: str) -> CommentsMode:
     mode = settings.choice(key)
     return CommentsMode("OnlyAnnotated" if mode == "OnlyWithHttpTag" else mode)
@@ -139,6 +147,8 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         headers=_request_headers(settings),
         notices=_notices(settings),
+        before=before_commands(settings),
+        wrap_in_transaction=settings.flag("Service:WrapInTransaction"),
         log_commands=settings.flag("Service:LogCommands"),
         log_command_parameters=settings.flag("Service:LogCommandParameters"),
     )

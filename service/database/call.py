@@ -47,6 +47,8 @@ class Call:
     """For the log. None: commands are not logged."""
     sensitive: bool = False
     """Messages must not hold the values of requests."""
+    wrapped: bool = False
+    """A procedure shares its transaction with its settings. It cannot commit then, where the server minds it."""
     context: Context | None = None
     """What requests bring along; only `Database.begin_with_context` may begin such a call."""
     shared: bool = False

@@ -42,13 +42,15 @@ Source = Callable[[Exchange], Sequence[bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """SQL that runs before the call and may do anything, so the call gets a connection of its own.
+    """SQL that runs before the call.
 
-    statement: from `statements.statement_for`. values: texts for its `$n`.
+    statement: from `statements.statement_for`. values: texts for its `$n`. leaves_nothing: all it does ends with the
+    transaction. One that may do anything else gives its call a connection of its own.
     """
 
     statement: Statement
     values: Callable[[Exchange], Values]
+    leaves_nothing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,11 @@ class Context:
 
     def __bool__(self) -> bool:
         return bool(self.settings or self.commands)
+
+    @property
+    def leaves_nothing(self) -> bool:
+        """The session is afterwards what it was."""
+        return all(command.leaves_nothing for command in self.commands)
 
     def setting_values(self, exchange: Exchange) -> Values:
         """Names and values in turn, those of all sources."""

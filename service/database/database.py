@@ -256,7 +256,7 @@ class Database:
         try:
             while request.state == RequestState.WAITING:
                 connection = lane.try_acquire() or await lane.acquire()
-                if call.procedure and reset:
+                if call.procedure and reset and not call.wrapped:
                     await self._prepare_procedure(connection, call, exchange)
                 # False when it has died since it was acquired: on to the next one.
                 if self._place_alone(connection, request):
@@ -307,7 +307,7 @@ class Database:
     def _ahead_alone(self, call: Call, exchange: Exchange, *, watched: bool) -> Ahead:
         """What stands in front of a call in its segment on a connection of its own."""
         context = call.context
-        if not call.procedure:
+        if not call.procedure or (call.wrapped and not self._pooler):
             settings = self._settings_of(call, watched=watched)
             return ahead_of(settings) if context is None else context.ahead(exchange, settings)
         if context is None:

@@ -118,21 +118,21 @@ ROWS: tuple[Key, ...] = (
         "Environment variables that values of annotations may name as {NAME}. An unset one is empty, or the text "
         "given with its name.",
     ),
+    flag(
+        "Service:WrapInTransaction",
+        False,
+        "Run all that belongs to a request in one transaction, with settings that end with it.",
+    ),
+    steps(
+        "Service:BeforeRoutineCommands",
+        "Commands before each routine, once its session variables are set: texts, or sections.",
+    ),
+    flag(_BEFORE + "Enabled", False, "Run the command of a section. A text always runs."),
+    text(_BEFORE + "Sql", None, "The command, with parameters $1, $2 and so on."),
+    objects(_BEFORE + "Parameters", (), "Their values."),
+    choice(_BEFORE + "Parameters:[]:Source", "Claim RequestHeader IpAddress", None, "Where a value comes from."),
+    text(_BEFORE + "Parameters:[]:Name", None, "Claim or header."),
     *pending(
-        flag(
-            "Service:WrapInTransaction",
-            False,
-            "Run all that belongs to a request in one transaction, with settings that end with it.",
-        ),
-        steps(
-            "Service:BeforeRoutineCommands",
-            "Commands before each routine, once its session variables are set: texts, or sections.",
-        ),
-        flag(_BEFORE + "Enabled", False, "Run the command of a section. A text always runs."),
-        text(_BEFORE + "Sql", None, "The command, with parameters $1, $2 and so on."),
-        objects(_BEFORE + "Parameters", (), "Their values."),
-        choice(_BEFORE + "Parameters:[]:Source", "Claim RequestHeader IpAddress", None, "Where a value comes from."),
-        text(_BEFORE + "Parameters:[]:Name", None, "Claim or header."),
         text(
             "Service:ExecutionIdHeaderName",
             "X-NpgsqlRest-ID",

@@ -1,0 +1,158 @@
+"""`Service:BeforeRoutineCommands` and `Service:WrapInTransaction` (reference 01, 13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create table log (what text, transaction xid8, at int generated always as identity);
+create function note(_what text) returns void language sql
+  as 'insert into log values (_what, pg_current_xact_id())';
+create function guard(_word text) returns void language plpgsql as $$
+begin
+  if _word = 'forbidden' then raise exception 'not you'; end if;
+  if _word = 'slow' then perform pg_sleep(30); end if;
+end $$;
+create function seen() returns text language sql stable as $$
+  select concat_ws('|', current_setting('app.fixed', true), current_setting('app.word', true),
+    current_setting('app.address', true), coalesce(current_setting('app.claim', true), 'unset')) $$;
+create function noted() returns int language sql as $$
+  insert into log values ('routine', pg_current_xact_id());
+  select count(distinct transaction)::int from log $$;
+create procedure proceed() language sql as $$ insert into log values (current_setting('app.word', true), null) $$;
+comment on function seen() is 'HTTP';
+comment on function noted() is 'HTTP POST';
+comment on procedure proceed() is 'HTTP POST';
+create function limited() returns text language sql stable as 'select seen()';
+comment on function limited() is E'HTTP GET\\ntimeout 300ms';
+"""
+
+KEY = "Service:BeforeRoutineCommands"
+
+
+def section(number: int, sql: str, *sources: tuple[str, str], enabled: str = "true") -> dict[str, str]:
+    settings = {f"{KEY}:{number}:Sql": sql, f"{KEY}:{number}:Enabled": enabled}
+    for index, (source, name) in enumerate(sources):
+        settings[f"{KEY}:{number}:Parameters:{index}:Source"] = source
+        settings[f"{KEY}:{number}:Parameters:{index}:Name"] = name
+    return settings
+
+
+SETTINGS = (
+    {f"{KEY}:0": "select set_config('app.fixed', 'always', true)"}
+    | section(1, "select set_config('app.word', $1, true)", ("RequestHeader", "X-Word"))
+    | section(2, "select set_config('app.address', $1, true)", ("IpAddress", ""))
+    | section(3, "select set_config('app.claim', $1, true)", ("Claim", "none"))
+)
+
+
+@pytest.fixture(scope="module")
+def local(database: Database, serve: Serve) -> Service:
+    """Commands of the kind that ends with the transaction."""
+    return serve(database, SQL, SETTINGS)
+
+
+def test_commands_run_before_every_call_with_values_of_the_request(local: Service) -> None:
+    for number in range(40):  # long enough to have shared connections
+        response = local.get("/api/seen", headers={"X-Word": f"w{number}"})
+        assert answer(response) == (200, TEXT, f"always|w{number}|127.0.0.1|")
+
+
+def test_what_a_request_lacks_is_null(local: Service) -> None:
+    assert answer(local.get("/api/seen")) == (200, TEXT, "always||127.0.0.1|")
+
+
+def test_headers_of_one_name_are_joined(local: Service) -> None:
+    response = local.get("/api/seen", headers=[("X-Word", "a"), ("x-word", "b")])
+    assert answer(response) == (200, TEXT, "always|a,b|127.0.0.1|")
+
+
+def test_values_are_never_sql(local: Service) -> None:
+    word = "'; drop table log; --"
+    assert answer(local.get("/api/seen", headers={"X-Word": word})) == (200, TEXT, f"always|{word}|127.0.0.1|")
+
+
+def test_procedures_have_them_too(local: Service, database: Database) -> None:
+    assert local.post("/api/proceed", headers={"X-Word": "for the procedure"}).status_code == 204
+    assert database.value("select count(*) from log where what = 'for the procedure'") == 1
+
+
+@pytest.fixture(scope="module")
+def free(database: Database, serve: Serve) -> Service:
+    """Commands that may do anything."""
+    database.execute("truncate log")
+    commands = (
+        {f"{KEY}:0": "select note('first')"}
+        | section(1, "select guard($1)", ("requestheader", "x-word"))
+        | section(2, "select note('off')", enabled="false")
+        | section(3, "select note($1)", ("RequestHeader", ""))
+        | section(4, "select note($1)", ("Cookie", "x"))
+        | section(5, " ")
+        | section(6, "set app.fixed = 'for the session'")
+    )
+    return serve(database, "", commands)
+
+
+def test_commands_share_the_transaction_of_the_call(free: Service, database: Database) -> None:
+    database.execute("truncate log")
+    assert answer(free.post("/api/noted")) == (200, TEXT, "1")
+    assert [what for (what,) in database.fetch("select what from log order by at")] == ["first", "routine"]
+
+
+def test_a_command_that_fails_stops_the_call(free: Service, database: Database) -> None:
+    """No policy maps its error: it is not the routine that speaks."""
+    database.execute("truncate log")
+    members = problem(free.post("/api/noted", headers={"X-Word": "forbidden"}), 500)
+    assert (members["title"], members["detail"]) == ("P0001: not you", "P0001")
+    assert database.value("select count(*) from log") == 0
+
+
+def test_a_command_has_the_time_limit_of_the_call(free: Service) -> None:
+    problem(free.get("/api/limited", headers={"X-Word": "slow"}), 504)
+
+
+def test_what_a_command_leaves_in_the_session_is_gone(free: Service) -> None:
+    for _ in range(3):
+        assert answer(free.get("/api/seen"))[2].startswith("for the session|")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"INF] {KEY}:2 is not enabled",
+        f"WRN] {KEY}:3 is left out: a parameter from a RequestHeader needs a Name",
+        f"WRN] {KEY}:4 is left out: the Source of a parameter is none of Claim, RequestHeader, IpAddress",
+        f"WRN] {KEY}:5 is left out: it has no Sql",
+    ],
+)
+def test_commands_that_do_not_run_are_named(free: Service, line: str) -> None:
+    assert free.log.count(line) == 1
+
+
+WRAPPED = """
+create table steps (name text, setting text);
+create procedure plain() language plpgsql as $$
+begin insert into steps values ('plain', current_setting('statement_timeout')); end $$;
+comment on procedure plain() is E'HTTP POST\\ntimeout 7s';
+create procedure failing() language plpgsql as $$
+begin insert into steps values ('failing', null); raise exception 'no'; end $$;
+comment on procedure failing() is E'HTTP POST\\ntimeout 7s';
+create function one_transaction() returns boolean language sql as $$ select true $$;
+comment on function one_transaction() is 'HTTP POST';
+"""
+
+
+@pytest.mark.parametrize("wrapped", ["true", "false"])
+def test_a_procedure_has_its_settings_whether_wrapped_or_not(
+    own_database: Database, serve_once: Serve, wrapped: str
+) -> None:
+    service = serve_once(own_database, WRAPPED, {"Service:WrapInTransaction": wrapped})
+    assert service.post("/api/plain").status_code == 204
+    assert service.post("/api/one-transaction").text == "true"
+    problem(service.post("/api/failing"), 400)
+    assert own_database.fetch("select * from steps") == [("plain", "7s")]
