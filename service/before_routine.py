@@ -89,9 +89,7 @@ def _compiled(command: BeforeCommand, services: Services) -> Command:
     def values(exchange: Exchange) -> list[bytes | None]:
         return [source(exchange) for source in sources]
 
-    return Command(
-        statement_for(command.sql, len(sources)), values, leaves_nothing=ends_with_transaction(command.sql)
-    )
+    return Command(statement_for(command.sql, len(sources)), values, leaves_nothing=ends_with_transaction(command.sql))
 
 
 def _source(value: BeforeValue, services: Services) -> ValueOf:

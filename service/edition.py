@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.auth.options import AuthOptions
-from rowcall.core.before_routine import BeforeCommand
+from rowcall.core.before_routine import BeforeCommand, ValueSource
 from rowcall.core.catalog import TypeInfo
 from rowcall.core.endpoint import Endpoint
 from rowcall.core.forwarding import Forwarding
@@ -14,6 +14,7 @@ from rowcall.core.problems import ErrorPolicies
 from rowcall.core.retry import RetryStrategies
 from rowcall.core.tables import TableFormats
 from rowcall.core.validation import BUILT_IN, Rule
+from rowcall.service.application_name import JsonApplicationName
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
@@ -126,6 +127,14 @@ class WorkerOptions:
     forwarding: Forwarding = field(default_factory=Forwarding)
     application: str = "rowcall"
     """Values that the key ring protects open in the same application only."""
+    application_name: JsonApplicationName | None = None
+    """None: that of the connection stays."""
+
+    @property
+    def asks_who_calls(self) -> bool:
+        """Something that goes with every call names the caller."""
+        asked = any(value.source is ValueSource.CLAIM for command in self.before for value in command.values)
+        return asked or self.application_name is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from rowcall.ext.cell_rows import CellRows
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.timed_rows import TimedWriter
 from rowcall.service import responses
+from rowcall.service.application_name import application_name
 from rowcall.service.auth.access import authenticate, authorize
 from rowcall.service.auth.context import user_context
 from rowcall.service.auth.filling import bind, hash_parameters
@@ -203,7 +204,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
 
 ContextFactory = Callable[[Endpoint, Services], Context | None]
 
-CONTEXT: Sequence[ContextFactory] = (headers_context, user_context, before_routine)
+CONTEXT: Sequence[ContextFactory] = (application_name, headers_context, user_context, before_routine)
 """What requests bring along for their routine, in the order in which it is set (`service.database.context`)."""
 
 

@@ -11,9 +11,10 @@ from rowcall.core.config import Settings
 from rowcall.core.endpoint import HeadersMode, NullText, QueryNull, Transport
 from rowcall.core.known_names import KnownNames
 from rowcall.core.tables import HtmlTables, TableFormats, Workbooks
+from rowcall.service.application_name import json_application_name
 from rowcall.service.auth.configured import auth_options
-from rowcall.service.client import forwarding
 from rowcall.service.before_routine import before_commands
+from rowcall.service.client import forwarding
 from rowcall.service.connection_string import ConnectionInfo
 from rowcall.service.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.database.connector import Target
@@ -148,6 +149,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         headers=_request_headers(settings),
         notices=_notices(settings),
         before=before_commands(settings),
+        application_name=json_application_name(settings),
         wrap_in_transaction=settings.flag("Service:WrapInTransaction"),
         log_commands=settings.flag("Service:LogCommands"),
         log_command_parameters=settings.flag("Service:LogCommandParameters"),

@@ -21,9 +21,11 @@ from rowcall.core.interval import parse_interval
 _LENIENT = {
     "Config:ValidateConfigKeys",
     "ConnectionSettings:MultiHostConnectionTargets:Default",
+    "Service:BeforeRoutineCommands:[]:Parameters:[]:Source",
     "ValidationOptions:Rules:<name>:Type",
 }
-"""Any word is accepted there: it means the default (reference 06, 1.5 and 1.7), or skips a rule (reference 01, 10)."""
+"""Any word is accepted there: it means the default (reference 06, 1.5 and 1.7), or skips what it belongs to
+(reference 01, 10 and 13)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
     """Sets `exchange.user`. None where nobody will ask who is calling."""
     if wants_basic(endpoint, services):
         return basic_step(endpoint, services)
-    if not needs_identity(endpoint):
+    if not needs_identity(endpoint) and not services.options.asks_who_calls:
         return None
     # Without a scheme no request can say who sends it.
     return services.auth.sessions.authenticate if services.options.auth.schemes else None

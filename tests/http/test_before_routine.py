@@ -142,8 +142,6 @@ comment on procedure plain() is E'HTTP POST\\ntimeout 7s';
 create procedure failing() language plpgsql as $$
 begin insert into steps values ('failing', null); raise exception 'no'; end $$;
 comment on procedure failing() is E'HTTP POST\\ntimeout 7s';
-create function one_transaction() returns boolean language sql as $$ select true $$;
-comment on function one_transaction() is 'HTTP POST';
 """
 
 
@@ -153,6 +151,17 @@ def test_a_procedure_has_its_settings_whether_wrapped_or_not(
 ) -> None:
     service = serve_once(own_database, WRAPPED, {"Service:WrapInTransaction": wrapped})
     assert service.post("/api/plain").status_code == 204
-    assert service.post("/api/one-transaction").text == "true"
     problem(service.post("/api/failing"), 400)
     assert own_database.fetch("select * from steps") == [("plain", "7s")]
+
+
+def test_the_application_name_can_tell_the_request(own_database: Database, serve_once: Serve) -> None:
+    sql = "create function name() returns text language sql stable as $$ select current_setting('application_name') $$;"
+    settings = {"ConnectionSettings:UseJsonApplicationName": "true", "ApplicationName": "shop"}
+    service = serve_once(own_database, sql + "comment on function name() is 'HTTP'", settings)
+    for number in range(40):  # long enough to have shared connections
+        response = service.get("/api/name", headers={"X-NpgsqlRest-ID": str(number)})
+        assert response.text == f'{{"app":"shop","uid":null,"id":"{number}"}}'
+    assert len(service.get("/api/name", headers={"X-NpgsqlRest-ID": "x" * 99}).text) == 63
+    # No notice about a name that is too long.
+    assert "truncated" not in service.log

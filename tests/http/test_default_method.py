@@ -23,9 +23,7 @@ comment on function own_transport(int) is E'HTTP\\nparam_type body_json';
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
-    return serve(
-        database, SQL, {"Service:DefaultHttpMethod": "put", "Service:DefaultRequestParamType": "QueryString"}
-    )
+    return serve(database, SQL, {"Service:DefaultHttpMethod": "put", "Service:DefaultRequestParamType": "QueryString"})
 
 
 @pytest.mark.parametrize("path", ["/api/get-plain", "/with-path"])

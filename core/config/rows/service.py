@@ -132,12 +132,12 @@ ROWS: tuple[Key, ...] = (
     objects(_BEFORE + "Parameters", (), "Their values."),
     choice(_BEFORE + "Parameters:[]:Source", "Claim RequestHeader IpAddress", None, "Where a value comes from."),
     text(_BEFORE + "Parameters:[]:Name", None, "Claim or header."),
+    text(
+        "Service:ExecutionIdHeaderName",
+        "X-NpgsqlRest-ID",
+        "Request header that ties a call to an event stream. The default is the one existing clients send.",
+    ),
     *pending(
-        text(
-            "Service:ExecutionIdHeaderName",
-            "X-NpgsqlRest-ID",
-            "Request header that ties a call to an event stream. The default is the one existing clients send.",
-        ),
         choice(
             "Service:DefaultServerSentEventsEventNoticeLevel",
             "INFO NOTICE WARNING",
