@@ -24,6 +24,7 @@ from rowcall.core.endpoint import (
     Options,
     QueryNull,
     ResultPath,
+    ResultShape,
     Transport,
 )
 from rowcall.core.endpoint_checks import check_endpoint
@@ -32,6 +33,8 @@ from rowcall.core.naming import default_path
 from rowcall.core.parameter_changes import change_parameters
 from rowcall.core.parameters import Naming, claim_segments, expand
 from rowcall.core.shape import VOID, result_shape
+from rowcall.core.sqlfile.shapes import file_shape
+from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.tables import table_diagnostics
 from rowcall.core.template import placeholder_names, with_variables
 from rowcall.core.validation import validation_diagnostics
@@ -166,6 +169,7 @@ def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
         changes={"transport": reads if source is None else source.transport},
         tags=tags if source is None else source.tags,
         parameters=frozenset(parameter.name for parameter in routine.parameters if parameter.name),
+        claimed=frozenset() if source is None else source.claimed,
     )
 
 
@@ -193,10 +197,10 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     options = _with_variables(options, placeholder_names(parameters), dict(defaults.variables))
     # Raw text has no way to nest (reference 02, 9).
     nested = options.nested and not options.raw
-    whole = result_shape(routine, catalog.types, camel, nested=nested, resolve_nested=defaults.resolve_nested)
+    whole = _shape(routine, catalog, defaults, nested=nested)
     shape = VOID if options.void else whole
     as_table = options.table_format is not None and shape.path is ResultPath.ROWS
-    flat = result_shape(routine, catalog.types, camel, resolve_nested=defaults.resolve_nested) if as_table else None
+    flat = _shape(routine, catalog, defaults, nested=False) if as_table else None
     return Endpoint(
         routine=routine,
         method=draft.method,
@@ -232,6 +236,13 @@ def _with_variables(options: Options, names: Mapping[str, int], variables: Mappi
         excel_sheet=text(options.excel_sheet),
         upload=None if upload is None else replace(upload, settings=pairs(upload.settings)),
     )
+
+
+def _shape(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, *, nested: bool) -> ResultShape:
+    camel = defaults.camel_case_names
+    if isinstance(routine.source, FileSource):
+        return file_shape(routine.source, catalog.types, camel, nested=nested)
+    return result_shape(routine, catalog.types, camel, nested=nested, resolve_nested=defaults.resolve_nested)
 
 
 def _default_path(routine: Routine, defaults: EndpointDefaults) -> str:

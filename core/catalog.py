@@ -100,6 +100,8 @@ class Parameter(Record):
     """0-based position in the whole argument list, pure OUT arguments included."""
     exact: bool = False
     """See `core.endpoint.EndpointParameter.exact`."""
+    virtual: bool = False
+    """See `core.endpoint.EndpointParameter.virtual`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +213,5 @@ class Catalog(Record):
     """Every type that a parameter, a column, an attribute or an element refers to, by oid."""
     tables: tuple[Table, ...] = ()
     """Sorted by schema and name."""
+    files: tuple[Routine, ...] = ()
+    """Made of files, in the order of their paths."""

@@ -25,6 +25,9 @@ def read_comment(text: str, draft: Draft) -> None:
 
 
 def _read_line(line: Line, draft: Draft) -> None:
+    if line.text in draft.claimed:
+        draft.applied.append(line.shown)
+        return
     annotation = None
     try:
         annotation = _apply(line, draft)

@@ -52,6 +52,8 @@ class ResultPath(enum.Enum):
     VOID = "void"
     SCALAR = "scalar"
     ROWS = "rows"
+    OBJECT = "object"
+    """Of several statements: one object with a key for each (reference 03, 5)."""
 
 
 class ValueKind(enum.Enum):
@@ -148,6 +150,8 @@ class EndpointParameter(Record):
 
     exact: bool = False
     """A value that cannot be used is refused although none is needed: what a filter leaves out would widen it."""
+    virtual: bool = False
+    """Only for placeholders: the SQL does not take it. Such parameters come behind all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,9 @@ class ResultColumn(Record):
     column: Column
     group: Column | None = None
     """The composite column this field was taken out of; neighbours with one group belong together when nested."""
+    position: int | None = None
+    """Of the column in the result, where the SQL is not ours: the field is then taken out of its text. None: each is
+    a column of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +185,20 @@ class ResultShape(Record):
     blank_is_null: bool = False
     """Composite columns are nested: one stands for its fields as columns, so that its values are told as in columns,
     and it is null as a whole when all its fields are (reference 02, 4.2)."""
+    parts: tuple[ResultPart, ...] = ()
+    """Object path: one for each statement."""
+    first_only: bool = False
+    """Only the first column of the result counts, whatever the others are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPart(Record):
+    """What one of several statements adds to the answer."""
+
+    key: bytes | None
+    """None: nothing."""
+    shape: ResultShape
+    single: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def _whole(
     db_name = parameter.name or f"${number}"
     return EndpointParameter(
         db_name=db_name,
-        api_name=parameter_name(parameter.name, number, camel),
+        api_name=parameter_name(parameter.name, number, camel and not parameter.virtual),
         kind=described.kind,
         array=described.array,
         cast=cast_text(parameter.type_oid, types),
@@ -143,6 +143,7 @@ def _whole(
         reads_as=described.base,
         fields=described.fields,
         delimiter=described.delimiter,
+        virtual=parameter.virtual,
     )
 
 

@@ -35,6 +35,10 @@ class Source(Protocol):
     def tags(self) -> frozenset[str]:
         """What `for`, `enabled` and `disabled` match. Without any, `for` lines are prose."""
 
+    @property
+    def claimed(self) -> frozenset[str]:
+        """Lines of the comment that mean something to the source, and to nothing else."""
+
     def sql(self, endpoint: Endpoint, present: int) -> str:
         """The statement for a request that supplies the parameters in `present`, whose n-th one is `$n`.
 

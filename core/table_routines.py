@@ -59,6 +59,10 @@ class TableOperation(Record):
         return self.operation.transport
 
     @property
+    def claimed(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
     def tags(self) -> frozenset[str]:
         return self.operation.tags
 

@@ -101,6 +101,12 @@ def named_type(word: str, types: Mapping[int, TypeInfo]) -> NamedType | None:
     return NamedType(element, array, f"{cast}[]" if array else cast)
 
 
+def is_built_in(word: str) -> bool:
+    """One word that names a type in every database."""
+    match = _WORD.fullmatch(word.strip())
+    return match is not None and _built_in(match["name"].strip()) is not None
+
+
 def _built_in(name: str) -> tuple[TypeInfo, str] | None:
     known = _BY_WORD.get(name.lower().removeprefix("pg_catalog."))
     if known is None:

@@ -48,3 +48,5 @@ cdef class BodyWriter:
     cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1
     # What follows the last row.
     cdef int end(self, Buffer out, Py_ssize_t rows) except -1
+    # The same for one statement of several, given its last result, which tells what the statement has done.
+    cdef int complete(self, Buffer out, PGresult *result, Py_ssize_t rows) except -1

@@ -53,6 +53,9 @@ cdef class BodyWriter:
     cdef int end(self, Buffer out, Py_ssize_t rows) except -1:
         return 0
 
+    cdef int complete(self, Buffer out, PGresult *result, Py_ssize_t rows) except -1:
+        return self.end(out, rows)
+
     def render_result(self, pgresult_ptr: int) -> bytes:
         """The whole body for a finished result, given by the address of its PGresult (psycopg's `pgresult_ptr`).
 

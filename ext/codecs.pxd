@@ -51,6 +51,8 @@ cdef class Codecs:
     cdef const Codec *resolve(self, unsigned int oid) except NULL
     # The same for a column of a function, where a composite is BLANKABLE.
     cdef const Codec *resolve_blankable(self, unsigned int oid) except NULL
+    # The codec of a composite whose fields are told as columns are, under keys of their own.
+    cdef const Codec *resolve_spread(self, unsigned int oid, tuple keys) except NULL
     # What an array holds or a domain stands for, down to a type that is neither.
     cdef unsigned int innermost(self, unsigned int oid) except? 0
     # The same codec, but as a field it is told as it is in a column.

@@ -87,6 +87,24 @@ cdef class Codecs:
             blankable.fields[position].codec = self._as_column(codec.fields[position].codec)
         return blankable
 
+    cdef const Codec *resolve_spread(self, unsigned int oid, tuple keys) except NULL:
+        cdef const Codec *codec = self.resolve(oid)
+        cdef Codec *spread
+        cdef bytes key
+        cdef Py_ssize_t position
+        if codec.kind != COMPOSITE or codec.field_count != len(keys):
+            raise ValueError(f"type {oid} is no composite of {len(keys)} fields")
+        spread = self._new(COMPOSITE)
+        spread.fields = <Field *>self._allocate(sizeof(Field) * codec.field_count)
+        spread.field_count = codec.field_count
+        for position in range(codec.field_count):
+            key = (b',"' if position else b'{"') + escape(keys[position]) + b'":'
+            self._allocations.append(key)
+            spread.fields[position].key = PyBytes_AS_STRING(key)
+            spread.fields[position].key_length = len(key)
+            spread.fields[position].codec = self._as_column(codec.fields[position].codec)
+        return spread
+
     cdef const Codec *_as_column(self, const Codec *codec) except NULL:
         cdef Codec *column
         if codec.field_kind == codec.kind:

@@ -5,7 +5,7 @@ Data:  Statement (what to run) → Request (one run of it) → Connection (a que
 
 from rowcall.ext.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.buffer cimport Buffer
-from rowcall.ext.libpq cimport PGconn, PGresult
+from rowcall.ext.libpq cimport Oid, PGconn, PGresult
 
 
 # Seconds on a clock that only goes forward.
@@ -56,6 +56,23 @@ cdef class Statement:
     cdef readonly bint repeatable
     cdef readonly int nparams
     cdef bytes name
+    # What is sent: the values at these places of those that a request has; None: all of them.
+    cdef readonly tuple picks
+    cdef readonly int count
+    cdef readonly tuple types
+    cdef bytes type_memory
+
+
+cdef class Part:
+    cdef readonly Statement statement
+    cdef readonly bint last
+    cdef readonly bint fresh
+    cdef readonly bint first_row_only
+
+
+cdef class Script(Statement):
+    cdef readonly tuple parts
+    cdef readonly bytes tail
 
 
 cdef class Request:
@@ -83,7 +100,16 @@ cdef class Request:
     cdef public bint first_row_only
     cdef public bint wide_rows
     cdef public bint unlimited
-    cdef unsigned char steps[64]
+    cdef readonly bint committed
+    cdef Script script
+    cdef int placed
+    cdef int part
+    cdef bint rolling_back
+    cdef BodyWriter renderer
+    cdef unsigned char few_steps[64]
+    cdef unsigned char *steps
+    cdef int room
+    cdef bytes many_steps
     cdef int step_count
     cdef int steps_ahead
     cdef int step
@@ -95,6 +121,8 @@ cdef class Request:
     cdef long flush_mark
 
     cpdef refuse(self, failure)
+    cdef int make_room(self, int room) except -1
+    cdef int start_part(self) except -1
     cdef int wake(self) except -1
     cdef int finish(self) except -1
 
@@ -145,6 +173,13 @@ cdef class Connection:
 
     cdef int place(self, Request request) except -1
     cdef int _commands(self, Request request) except -1
+    cdef int _segment(self, Request request) except -1
+    cdef int _end_of_part(self, Request request, PGresult *result) except -1
+    cdef bint _goes_on(self, Request request) except -1
+    cdef int _place_more(self, Request request) except -1
+    cdef int _roll_back(self, Request request) except -1
+    cdef int _send_more(self, Request request) except -1
+    cdef int _sync(self) except -1
     cdef int _give_up_segment(self, Request request) except -1
     cdef int _command(self, Request request, Statement statement, list values, Step step) except -1
     cdef int _parse(self, Request request, Statement statement) except -1

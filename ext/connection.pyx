@@ -11,7 +11,7 @@ The code here decides nothing about retries, timeouts or lanes: it reports what 
 
 from collections import deque
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdlib cimport free, malloc
 from libc.string cimport strcmp, strlen
 
@@ -31,6 +31,9 @@ from rowcall.ext.libpq cimport (
     PGRES_TUPLES_OK,
     PQTRANS_ACTIVE,
     PQTRANS_IDLE,
+    PQTRANS_INERROR,
+    PQTRANS_INTRANS,
+    Oid,
     PGconn,
     PGresult,
     pq,
@@ -61,7 +64,7 @@ cdef enum:
     MESSAGE_BYTES = 96
     # A prepared statement with its plan costs the server about 70 kB (reference 08, 8.3).
     MAX_PREPARED = 500
-    MAX_STEPS = 64
+    FEW_STEPS = 64
     CHUNK_ROWS = 64
 
 # Reported by the server whenever they change, so a difference from the start tells, at no cost, that a routine
@@ -104,10 +107,14 @@ cdef class Statement:
 
     `id` is unique in the process. A new `generation` gives a new name, because requests already queued still use the
     old one (reference 08, 9). `repeatable`: declared STABLE or IMMUTABLE, so that running it twice does no harm.
+
+    `nparams` is how many values a request has; `picks` are the places of those that the statement takes as `$1`, `$2` …
+    (None: all of them), and `types` the oids of their types (None, or 0 for one: the server finds out).
     """
 
     def __init__(self, int id, bytes sql not None, int nparams, BodyWriter renderer=None, bint repeatable=False,
-                 int generation=0):
+                 int generation=0, tuple picks=None, tuple types=None):
+        cdef int index
         self.id = id
         self.sql = sql
         self.nparams = nparams
@@ -115,9 +122,61 @@ cdef class Statement:
         self.repeatable = repeatable
         self.generation = generation
         self.name = b"rc%d_%d" % (id, generation)
+        self.picks = picks
+        self.count = nparams if picks is None else len(picks)
+        self.types = types
+        if picks is not None and any(not 0 <= place < nparams for place in picks):
+            raise ValueError(f"statement {id} takes a value that requests do not have")
+        if types is not None:
+            if len(types) != self.count:
+                raise ValueError(f"statement {id} takes {self.count} values, not {len(types)}")
+            self.type_memory = PyBytes_FromStringAndSize(NULL, self.count * sizeof(Oid))
+            for index in range(self.count):
+                (<Oid *>PyBytes_AS_STRING(self.type_memory))[index] = <Oid>types[index]
 
     def next_generation(self):
-        return Statement(self.id, self.sql, self.nparams, self.renderer, self.repeatable, self.generation + 1)
+        return Statement(
+            self.id, self.sql, self.nparams, self.renderer, self.repeatable, self.generation + 1, self.picks, self.types
+        )
+
+
+cdef class Part:
+    """One statement of a script.
+
+    last: a Sync follows, and what comes behind it is sent when that was answered. fresh: what goes ahead of the call
+    goes ahead of this statement. The renderer of the statement makes its part of the body; without one it has none.
+    """
+
+    def __init__(self, Statement statement not None, bint last, bint fresh, bint first_row_only=False):
+        self.statement = statement
+        self.last = last
+        self.fresh = fresh
+        self.first_row_only = first_row_only
+
+
+cdef class Script(Statement):
+    """Several statements that make one answer, each taking what it needs of the request's values.
+
+    They run in order until one fails. A transaction that they leave open is rolled back. `tail` ends the body.
+    """
+
+    def __init__(self, int id, int nparams, tuple parts not None, bytes tail not None, bint repeatable=False,
+                 int generation=0):
+        cdef Part part
+        Statement.__init__(self, id, b"", nparams, None, repeatable, generation)
+        if not parts or not (<Part?>parts[len(parts) - 1]).last:
+            raise ValueError("the last statement of a script ends its last segment")
+        for part in parts:
+            if part.statement.nparams != nparams:
+                raise ValueError("all statements of a script take the same request")
+        self.parts = parts
+        self.tail = tail
+
+    def next_generation(self):
+        parts = tuple([
+            Part(part.statement.next_generation(), part.last, part.fresh, part.first_row_only) for part in self.parts
+        ])
+        return Script(self.id, self.nparams, parts, self.tail, self.repeatable, self.generation + 1)
 
 
 cdef class Request:
@@ -132,14 +191,45 @@ cdef class Request:
     wide_rows: rows are known to be so large that they are better taken one by one.
     stream_after: bytes after which the connection pauses and hands out what it has; 0: never.
     limit: bytes after which the rest is read and dropped (`overflowed`); 0: no limit.
+    committed: of a script, something of it may have taken effect already.
     """
+
+    def __cinit__(self):
+        self.steps = self.few_steps
+        self.room = FEW_STEPS
 
     def __init__(self, Statement statement not None, list values not None, tuple ahead=None):
         self.statement = statement
+        self.renderer = statement.renderer
+        if type(statement) is Script:
+            self.script = <Script>statement
         self.values = values
         self.ahead = ahead
         self.state = RequestState.WAITING
         self.loss = Loss.NOT_LOST
+
+    cdef int make_room(self, int room) except -1:
+        """For the steps of the segment that is about to be placed."""
+        if room > self.room:
+            self.many_steps = PyBytes_FromStringAndSize(NULL, room)
+            self.steps = <unsigned char *>PyBytes_AS_STRING(self.many_steps)
+            self.room = room
+        return 0
+
+    cdef int start_part(self) except -1:
+        """What comes next belongs to the next statement of the script, or to none."""
+        cdef Part part
+        self.rows = 0
+        self.plan = None
+        self.is_null = False
+        self.renderer = None
+        if self.part < len(self.script.parts):
+            part = <Part>self.script.parts[self.part]
+            if part.fresh and self.part > 0:
+                self.committed = True
+            self.renderer = part.statement.renderer
+            self.first_row_only = part.first_row_only
+        return 0
 
     cdef int wake(self) except -1:
         waiter = self.waiter
@@ -182,6 +272,10 @@ cdef class Request:
         return now() - self.head_since if self.head_since > 0 else 0.0
 
 
+cdef inline const Oid *_types(Statement statement) noexcept:
+    return NULL if statement.type_memory is None else <const Oid *>PyBytes_AS_STRING(statement.type_memory)
+
+
 cdef int _check_values(Statement statement, list values) except -1:
     """Raises ValueError or TypeError for what libpq would send wrongly."""
     cdef Py_ssize_t count = 0 if values is None else len(values)
@@ -191,6 +285,10 @@ cdef int _check_values(Statement statement, list values) except -1:
         if value is not None and <Py_ssize_t>strlen(PyBytes_AS_STRING(<bytes?>value)) != PyBytes_GET_SIZE(value):
             raise ValueError("a value holds a NUL, where libpq would cut it off")
     return 0
+
+
+# Its number is no endpoint's: those count from 1.
+cdef Statement ROLLBACK = Statement(0, b"rollback", 0)
 
 
 cdef void _receive_notice(void *arg, const PGresult *result) noexcept with gil:
@@ -267,10 +365,46 @@ cdef class Connection:
         if request.ahead is not None:
             for statement, values in request.ahead:
                 _check_values(statement, values)
+        if request.script is not None:
+            request.placed = request.part = 0
+            request.start_part()
+            return self._segment(request)
+        if request.ahead is not None:
             for statement, values in request.ahead:
                 self._command(request, statement, values, STEP_AHEAD)
             request.steps_ahead = request.step_count
         self._command(request, request.statement, request.values, STEP_CALL)
+        return 0
+
+    cdef int _segment(self, Request request) except -1:
+        """Places the statements of a script up to the next one that is the last of its segment."""
+        cdef tuple parts = request.script.parts
+        cdef Part part
+        cdef int placed = request.placed
+        cdef int room = 0
+        request.step_count = 0
+        request.step = 0
+        request.steps_ahead = 0
+        request.parse = 0
+        request.parses = None
+        while True:
+            part = <Part>parts[placed]
+            placed += 1
+            room += 2
+            if part.fresh and request.ahead is not None:
+                room += 2 * <int>len(request.ahead)
+            if part.last:
+                break
+        request.make_room(room)
+        while request.placed < placed:
+            part = <Part>parts[request.placed]
+            if part.fresh and request.ahead is not None:
+                for statement, values in request.ahead:
+                    self._command(request, statement, values, STEP_AHEAD)
+                if request.placed == 0:
+                    request.steps_ahead = request.step_count
+            self._command(request, part.statement, request.values, STEP_CALL)
+            request.placed += 1
         return 0
 
     cdef int _give_up_segment(self, Request request) except -1:
@@ -300,9 +434,10 @@ cdef class Connection:
     cdef int _command(self, Request request, Statement statement, list values, Step step) except -1:
         cdef const char *few[FEW_PARAMETERS]
         cdef const char **texts = few
-        cdef int n = statement.nparams
+        cdef tuple picks = statement.picks
+        cdef int n = statement.count
         cdef int i, sent
-        if request.step_count + 2 > MAX_STEPS:
+        if request.step_count + 2 > request.room:
             raise ValueError("too many statements for one segment")
         if n > FEW_PARAMETERS:
             texts = <const char **>malloc(n * sizeof(char *))
@@ -311,7 +446,7 @@ cdef class Connection:
         self.unsent_bytes += MESSAGE_BYTES + 4 * n
         try:
             for i in range(n):
-                value = values[i]
+                value = values[i] if picks is None else values[<int>picks[i]]
                 if value is None:
                     texts[i] = NULL
                 else:
@@ -319,7 +454,9 @@ cdef class Connection:
                     self.unsent_bytes += PyBytes_GET_SIZE(value)
             if not self.named:
                 self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
-                sent = pq.sendQueryParams(self.conn, PyBytes_AS_STRING(statement.sql), n, NULL, texts, NULL, NULL, 0)
+                sent = pq.sendQueryParams(
+                    self.conn, PyBytes_AS_STRING(statement.sql), n, _types(statement), texts, NULL, NULL, 0
+                )
             else:
                 if statement.name not in self.prepared:
                     self._parse(request, statement)
@@ -334,8 +471,11 @@ cdef class Connection:
         return 0
 
     cdef int _parse(self, Request request, Statement statement) except -1:
+        cdef int count = 0 if statement.type_memory is None else statement.count
         self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
-        if not pq.sendPrepare(self.conn, PyBytes_AS_STRING(statement.name), PyBytes_AS_STRING(statement.sql), 0, NULL):
+        if not pq.sendPrepare(
+            self.conn, PyBytes_AS_STRING(statement.name), PyBytes_AS_STRING(statement.sql), count, _types(statement)
+        ):
             self.send_failed = True
         request.steps[request.step_count] = STEP_PARSE
         request.step_count += 1
@@ -346,12 +486,14 @@ cdef class Connection:
         self.prepared.add(statement.name)
         return 0
 
-    cdef int _queue(self, Request request, bint idle) except -1:
-        cdef int synced
+    cdef int _sync(self) except -1:
+        """Ends a segment; 0 when that failed."""
         if pq.sendPipelineSync != NULL:
-            synced = pq.sendPipelineSync(self.conn)
-        else:
-            synced = pq.pipelineSync(self.conn)
+            return 1 if pq.sendPipelineSync(self.conn) else 0
+        return 1 if pq.pipelineSync(self.conn) else 0
+
+    cdef int _queue(self, Request request, bint idle) except -1:
+        cdef int synced = self._sync()
         request.state = RequestState.SENT
         request.flush_mark = self.flushes
         if self.unsent_bytes >= SENT_UNASKED:
@@ -476,7 +618,7 @@ cdef class Connection:
 
     cdef int _end_of_rows(self, Request request, PGresult *result) except -1:
         """The statement has ended. Its rows came before, in chunks, so this result has none."""
-        cdef BodyWriter renderer = request.statement.renderer
+        cdef BodyWriter renderer = request.renderer
         request.seen_result = True
         if pq.ntuples(result) > 0:
             self._lose("libpq has not switched to giving rows as they arrive")
@@ -486,6 +628,23 @@ cdef class Connection:
                 request.plan = renderer.plan_for(result)
             except Exception as error:
                 request.failure = error
+        if request.script is not None and self.state != ConnectionState.CLOSED:
+            self._end_of_part(request, result)
+        return 0
+
+    cdef int _end_of_part(self, Request request, PGresult *result) except -1:
+        """One statement of a script has ended, and with it its part of the body."""
+        cdef BodyWriter renderer = request.renderer
+        if renderer is not None and request.failure is None and request.state != RequestState.DISCARDING:
+            try:
+                if request.rows == 0:
+                    renderer.begin(request.plan, self.buffer)
+                renderer.complete(self.buffer, result, request.rows)
+            except Exception as error:
+                request.failure = error
+                self._discard(request)
+        request.part += 1
+        request.start_part()
         return 0
 
     cdef int _ask_for_rows(self, Request request) except -1:
@@ -498,7 +657,7 @@ cdef class Connection:
         return 0
 
     cdef int _rows(self, Request request, PGresult *result) except -1:
-        cdef BodyWriter renderer = request.statement.renderer
+        cdef BodyWriter renderer = request.renderer
         cdef int row, count
         request.seen_result = True
         if (renderer is None or request.steps[request.step] != STEP_CALL or request.state == RequestState.DISCARDING
@@ -558,10 +717,16 @@ cdef class Connection:
 
     cdef int _finish_head(self) except -1:
         cdef Request request = self.head
-        cdef BodyWriter renderer = request.statement.renderer
-        cdef double end = now()
-        request.seconds = end - request.head_since
-        if request.error is None and request.failure is None and renderer is not None \
+        cdef BodyWriter renderer = request.renderer
+        request.seconds += now() - request.head_since
+        if request.script is not None:
+            if self._goes_on(request):
+                return 0
+            if request.error is None and request.failure is None and request.state != RequestState.DISCARDING:
+                self.buffer.append(PyBytes_AS_STRING(request.script.tail), PyBytes_GET_SIZE(request.script.tail))
+                request.body = self.buffer.take()
+            self.buffer.clear()
+        elif request.error is None and request.failure is None and renderer is not None \
                 and request.state != RequestState.DISCARDING:
             try:
                 if request.rows == 0:
@@ -580,6 +745,47 @@ cdef class Connection:
             self._start_head()
         self._answer(request)
         return 0
+
+    cdef bint _goes_on(self, Request request) except -1:
+        """The head is a script that is not through: what follows now has been placed."""
+        if request.rolling_back or self.state == ConnectionState.CLOSED:
+            return False
+        try:
+            if request.error is None and request.failure is None and request.state != RequestState.DISCARDING \
+                    and request.placed < len(request.script.parts):
+                request.committed = True
+                return self._place_more(request)
+            if pq.transactionStatus(self.conn) in (PQTRANS_INTRANS, PQTRANS_INERROR):
+                return self._roll_back(request)
+        except BaseException:
+            self._lose("a script could not be continued")
+            raise
+        return False
+
+    cdef int _place_more(self, Request request) except -1:
+        self._segment(request)
+        return self._send_more(request)
+
+    cdef int _roll_back(self, Request request) except -1:
+        """Without waiting for the reset of the session: on this connection it may not come."""
+        request.rolling_back = True
+        request.step_count = request.step = request.parse = 0
+        request.parses = None
+        self._command(request, ROLLBACK, [], STEP_RESET)
+        return self._send_more(request)
+
+    cdef int _send_more(self, Request request) except -1:
+        """Another segment of the head. Sent from the loop: this is the middle of reading."""
+        cdef int synced = self._sync()
+        request.flush_mark = self.flushes
+        if self.send_failed or not synced:
+            self._lose(self._libpq_message())
+            return 1
+        self._start_head()
+        if not self.flush_scheduled:
+            self.flush_scheduled = True
+            self.loop.call_soon(self.flush_method)
+        return 1
 
     cdef int _answer(self, Request request) except -1:
         """Tells whoever waits. What they do wrong must not keep the others from their answers."""
@@ -749,7 +955,10 @@ cdef class Connection:
         self.queue.clear()
         self.in_flight = 0
         for request in lost:
-            if behind_fatal or request.flush_mark == self.flushes:
+            if request.committed:
+                request.loss = Loss.IN_DOUBT
+                behind_fatal = request.error is not None and request.error.severity == "FATAL"
+            elif behind_fatal or request.flush_mark == self.flushes:
                 request.loss = Loss.NOT_STARTED
             elif request is lost[0] and request.error is not None and request.error.severity == "FATAL":
                 behind_fatal = True

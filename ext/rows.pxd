@@ -21,10 +21,15 @@ cdef struct Column:
     # `{"first":` or `,"other":`; NULL in a row without names.
     const char *key
     Py_ssize_t key_length
+    # Of a composite that stands for its fields: `,"width":null,"height":null`; NULL for every other column.
+    const char *blank
+    Py_ssize_t blank_length
 
 
 cdef class JsonPlan(RowPlan):
     cdef Shape shape
+    # How many columns are shown: all, or the first.
+    cdef int shown
     cdef Column *columns
     # Keeps the codecs that the columns point to.
     cdef Codecs _codecs
@@ -36,8 +41,10 @@ cdef class Renderer(BodyWriter):
     cdef bint _is_named
     cdef list _keys
     cdef bint _blank_is_null
+    cdef bint _first_only
     cdef Scratch _scratch
 
     cdef const Codec *_codec(self, Oid type) except NULL
     cdef Shape _shape(self, int count, const Codec *first) noexcept
     cdef list _keys_for(self, list names)
+    cdef int _spread(self, JsonPlan plan, int index, tuple keys) except -1

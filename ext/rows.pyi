@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Literal
 
 from rowcall.ext.body_writer import BodyWriter
@@ -7,7 +8,9 @@ class Renderer(BodyWriter):
     """The JSON body of one endpoint statement, or the text of its scalar.
 
     `keys` are the JSON keys of the columns, UTF-8 and not yet escaped; without any the result's column names serve.
-    With `blank_is_null` a composite column whose fields are all NULL is null, and its fields are told as columns are.
+    A tuple among them stands for a composite column that is spread: its fields take its place under these keys. With
+    `first_only` only the first column of a row counts. With `blank_is_null` a composite column whose fields are all
+    NULL is null, and its fields are told as columns are.
     """
 
     def __init__(
@@ -16,6 +19,7 @@ class Renderer(BodyWriter):
         path: Literal["scalar", "rows"],
         is_set: bool,
         named: bool,
-        keys: list[bytes],
+        keys: Sequence[bytes | tuple[bytes, ...]],
         blank_is_null: bool = False,
+        first_only: bool = False,
     ) -> None: ...

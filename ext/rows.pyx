@@ -22,7 +22,8 @@ cdef class JsonPlan(RowPlan):
 
 cdef class Renderer(BodyWriter):
     def __init__(
-        self, codecs: Codecs, path: str, is_set: bool, named: bool, keys: list[bytes], blank_is_null: bool = False,
+        self, codecs: Codecs, path: str, is_set: bool, named: bool, keys: list[bytes | tuple[bytes, ...]],
+        blank_is_null: bool = False, first_only: bool = False,
     ) -> None:
         if path not in ("scalar", "rows"):
             raise ValueError(f"path must be 'scalar' or 'rows', not {path!r}")
@@ -32,6 +33,7 @@ cdef class Renderer(BodyWriter):
         self._is_named = named
         self._keys = list(keys)
         self._blank_is_null = blank_is_null
+        self._first_only = first_only
         self._scratch = Scratch()
 
     cdef int begin(self, RowPlan plan, Buffer out) except -1:
@@ -58,12 +60,15 @@ cdef class Renderer(BodyWriter):
         cdef int index
         plan.describe(result)
         plan._codecs = self._codecs
+        plan.shown = min(plan.count, 1) if self._first_only else plan.count
         plan.columns = <Column *>plan.keep(bytes(plan.count * sizeof(Column)))
         keys = self._keys_for([<bytes>plan.described[index].name for index in range(plan.count)])
-        for index in range(plan.count):
+        for index in range(plan.shown):
             column = &plan.columns[index]
             column.codec = self._codec(plan.described[index].type)
-            if keys:
+            if keys and isinstance(keys[index], tuple):
+                self._spread(plan, index, keys[index])
+            elif keys:
                 fragment = (b',"' if index else b'{"') + escape(keys[index]) + b'":'
                 column.key = plan.keep(fragment)
                 column.key_length = len(fragment)
@@ -71,6 +76,14 @@ cdef class Renderer(BodyWriter):
         if plan.shape == SCALAR_TEXT and plan.described[0].type == BYTEA_OID:
             plan.shape = SCALAR_BYTES
         return plan
+
+    cdef int _spread(self, JsonPlan plan, int index, tuple keys) except -1:
+        cdef Column *column = &plan.columns[index]
+        cdef bytes blank = b"".join([b',"' + escape(key) + b'":null' for key in keys])
+        column.codec = self._codecs.resolve_spread(plan.described[index].type, keys)
+        column.blank = plan.keep(b"{" + blank[1:] if index == 0 else blank)
+        column.blank_length = len(blank)
+        return 0
 
     cdef const Codec *_codec(self, Oid type) except NULL:
         return self._codecs.resolve_blankable(type) if self._blank_is_null else self._codecs.resolve(type)
@@ -82,9 +95,11 @@ cdef class Renderer(BodyWriter):
 
     cdef list _keys_for(self, list names):
         if self._is_scalar or not self._is_named:
-            if len(names) != 1:
+            if len(names) != 1 and not self._first_only:
                 raise ValueError(f"the result has {len(names)} columns where one value was expected")
             return []
+        if self._first_only:
+            return self._keys
         if self._keys and len(self._keys) != len(names):
             raise ValueError(f"the result has {len(names)} columns where {len(self._keys)} were expected")
         return self._keys or names
@@ -110,13 +125,31 @@ cdef void write_object(
 ) noexcept nogil:
     cdef const Column *column
     cdef int index
-    if plan.count == 0:
+    if plan.shown == 0:
         out.append_char(c'{')
-    for index in range(plan.count):
+    for index in range(plan.shown):
         column = &plan.columns[index]
+        if column.blank != NULL:
+            write_spread(column, out, scratch, result, row, index)
+            continue
         out.append(column.key, column.key_length)
         write_value(column, out, scratch, result, row, index)
     out.append_char(c'}')
+
+
+cdef void write_spread(
+    const Column *column, Buffer out, Scratch scratch, const PGresult *result, int row, int index,
+) noexcept nogil:
+    """The fields of a composite as if they were columns: its object without the brackets."""
+    cdef Py_ssize_t start = out.length
+    if not pq.getisnull(result, row, index):
+        write_value(column, out, scratch, result, row, index)
+        if not out.failed and out.data[start] == c'{':
+            out.data[start] = c'{' if index == 0 else c','
+            out.length -= 1
+            return
+        out.length = start
+    out.append(column.blank, column.blank_length)
 
 
 cdef inline void write_value(

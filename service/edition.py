@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.before_routine import BeforeCommand, ValueSource
 from rowcall.core.catalog import TypeInfo
-from rowcall.core.endpoint import Endpoint
+from rowcall.core.endpoint import Endpoint, ResultShape
 from rowcall.core.forwarding import Forwarding
 from rowcall.core.problems import ErrorPolicies
 from rowcall.core.retry import RetryStrategies
@@ -166,10 +166,18 @@ def _by_name(edition: Edition) -> dict[str, list[Endpoint]]:
     return endpoints
 
 
+def _shapes(shape: ResultShape) -> Iterator[ResultShape]:
+    yield shape
+    for part in shape.parts:
+        yield part.shape
+
+
 def reachable_types(endpoints: tuple[Endpoint, ...], types: Mapping[int, TypeInfo]) -> dict[int, TypeInfo]:
     """The types that the results of `endpoints` lead to: elements, bases and attributes included."""
     found: dict[int, TypeInfo] = {}
-    pending = [column.column.type_oid for endpoint in endpoints for column in endpoint.shape.columns]
+    columns = [column for endpoint in endpoints for shape in _shapes(endpoint.shape) for column in shape.columns]
+    pending = [column.column.type_oid for column in columns]
+    pending += [column.group.type_oid for column in columns if column.group is not None]
     pending += [endpoint.routine.return_type_oid for endpoint in endpoints]
     while pending:
         info = types.get(pending.pop())

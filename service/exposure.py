@@ -9,6 +9,7 @@ from rowcall.core.building import EndpointDefaults
 from rowcall.core.catalog import Catalog, Routine
 from rowcall.core.table_routines import TableDefaults, table_routines
 from rowcall.service.database.discovery import Wanted
+from rowcall.service.sqlfiles.options import SqlFileOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,8 @@ class Exposure:
     tables: EndpointDefaults = field(default_factory=EndpointDefaults)
     """Differs from that of routines in the comments mode only."""
     operations: TableDefaults = field(default_factory=TableDefaults)
+    files: SqlFileOptions | None = None
+    """None: files of SQL are not served."""
 
     def objects(self, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
         """With the defaults of their source. Of two with one method and path the later one answers first
@@ -27,3 +30,6 @@ class Exposure:
             yield routine, self.routines
         for routine in table_routines(catalog.tables, self.operations):
             yield routine, self.tables
+        defaults = self.routines if self.files is None else self.files.defaults(self.routines)
+        for routine in catalog.files:
+            yield routine, defaults

@@ -17,6 +17,7 @@ from rowcall.service.database.filters import RoutineFilter, TableFilter
 from rowcall.service.edition import WorkerOptions
 from rowcall.service.exposure import Exposure
 from rowcall.service.options import comments_mode, endpoint_defaults
+from rowcall.service.sqlfiles.options import sql_file_options
 from rowcall.service.startup import StartupError
 
 _TABLES = "Service:CrudSource:"
@@ -45,6 +46,7 @@ def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -
         routines=defaults,
         tables=replace(defaults, comments_mode=comments_mode(settings, _TABLES + "CommentsMode")),
         operations=operations,
+        files=sql_file_options(settings),
     )
 
 

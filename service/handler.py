@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from rowcall.core.call import UncallableError, call_sql
-from rowcall.core.catalog import RoutineKind, Volatility
+from rowcall.core.catalog import Routine, RoutineKind, Volatility
 from rowcall.core.endpoint import Endpoint, ResultPath
 from rowcall.core.problems import Problem
 from rowcall.core.template import parse_template, placeholder_names
@@ -41,6 +41,7 @@ from rowcall.service.rendering import body_writer
 from rowcall.service.request_headers import fill_headers, headers_context
 from rowcall.service.resolving import forget_supplied, resolve
 from rowcall.service.response_headers import CommentHeaders, argument_text
+from rowcall.service.sqlfiles.running import file_statements, stands_alone
 from rowcall.service.timing import start_clock
 from rowcall.service.validating import keep_body, validate
 
@@ -175,6 +176,9 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
     routine = endpoint.routine
     single = endpoint.options.single
     context = context_of(endpoint, services)
+    # Commands may do anything, as volatile routines may, unless they show that they do not.
+    volatile = routine.volatility is Volatility.VOLATILE or not context.leaves_nothing
+    procedure = routine.kind is RoutineKind.PROCEDURE or stands_alone(routine)
 
     def build(mask: int) -> tuple[str, int]:
         try:
@@ -183,15 +187,15 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             raise Problem(404, str(error)) from None
 
     return Call(
-        label=f"{endpoint.name} {routine.schema}.{routine.name}",
+        label=f"{endpoint.name} {_shown(routine)}",
         build=build,
         renderer=writer,
+        made=file_statements(endpoint, writer, services.codecs, repeatable=not volatile and not procedure),
         pace=Pace(services.options.database.slow),
-        # Commands may do anything, as volatile routines may, unless they show that they do not.
-        volatile=routine.volatility is Volatility.VOLATILE or not context.leaves_nothing,
-        procedure=routine.kind is RoutineKind.PROCEDURE,
-        rows=shape.path is ResultPath.ROWS and shape.is_set,
-        single=single,
+        volatile=volatile,
+        procedure=procedure,
+        rows=shape.path is ResultPath.OBJECT or (shape.path is ResultPath.ROWS and shape.is_set),
+        single=single and shape.path is not ResultPath.OBJECT,
         timeout=endpoint.options.timeout,
         context=context or None,
         wrapped=services.options.wrap_in_transaction,
@@ -200,6 +204,10 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         describe=description(endpoint, services.options),
         sensitive=endpoint.options.sensitive,
     )
+
+
+def _shown(routine: Routine) -> str:
+    return f"{routine.schema}.{routine.name}" if routine.source is None else routine.identity
 
 
 ContextFactory = Callable[[Endpoint, Services], Context | None]

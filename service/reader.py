@@ -24,6 +24,7 @@ from rowcall.service.edition import Edition, WorkerOptions, reachable_types
 from rowcall.service.endpoints import EndpointBuilder
 from rowcall.service.exposure import Exposure
 from rowcall.service.opening import Opening
+from rowcall.service.sqlfiles.source import SqlFileSource, sql_file_source
 from rowcall.service.startup import StartupError
 
 log = logging.getLogger("rowcall")
@@ -48,6 +49,7 @@ class EndpointReader:
         self._plan = plan
         self._exposure = exposure
         self._builder = EndpointBuilder(settings)
+        self._files = sql_file_source(settings, exposure.files, exposure.routines)
         self._verify = settings.choice("Service:RoutineOptions:VerifyRoutedEndpoints")
 
     def sources(self) -> Iterator[Connector]:
@@ -70,9 +72,12 @@ class EndpointReader:
         """One reading. Raises `psycopg.Error`, and `StartupError` for what must not be served."""
         keys = [self._key(name) for name in self._plan.sources]
         catalogs = [await self._discover(key) for key in keys]
-        found = self._builder.build(
-            (catalog, self._exposed(key, catalog)) for key, catalog in zip(keys, catalogs, strict=True)
-        )
+        exposed = [self._exposed(key, catalog) for key, catalog in zip(keys, catalogs, strict=True)]
+        if self._files is not None:
+            keys.append(self._home_of_files)
+            catalogs.append(await self._read_files(self._files))
+            exposed.append(self._exposure.objects(catalogs[-1]))
+        found = self._builder.build(zip(catalogs, exposed, strict=True))
         types: dict[str, dict[int, TypeInfo]] = {MAIN: {}}
         routed: dict[str, _Routed] = {}
         for key, catalog, endpoints in zip(keys, catalogs, found, strict=True):
@@ -92,6 +97,15 @@ class EndpointReader:
         async with await self._connector(key).open_plain() as connection:
             schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
             return await discover(connection, self._exposure.wanted, schema)
+
+    async def _read_files(self, files: SqlFileSource) -> Catalog:
+        async with await self._connector(self._home_of_files).open_plain() as connection:
+            return await files.read(connection)
+
+    @property
+    def _home_of_files(self) -> str:
+        """Where they are described: on the connection for metadata, or on the main one where routines have several."""
+        return MAIN if self._plan.runs_at_home else self._key(self._plan.sources[0])
 
     def _exposed(self, key: str, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
         """What may become an endpoint, with the place where it runs unless its comment says otherwise."""

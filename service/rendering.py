@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from rowcall.core.endpoint import Endpoint, ResultPath
+from collections.abc import Iterator
+from itertools import groupby
+
+from rowcall.core.endpoint import Endpoint, ResultPath, ResultShape
 from rowcall.core.shape import BYTES
 from rowcall.ext.body_writer import BodyWriter
 from rowcall.ext.codecs import Codecs
@@ -11,11 +14,14 @@ from rowcall.ext.rows import Renderer
 
 
 def body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
-    """None for what has no body. Bytes win over raw, raw over JSON (reference 02, 9 and 10)."""
+    """Bytes win over raw, raw over JSON (reference 02, 9 and 10).
+
+    None for what has no body, and for several statements, each of which has a writer of its own.
+    """
     shape = endpoint.shape
     options = endpoint.options
     is_set = shape.is_set and not options.single
-    if shape.path is ResultPath.VOID:
+    if shape.path in (ResultPath.VOID, ResultPath.OBJECT):
         return None
     if shape.content_type == BYTES and (options.raw or shape.path is ResultPath.ROWS):
         return BytesRenderer(is_set)
@@ -25,8 +31,25 @@ def body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
         separator = None if options.separator is None else options.separator.encode()
         new_line = (options.new_line or "").encode()
         return RawRenderer(codecs, is_set, separator, new_line, options.column_names)
-    keys = [column.key for column in shape.columns] if shape.named else []
-    return Renderer(codecs, shape.path.value, is_set, shape.named, keys, blank_is_null=shape.blank_is_null)
+    keys = list(_keys(shape)) if shape.named else []
+    return Renderer(
+        codecs,
+        "scalar" if shape.path is ResultPath.SCALAR else "rows",
+        is_set,
+        shape.named,
+        keys,
+        blank_is_null=shape.blank_is_null,
+        first_only=shape.first_only,
+    )
+
+
+def _keys(shape: ResultShape) -> Iterator[bytes | tuple[bytes, ...]]:
+    """One for each column of the result; several for a composite that is spread."""
+    for position, columns in groupby(shape.columns, key=lambda column: column.position):
+        if position is None:
+            yield from (column.key for column in columns)
+        else:
+            yield tuple(column.key for column in columns)
 
 
 def is_json(endpoint: Endpoint) -> bool:

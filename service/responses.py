@@ -69,7 +69,8 @@ def _respond_scalar(endpoint: Endpoint, section: HeaderSection) -> Step:
 def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database, patience: float) -> Step:
     headers = fields_of(section, endpoint.shape.content_type)
     respond_null = null_response(endpoint, section)
-    needs_row = (not endpoint.shape.is_set or endpoint.options.single) and not begins_with_names(endpoint)
+    one_row = endpoint.shape.path is ResultPath.ROWS
+    needs_row = one_row and (not endpoint.shape.is_set or endpoint.options.single) and not begins_with_names(endpoint)
 
     def respond_rows(exchange: Exchange) -> Awaitable[None] | None:
         request = exchange.request

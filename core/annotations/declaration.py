@@ -76,6 +76,8 @@ class Draft:
     """What `for`, `enabled` and `disabled` match. Objects without tags treat `for` lines as prose."""
     parameters: frozenset[str] = frozenset()
     """Database names of the parameters: a `key = value` with such a key is an expression."""
+    claimed: frozenset[str] = frozenset()
+    """Lines that have been understood elsewhere."""
     path: str | None = None
     """As annotated; None: the generated path."""
     exposed: bool = False

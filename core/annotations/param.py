@@ -7,6 +7,7 @@ import re
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
 from rowcall.core.annotations.identity import add_hash
 from rowcall.core.parameter_changes import ParameterChange, is_parameter_name
+from rowcall.core.type_words import is_built_in
 from rowcall.core.wishes import Upload
 
 _FORMS = "param <parameter> [is] <name> [<type>] [default <value>]"
@@ -49,8 +50,7 @@ def _upload_metadata(draft: Draft, line: Line, parameter: str) -> None:
 
 def _change(draft: Draft, line: Line, parameter: str, rest: str) -> None:
     mark = _DEFAULT.search(rest)
-    head = (rest if mark is None else rest[: mark.start()]).replace(",", " ").split()
-    name, type_word = _name_and_type(head)
+    name, type_word = _name_and_type(_head(rest), colon=line.rest.startswith(":"))
     if name is not None and not is_parameter_name(name):
         raise BadValueError(f"'{name}' is not a name: a letter or _, then letters, digits, _ and $, or $1, $2 …")
     default = None if mark is None else _value(rest[mark.end() :].lstrip(" ,"))
@@ -61,8 +61,26 @@ def _change(draft: Draft, line: Line, parameter: str, rest: str) -> None:
         _rename(draft, parameter, name)
 
 
-def _name_and_type(words: list[str]) -> tuple[str | None, str | None]:
+def told_type(line: Line) -> tuple[str, str | None, str | None]:
+    """The parameter that a line is about, its new name, and its type as written."""
+    parameter, rest = _split(line.rest)
+    words = [word.lower() for word in rest.replace(",", " ").split()]
+    if words[1:3] in (["hash", "of"], ["upload", "metadata"]) or (words[1:2] == ["is"] and words[0] != "type"):
+        return parameter, None, None
+    return parameter, *_name_and_type(_head(rest), colon=line.rest.startswith(":"))
+
+
+def _head(rest: str) -> list[str]:
+    """The words in front of a default."""
+    mark = _DEFAULT.search(rest)
+    return (rest if mark is None else rest[: mark.start()]).replace(",", " ").split()
+
+
+def _name_and_type(words: list[str], *, colon: bool) -> tuple[str | None, str | None]:
+    """`colon`: the parameter is written like the placeholder of a file, which tells `:id int` from a new name."""
     lower = [word.lower() for word in words]
+    if colon and len(words) == 1 and is_built_in(words[0]):
+        return None, words[0]
     if lower[:2] == ["type", "is"] and len(words) > 2:
         return None, " ".join(words[2:])
     if lower[:1] == ["is"] and len(words) > 1:

@@ -27,7 +27,7 @@ Describe = Callable[[Exchange], str]
 class Call:
     """What one endpoint runs, and what has been learned about it.
 
-    build: SQL and number of values for a mask of present parameters.
+    build: SQL and number of values for a mask of present parameters. made: the whole statement, where that says more.
     """
 
     label: str
@@ -69,18 +69,22 @@ class Call:
     """Its time limit on a shared connection."""
     wide: bool = True
     """Its rows are large, or not known yet: a chunk of them could be more than a worker should hold."""
+    made: Callable[[int], Statement] | None = None
 
     def statement(self, mask: int) -> Statement:
         """Compiled when first needed: most endpoints are called with one or two choices of parameters."""
         statement = self.statements.get(mask)
         if statement is None:
-            text, values = self.build(mask)
-            repeatable = not self.volatile and not self.procedure
-            statement = Statement(next(numbers), text.encode(), values, self.renderer, repeatable)
+            statement = self._build(mask) if self.made is None else self.made(mask)
             if len(self.statements) >= MOST_STATEMENTS:
                 self._forget(next(iter(self.statements)))
             self.statements[mask] = statement
         return statement
+
+    def _build(self, mask: int) -> Statement:
+        text, values = self.build(mask)
+        repeatable = not self.volatile and not self.procedure
+        return Statement(next(numbers), text.encode(), values, self.renderer, repeatable)
 
     def _forget(self, mask: int) -> None:
         self.statements.pop(mask)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from rowcall.ext.connection import Connection, ConnectionState, Request, RequestState, Statement
+from rowcall.ext.connection import Connection, ConnectionState, Request, RequestState, Script, Statement
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import SESSION, Connector, Target
 from rowcall.service.database.context import Ahead, Values, ahead_of
@@ -250,7 +250,11 @@ class Database:
         lane = self._exclusive
         request = self._exclusive_request(call, exchange)
         reset = (call.volatile or call.procedure) and not self._pooler
-        if not reset:
+        # Behind a script that goes on, the reset would come too early.
+        later = reset and type(request.statement) is Script
+        if later:
+            request.on_done = self._reset
+        elif not reset:
             request.on_done = self._release
         self._watchdog.watch(request, exchange.protocol.client_disconnect)
         try:
@@ -260,7 +264,7 @@ class Database:
                     await self._prepare_procedure(connection, call, exchange)
                 # False when it has died since it was acquired: on to the next one.
                 if self._place_alone(connection, request):
-                    lane.finish(connection, reset=reset)
+                    lane.finish(connection, reset=reset and not later)
             waiter = request.waiter
             if waiter is not None:
                 await waiter
@@ -303,6 +307,10 @@ class Database:
         connection = request.connection
         if connection is not None and connection.state != ConnectionState.CLOSED:
             self._exclusive.release(connection)
+
+    def _reset(self, request: Request) -> None:
+        if request.connection is not None:
+            self._exclusive.finish(request.connection, reset=True)
 
     def _ahead_alone(self, call: Call, exchange: Exchange, *, watched: bool) -> Ahead:
         """What stands in front of a call in its segment on a connection of its own."""
@@ -375,7 +383,7 @@ class Database:
                 # Not read back from self: a reload may forget it in the meantime.
                 names = self._names or await read_user_names(connection)
                 self._names = names
-                plan = await generic_plan(connection, statement.sql.decode(), statement.nparams)
+                plan = await generic_plan(connection, statement.sql.decode(), statement.count)
         except psycopg.Error as error:
             log.debug("%s: no generic plan: %s", call.label, str(error).strip())
             return

@@ -114,7 +114,7 @@ def _passes(call: Call, request: Request) -> bool:
         return False
     if request.loss == Loss.NOT_STARTED:
         return True
-    if call.procedure or (request.loss == Loss.IN_DOUBT and not request.statement.repeatable):
+    if request.committed or call.procedure or (request.loss == Loss.IN_DOUBT and not request.statement.repeatable):
         return False
     if request.loss != Loss.NOT_LOST:
         return True

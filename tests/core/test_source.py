@@ -19,6 +19,7 @@ class Script(Record):
 
     identity: str
     tags: frozenset[str] = frozenset()
+    claimed: frozenset[str] = frozenset()
     method: str = "DELETE"
     transport: Transport = Transport.QUERY
     path: str = "/prefix/script"

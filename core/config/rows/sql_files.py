@@ -1,10 +1,10 @@
 """Files of SQL as endpoints."""
 
-from rowcall.core.config.keys import Key, choice, flag, pending, section, text
+from rowcall.core.config.keys import Key, choice, flag, section, text
 
 _P = "Service:SqlFileSource:"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("Service:SqlFileSource", "Files of SQL as endpoints."),
     flag(_P + "Enabled", False, "Serve them."),
     text(_P + "FilePattern", "", "Pattern of the files. An empty text finds none."),

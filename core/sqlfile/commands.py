@@ -1,0 +1,141 @@
+"""What statements do to the automatic method of a file, and to transactions: judged by their words alone.
+
+Statements of a file run as if each were sent alone, so that what one has done stays when a later one fails (reference
+03, 5). They still travel together wherever nobody could tell: those that only read join the next one that writes, and
+what stands between BEGIN and COMMIT is one transaction anyway.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rowcall.core.record import Record
+from rowcall.core.sqlfile.splitting import RawStatement
+
+HIDDEN = frozenset(
+    {
+        "begin", "commit", "end", "rollback", "savepoint", "release", "set", "reset", "discard", "lock", "listen",
+        "notify", "deallocate", "do",
+    }
+)  # fmt: skip
+"""First words of commands that have no result of their own (`SkipNonQueryCommands`)."""
+
+_READS = frozenset({"select", "values", "table", "with", "show", "explain"})
+_CHANGES = frozenset({"insert", "update", "delete", "merge"})
+_NOT_READ_ONLY = _CHANGES | {"into", "share"}
+_SESSION = frozenset(
+    {"set", "reset", "savepoint", "release", "lock", "listen", "unlisten", "notify", "deallocate", "prepare", "execute",
+     "declare", "fetch", "move", "close"}
+)  # fmt: skip
+
+
+class Effect(enum.Enum):
+    READ = "read"
+    """Changes nothing: nobody can tell whether it was committed."""
+    WRITE = "write"
+    BEGIN = "begin"
+    END = "end"
+    """COMMIT or ROLLBACK of a whole transaction."""
+    ALONE = "alone"
+    """May have to be the only statement of its transaction: VACUUM, a CALL that commits …"""
+
+
+@dataclass(frozen=True, slots=True)
+class Journey(Record):
+    """How a statement travels."""
+
+    last: bool
+    """The transaction ends behind it unless the file has begun one, and its success is waited for."""
+    fresh: bool
+    """What a request says to its transaction has to be said in front of this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """What may change something although it is only read, in lower case."""
+
+    functions: frozenset[str] = frozenset()
+    """VOLATILE ones."""
+    views: frozenset[str] = frozenset()
+    """Those that call such a function."""
+
+
+def effect(statement: RawStatement, suspects: Suspects) -> Effect:
+    words = statement.words
+    first = words[0] if words else ""
+    if first == "begin" or words[:2] == ("start", "transaction"):
+        return Effect.BEGIN
+    if first in ("commit", "end", "abort", "rollback") or words[:2] == ("prepare", "transaction"):
+        return _effect_of_end(words)
+    if first in _READS:
+        return Effect.READ if _only_reads(statement, suspects) else Effect.WRITE
+    if first in _CHANGES or first in _SESSION:
+        return Effect.WRITE
+    # A bracket in front, as in `(select 1) union …`, is no word.
+    return Effect.ALONE
+
+
+def _only_reads(statement: RawStatement, suspects: Suspects) -> bool:
+    names = suspects.views
+    return (
+        _NOT_READ_ONLY.isdisjoint(statement.words)
+        and suspects.functions.isdisjoint(statement.called)
+        and names.isdisjoint(statement.words)
+        and names.isdisjoint(statement.quoted_words)
+    )
+
+
+def _effect_of_end(words: Sequence[str]) -> Effect:
+    if "to" in words or ("chain" in words and "no" not in words):
+        return Effect.WRITE
+    return Effect.ALONE if "prepared" in words else Effect.END
+
+
+def journeys(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> tuple[Journey, ...]:
+    """Statements up to one that is `last` are sent together."""
+    last = [False] * len(effects)
+    fresh = [False] * len(effects)
+    in_block = pending = False
+    """pending: something has run in a transaction that nobody has begun."""
+    unsaid = True
+    for index, (statement, what) in enumerate(zip(statements, effects, strict=True)):
+        if not in_block:
+            if what in (Effect.ALONE, Effect.BEGIN) and pending:
+                last[index - 1] = unsaid = True
+            pending = what not in (Effect.BEGIN, Effect.END)
+            last[index] = what in (Effect.WRITE, Effect.ALONE)
+        if what is Effect.BEGIN:
+            in_block = unsaid = True
+        elif what is Effect.END:
+            in_block = pending = False
+            unsaid = True
+        elif unsaid and not _comes_first(statement, what):
+            fresh[index] = True
+            unsaid = False
+        if last[index]:
+            unsaid, pending = True, False
+    if last:
+        last[-1] = True
+    return tuple(Journey(*pair) for pair in zip(last, fresh, strict=True))
+
+
+def _comes_first(statement: RawStatement, what: Effect) -> bool:
+    """Nothing may run in its transaction before it."""
+    return what is Effect.ALONE or statement.words[:2] == ("set", "transaction")
+
+
+def is_hidden(statement: RawStatement) -> bool:
+    return bool(statement.words) and statement.words[0] in HIDDEN
+
+
+def automatic_method(statements: Sequence[RawStatement]) -> str:
+    """By the strongest change that is mentioned anywhere (reference 03, 1.3)."""
+    if any(statement.do_block for statement in statements):
+        return "POST"
+    words = {word for statement in statements for word in (*statement.words, *statement.quoted_words)}
+    for word, method in (("delete", "DELETE"), ("update", "POST"), ("insert", "PUT")):
+        if word in words:
+            return method
+    return "GET"

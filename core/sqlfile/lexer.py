@@ -1,0 +1,94 @@
+"""SQL text → tokens, by the rules of PostgreSQL's own scanner (scan.l, psqlscan.l), as far as they decide where a
+statement, a comment or a placeholder begins and ends.
+
+Nothing here fails: what is not closed reaches to the end of the text, and the server says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Kind(enum.Enum):
+    SPACE = "space"
+    LINE_COMMENT = "line"
+    BLOCK_COMMENT = "block"
+    STRING = "string"
+    """Quotes of every kind but double ones: plain, E'', B'', X'', U&'' and N''."""
+    DOLLAR_STRING = "dollar"
+    QUOTED_NAME = "quoted"
+    WORD = "word"
+    """A keyword or an unquoted name."""
+    POSITIONAL = "positional"
+    """`$1`."""
+    NAMED = "named"
+    """`:name`; never the right half of `::name`, and never in `:=`."""
+    SEMICOLON = "semicolon"
+    OTHER = "other"
+
+
+class Token(NamedTuple):
+    kind: Kind
+    start: int
+    end: int
+    """Behind the last character."""
+
+
+_LETTER = r"A-Za-z_\x80-\U0010ffff"
+_REST_OF_E = r"(?:[^'\\]++|\\.|'')*+'"
+# A string goes on behind a line break, and one that began with E goes on with its escapes.
+_CONTINUED = r"(?:(?:[ \t\f\v]|--[^\n\r]*+)*+[\n\r](?:[ \t\n\r\f\v]++|--[^\n\r]*+[\n\r])*+'"
+
+_TOKEN = re.compile(
+    rf"""
+      (?P<space>[ \t\n\r\f\v]++)
+    | (?P<filler>[ \t\n\r\f\v0-9,.=<>+*%!@^&|~?\[\]{{}}]++)
+    | (?P<line>--[^\n\r]*+)
+    | (?P<block>/\*)
+    | (?P<escape>[eE]'(?:{_REST_OF_E}{_CONTINUED}{_REST_OF_E})*+|(?:[^'\\]++|\\.|'')*+\\?\Z))
+    | (?P<string>(?:[nNbBxX]|[uU]&)?'(?:[^']++|'')*+(?:'|\Z))
+    | (?P<quoted>(?:[uU]&)?"(?:[^"]++|"")*+(?:"|\Z))
+    | (?P<dollar>\$(?:[{_LETTER}][{_LETTER}0-9]*+)?\$)
+    | (?P<word>[{_LETTER}][{_LETTER}0-9$]*+)
+    | (?P<positional>\$[0-9]++)
+    | (?P<other>::|:=)
+    | (?P<named>:[A-Za-z_][A-Za-z0-9_]*+)
+    | (?P<semicolon>;)
+    | (?P<single>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_EDGE = re.compile(r"/\*|\*/")
+_KINDS = {**{kind.value: kind for kind in Kind}, "escape": Kind.STRING, "single": Kind.OTHER, "filler": Kind.OTHER}
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """All of the text, without gaps, in order."""
+    position, end = 0, len(text)
+    while position < end:
+        match = _TOKEN.match(text, position)
+        assert match is not None  # noqa: S101 (the last alternative takes any character)
+        name = match.lastgroup or ""
+        start, position = position, match.end()
+        if name == "block":
+            closed = _comment_end(text, position)
+            # Not closed it is no comment, but something for the server to complain about.
+            name = "other" if closed is None else name
+            position = closed or end
+        elif name == "dollar":
+            closing = text.find(match[0], position)
+            position = end if closing < 0 else closing + len(match[0])
+        yield Token(_KINDS[name], start, position)
+
+
+def _comment_end(text: str, position: int) -> int | None:
+    """Behind the `*/` that closes a comment of which the `/*` has been read; comments nest. None: nothing closes it."""
+    depth = 1
+    for edge in _EDGE.finditer(text, position):
+        depth += 1 if edge[0] == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    return None

@@ -1,0 +1,82 @@
+"""The text of a file → everything that can be known of it without a database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rowcall.core.sqlfile.commands import automatic_method
+from rowcall.core.sqlfile.notes import Notes, read_notes
+from rowcall.core.sqlfile.placeholders import Parameters, PlaceholderError, number
+from rowcall.core.sqlfile.splitting import RawStatement, comment_lines, split
+
+
+class SqlFileError(Exception):
+    """A file cannot become an endpoint. `line` and `column` count from 1; None: the file as a whole is meant."""
+
+    def __init__(self, message: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+@dataclass(frozen=True, slots=True)
+class SqlFile:
+    text: str
+    statements: tuple[RawStatement, ...]
+    parameters: Parameters
+    notes: Notes
+    comment: str
+    """The lines that ordinary annotations are looked for in."""
+    method: str
+    """Automatic one."""
+
+
+def read_file(text: str, *, whole: bool = True) -> SqlFile:
+    """`whole`: comments count wherever they stand, and not only before the end of the first statement.
+
+    Raises:
+        SqlFileError: the placeholders make no sense.
+    """
+    parts = split(text)
+    try:
+        parameters = number(parts.statements)
+    except PlaceholderError as error:
+        raise SqlFileError(str(error), *place(text, error.start)) from None
+    heard = tuple(comment for comment in parts.comments if whole or comment.header)
+    return SqlFile(
+        text=text,
+        statements=parts.statements,
+        parameters=parameters,
+        notes=read_notes(parts.comments, len(parts.statements), parameters.names),
+        comment="\n".join(line for line, _ in comment_lines(heard)),
+        method=automatic_method(parts.statements),
+    )
+
+
+def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True) -> bool:
+    """Some comment line begins with `http`, or with one of `keywords` (reference 03, 1.2).
+
+    Decided before anything else: a script that is no endpoint may be as broken as it likes.
+    """
+    if not any(word in text.lower() for word in ("http", *keywords)):
+        return False
+    wanted = keywords | {"http"}
+    heard = tuple(comment for comment in split(text).comments if whole or comment.header)
+    return any(line.removeprefix("@").split(None, 1)[:1] and _first(line) in wanted for line, _ in comment_lines(heard))
+
+
+def _first(line: str) -> str:
+    return line.removeprefix("@").split(None, 1)[0].lower()
+
+
+def place(text: str, offset: int) -> tuple[int, int]:
+    """Line and column of an offset, both from 1."""
+    line_start = text.rfind("\n", 0, offset) + 1
+    return text.count("\n", 0, offset) + 1, offset - line_start + 1
+
+
+def excerpt(text: str, line: int, column: int, width: int = 120) -> str:
+    """The line with a caret under the column, cut to what fits."""
+    source = text.split("\n")[line - 1].rstrip("\r").replace("\t", " ")
+    first = max(0, column - width // 2)
+    return f"{source[first : first + width]}\n{' ' * (column - 1 - first)}^"

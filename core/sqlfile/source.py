@@ -1,0 +1,75 @@
+"""What an endpoint made of a file carries: its statements, ready to be prepared, and what each of them gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rowcall.core.catalog import Column
+from rowcall.core.record import Record
+from rowcall.core.sqlfile.commands import Journey
+
+if TYPE_CHECKING:
+    from rowcall.core.endpoint import Endpoint, Transport
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult(Record):
+    """What one statement gives."""
+
+    key: str | None
+    """Its name in the answer of a file with several statements; None: the result is dropped."""
+    columns: tuple[Column, ...]
+    """Empty: it gives no rows."""
+    single: bool = False
+    dropped: bool = False
+    """`returns void`: its rows, if any, are dropped."""
+    first_only: bool = False
+    """`returns TYPE`: only the first column of each row counts, whatever it is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatement(Record):
+    text: str
+    numbers: tuple[int, ...]
+    """0-based: which parameter of the file is `$1`, `$2` …"""
+    types: tuple[int, ...]
+    """Oids for `$1`, `$2` …; 0 leaves it to the server."""
+    journey: Journey
+    result: FileResult
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource(Record):
+    """See `core.source.Source`."""
+
+    file: str
+    """As it was found: `sql/orders.sql`."""
+    method: str
+    transport: Transport
+    path: str
+    statements: tuple[FileStatement, ...]
+    claimed: frozenset[str] = frozenset()
+    """Comment lines that mean something to the file alone."""
+    module: str | None = None
+    """Which module of generated client code it belongs to."""
+    unnamed: bool = True
+    """A set of one column is told as an array of values."""
+    fingerprint: str = ""
+    """Of the text it was made from."""
+
+    @property
+    def identity(self) -> str:
+        return self.file
+
+    @property
+    def tags(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def several(self) -> bool:
+        """Its answer is one object with a key for each statement."""
+        return len(self.statements) > 1
+
+    def sql(self, endpoint: Endpoint, present: int) -> str:
+        return ";\n".join(statement.text for statement in self.statements)

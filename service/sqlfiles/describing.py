@@ -1,0 +1,200 @@
+"""Has the server describe statements without running them, and look up the names of types: pipelined, in two passes
+over all files, whatever their number.
+
+Each question is a segment of its own, so that one the server refuses does not disturb the others. What it sets (the
+search path) ends with its segment, which a transaction pooler in between allows too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import psycopg
+from psycopg.pq import DiagnosticField, ExecStatus
+from psycopg.pq.abc import PGconn, PGresult
+from psycopg.waiting import Ready, Wait
+
+from rowcall.core.sqlfile.commands import Suspects
+
+_AT_ONCE = 64
+"""Questions handed to libpq between two looks at the answers."""
+
+_SUSPECT_FUNCTIONS = """
+select distinct lower(proname) from pg_catalog.pg_proc
+where provolatile = 'v' and prokind in ('f', 'w') and prorettype <> 'pg_catalog.trigger'::regtype
+  and pronamespace <> 'information_schema'::regnamespace
+"""
+_SUSPECT_VIEWS = """
+with recursive suspect(oid) as (
+    select w.ev_class
+    from pg_catalog.pg_depend d
+    join pg_catalog.pg_rewrite w on w.oid = d.objid
+    join pg_catalog.pg_proc p on p.oid = d.refobjid
+    where d.classid = 'pg_catalog.pg_rewrite'::regclass and d.refclassid = 'pg_catalog.pg_proc'::regclass
+      and p.provolatile = 'v'
+    union
+    select w.ev_class
+    from suspect
+    join pg_catalog.pg_depend d on d.refobjid = suspect.oid and d.refclassid = 'pg_catalog.pg_class'::regclass
+    join pg_catalog.pg_rewrite w on w.oid = d.objid and d.classid = 'pg_catalog.pg_rewrite'::regclass
+    where w.ev_class <> suspect.oid
+)
+select lower(c.relname) from suspect join pg_catalog.pg_class c on c.oid = suspect.oid
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A statement to be described, with the oids of its parameters' types; 0 leaves one to the server."""
+
+    sql: str
+    types: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """Names and type oids of the columns; empty for a statement that gives no rows."""
+
+    columns: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """What the server says against a statement."""
+
+    sqlstate: str
+    message: str
+    position: int | None
+    """From 1, in characters of the statement."""
+    detail: str | None
+    hint: str | None
+
+
+Connection = psycopg.AsyncConnection[Any]
+_Send = Callable[[PGconn], None]
+
+
+async def describe(
+    connection: Connection, questions: Sequence[Question], search_path: str
+) -> list[Described | Refused]:
+    """One answer for each question, in their order."""
+    answers = await _ask(connection, (_describing(question) for question in questions), len(questions), search_path)
+    return [_description(results) for results in answers]
+
+
+async def find_types(connection: Connection, names: Sequence[str], search_path: str) -> dict[str, int]:
+    """Oids of the types among these names, which need not be types at all."""
+    answers = await _ask(connection, (_looking_up(name) for name in names), len(names), search_path)
+    found: dict[str, int] = {}
+    for name, results in zip(names, answers, strict=True):
+        value = results[-1].get_value(0, 0) if results and results[-1].status == ExecStatus.TUPLES_OK else None
+        if value is not None:
+            found[name] = int(value)
+    return found
+
+
+async def find_suspects(connection: Connection) -> Suspects:
+    """What may change something although it is only read."""
+    functions = await (await connection.execute(_SUSPECT_FUNCTIONS)).fetchall()
+    views = await (await connection.execute(_SUSPECT_VIEWS)).fetchall()
+    return Suspects(frozenset(row[0] for row in functions), frozenset(row[0] for row in views))
+
+
+def _describing(question: Question) -> _Send:
+    def send(pgconn: PGconn) -> None:
+        pgconn.send_prepare(b"", question.sql.encode(), question.types)
+        pgconn.send_describe_prepared(b"")
+
+    return send
+
+
+def _looking_up(name: str) -> _Send:
+    def send(pgconn: PGconn) -> None:
+        pgconn.send_query_params(b"select pg_catalog.to_regtype($1)::oid", [name.encode()])
+
+    return send
+
+
+async def _ask(
+    connection: Connection, questions: Iterable[_Send], count: int, search_path: str
+) -> list[list[PGresult]]:
+    """The results of each question, without those of what goes in front of it."""
+    pgconn = connection.pgconn
+    path = search_path.encode()
+
+    def send(question: _Send) -> None:
+        pgconn.send_query_params(
+            b"select pg_catalog.set_config('search_path', pg_catalog.quote_ident($1), true)", [path]
+        )
+        question(pgconn)
+        pgconn.pipeline_sync()
+
+    pgconn.enter_pipeline_mode()
+    try:
+        answers = await connection.wait(_exchange(pgconn, send, iter(questions), count))
+    finally:
+        if pgconn.status == psycopg.pq.ConnStatus.OK:
+            pgconn.exit_pipeline_mode()
+    return [results[1:] if len(results) > 1 else results for results in answers]
+
+
+def _exchange(
+    pgconn: PGconn, send: Callable[[_Send], None], questions: Iterator[_Send], count: int
+) -> Generator[Wait, Ready | int, list[list[PGresult]]]:
+    """Sends and receives at the same time: a server that cannot get rid of its answers takes no more questions."""
+    answers: list[list[PGresult]] = []
+    results: list[PGresult] = []
+    asked = 0
+    unsent = True
+    while len(answers) < count:
+        ready = yield Wait.RW if unsent or asked < count else Wait.R
+        if ready & Ready.R:
+            pgconn.consume_input()
+            while len(answers) < count and not pgconn.is_busy():
+                result = pgconn.get_result()
+                if result is None:
+                    # Ends the results of one message; where nothing has been asked, this is all there is.
+                    if asked == len(answers):
+                        break
+                elif result.status == ExecStatus.PIPELINE_SYNC:
+                    answers.append(results)
+                    results = []
+                else:
+                    results.append(result)
+        if ready & Ready.W:
+            unsent = pgconn.flush() != 0
+            for question in islice(questions, 0 if unsent else _AT_ONCE):
+                send(question)
+                asked += 1
+                unsent = True
+    return answers
+
+
+def _description(results: Sequence[PGresult]) -> Described | Refused:
+    for result in results:
+        if result.status == ExecStatus.FATAL_ERROR:
+            return _refusal(result)
+    last = results[-1]
+    return Described(
+        tuple(
+            ((last.fname(index) or b"").decode("utf-8", "replace"), last.ftype(index)) for index in range(last.nfields)
+        )
+    )
+
+
+def _refusal(result: PGresult) -> Refused:
+    def field(code: DiagnosticField) -> str | None:
+        value = result.error_field(code)
+        return None if value is None else value.decode("utf-8", "replace")
+
+    position = field(DiagnosticField.STATEMENT_POSITION)
+    return Refused(
+        field(DiagnosticField.SQLSTATE) or "",
+        field(DiagnosticField.MESSAGE_PRIMARY) or "",
+        int(position) if position else None,
+        field(DiagnosticField.MESSAGE_DETAIL),
+        field(DiagnosticField.MESSAGE_HINT),
+    )

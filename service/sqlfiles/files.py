@@ -1,0 +1,93 @@
+"""Which files there are, and their texts. Every oddity of a folder has its answer here.
+
+A file that is gone when it is about to be read was never there. What is no plain file (a folder, a pipe) is passed
+over. A link is followed as long as it stays in the folder; one that leads out of it is refused, because a pattern says
+which folder is served.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rowcall.core.globs import has_wildcard, is_recursive, matches
+from rowcall.service.sqlfiles.options import SqlFileOptions
+
+SIZE_LIMIT = 16 * 1024 * 1024
+_UTF_8_MARK = b"\xef\xbb\xbf"
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """error: why the text cannot be used; `text` then is what can be made out of it."""
+
+    path: str
+    """With forward slashes, spelled as found."""
+    text: str
+    error: str | None = None
+    line: int | None = None
+
+
+def find_files(options: SqlFileOptions) -> list[str]:
+    """The files that fit, sorted, without those that are skipped."""
+    if not has_wildcard(options.pattern):
+        return [options.pattern] if os.path.isfile(options.pattern) else []
+    return sorted(path for path in _walk(options) if matches(path, options.pattern) and not matches(path, options.skip))
+
+
+def _walk(options: SqlFileOptions) -> Iterator[str]:
+    for folder, folders, names in os.walk(options.folder):
+        # Those with a dot in front hold what tools keep for themselves.
+        folders[:] = [name for name in folders if is_recursive(options.pattern) and not name.startswith(".")]
+        # As the pattern spells it: `sql/*.sql` has no `./` in front, `./sql/*.sql` has.
+        shown = folder.replace(os.sep, "/")
+        bare = shown == "." and not options.pattern.startswith("./")
+        yield from names if bare else (f"{shown.rstrip('/')}/{name}" for name in names)
+
+
+def read_text(path: str, folder: str) -> FileText | None:
+    """None: there is no such file, or not any more."""
+    try:
+        if _leads_out(path, folder):
+            return FileText(path, "", f"a link that leads out of the folder {folder} is not followed")
+        return _read(path)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    except OSError as error:
+        return FileText(path, "", f"it cannot be read: {error.strerror}")
+
+
+def _leads_out(path: str, folder: str) -> bool:
+    target = Path(path).resolve(strict=True)
+    return not target.is_relative_to(Path(folder).resolve())
+
+
+def _read(path: str) -> FileText | None:
+    # A pipe without a writer would block for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode):
+            return None
+        if state.st_size > SIZE_LIMIT:
+            return FileText(path, "", f"it is larger than {SIZE_LIMIT >> 20} MB")
+        return decode(path, file.read(SIZE_LIMIT + 1))
+
+
+def decode(path: str, data: bytes) -> FileText:
+    """UTF-8, with or without its mark; anything else is named."""
+    if data.startswith(_UTF_16_MARKS):
+        return FileText(path, data.decode("utf-16", "replace"), "it is UTF-16; save it as UTF-8")
+    data = data.removeprefix(_UTF_8_MARK)
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        return FileText(path, data.decode("utf-8", "replace"), "it is no text: it holds a NUL byte", line)
+    try:
+        return FileText(path, data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return FileText(path, data.decode("utf-8", "replace"), "it is not valid UTF-8", line)

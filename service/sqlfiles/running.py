@@ -1,0 +1,95 @@
+"""The worker's side: the statements of a file as what a connection runs, and what writes their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from rowcall.core.catalog import Routine
+from rowcall.core.endpoint import Endpoint, ResultPart, ResultPath
+from rowcall.core.sqlfile.source import FileSource, FileStatement
+from rowcall.ext.body_writer import BodyWriter
+from rowcall.ext.codecs import Codecs
+from rowcall.ext.connection import Part, Script, Statement
+from rowcall.ext.script_results import AffectedRows, NamedRows, key_prefix
+from rowcall.service.database.statements import numbers
+from rowcall.service.rendering import body_writer
+
+
+def file_statements(
+    endpoint: Endpoint, writer: BodyWriter | None, codecs: Codecs, *, repeatable: bool
+) -> Callable[[int], Statement] | None:
+    """What makes the statement for a mask of present parameters; None for what is no file. `writer`: of a file with one
+    statement.
+    """
+    source = endpoint.routine.source
+    if not isinstance(source, FileSource):
+        return None
+
+    def one(mask: int) -> Statement:
+        return _statement(source.statements[0], mask.bit_count(), writer, repeatable=repeatable)
+
+    def script(mask: int) -> Statement:
+        writers = _writers(endpoint, codecs)
+        values = mask.bit_count()
+        parts = tuple(
+            Part(
+                _statement(statement, values, next(writers), repeatable=repeatable),
+                statement.journey.last,
+                statement.journey.fresh,
+                statement.result.single,
+            )
+            for statement in source.statements
+        )
+        return Script(next(numbers), values, parts, _tail(endpoint), repeatable)
+
+    return script if source.several else one
+
+
+def stands_alone(routine: Routine) -> bool:
+    """One statement that may have to be the only one of its transaction: a CALL that commits, VACUUM."""
+    source = routine.source
+    return isinstance(source, FileSource) and not source.several and not source.statements[0].journey.fresh
+
+
+def _statement(statement: FileStatement, values: int, writer: BodyWriter | None, *, repeatable: bool) -> Statement:
+    typed = any(statement.types)
+    everything = statement.numbers == tuple(range(values))
+    return Statement(
+        next(numbers),
+        statement.text.encode(),
+        values,
+        writer,
+        repeatable,
+        picks=None if everything else statement.numbers,
+        types=statement.types if typed else None,
+    )
+
+
+def _writers(endpoint: Endpoint, codecs: Codecs) -> Iterator[BodyWriter | None]:
+    """One for each statement. Where the endpoint answers with nothing, none has one."""
+    first = True
+    if endpoint.shape.path is not ResultPath.OBJECT:
+        while True:
+            yield None
+    for part in endpoint.shape.parts:
+        if part.key is None:
+            yield None
+            continue
+        yield _named(endpoint, part, key_prefix(part.key, first), codecs)
+        first = False
+
+
+def _named(endpoint: Endpoint, part: ResultPart, prefix: bytes, codecs: Codecs) -> BodyWriter:
+    if part.shape.path is ResultPath.VOID:
+        return AffectedRows(prefix)
+    # Of the options only those that make sense within an object.
+    plain = replace(endpoint.options, single=part.single, raw=False)
+    inner = body_writer(replace(endpoint, shape=part.shape, options=plain), codecs)
+    return AffectedRows(prefix) if inner is None else NamedRows(inner, prefix)
+
+
+def _tail(endpoint: Endpoint) -> bytes:
+    if endpoint.shape.path is not ResultPath.OBJECT:
+        return b""
+    return b"}" if any(part.key is not None for part in endpoint.shape.parts) else b"{}"

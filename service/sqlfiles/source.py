@@ -1,0 +1,359 @@
+"""The folder and the server's descriptions → what endpoints are built from, and what is wrong with the rest.
+
+A file that has become broken keeps its last good version; one that was never good is left out, or stops the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+import psycopg
+
+from rowcall.core.building import CommentsMode, EndpointDefaults
+from rowcall.core.catalog import (
+    VOID_TYPE,
+    Catalog,
+    Column,
+    Parameter,
+    ParameterMode,
+    Routine,
+    RoutineKind,
+    TypeInfo,
+    TypeKind,
+    Volatility,
+)
+from rowcall.core.config import Settings
+from rowcall.core.endpoint import Transport
+from rowcall.core.naming import camel_case, default_path
+from rowcall.core.sqlfile.commands import Effect, Suspects, effect, is_hidden, journeys
+from rowcall.core.sqlfile.notes import StatementNotes
+from rowcall.core.sqlfile.reading import SqlFile, SqlFileError, asks_for_endpoint, excerpt, place, read_file
+from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
+from rowcall.service.database.discovery import DEFAULT_SEARCH_PATH, load_types
+from rowcall.service.sqlfiles.describing import Described, Question, Refused, describe, find_suspects, find_types
+from rowcall.service.sqlfiles.files import FileText, find_files, read_text
+from rowcall.service.sqlfiles.options import SqlFileOptions
+from rowcall.service.startup import StartupError
+
+log = logging.getLogger("rowcall")
+
+_RECORD = 2249
+"""Oid of the pseudo-type `record`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How paths are made from names."""
+
+    prefix: str | None
+    kebab: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A file that was good."""
+
+    text: str
+    routine: Routine | None
+    """None: it has no statement."""
+
+
+class SqlFileSource:
+    """The files of one service, over all readings of the catalogue."""
+
+    def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str) -> None:
+        self.options = options
+        self._naming = naming
+        self._search_path = search_path
+        self._known: dict[str, _Known] = {}
+        self._reported: dict[str, str] = {}
+        self._has_read = False
+
+    async def read(self, connection: psycopg.AsyncConnection[Any], *, only_files: bool = False) -> Catalog:
+        """Everything that the folder has. only_files: the database has not changed, so that files that have not either
+        stay as they are.
+
+        Raises:
+            StartupError: at the first reading, when broken files are to stop the start.
+        """
+        texts = await asyncio.to_thread(self._read_folder)
+        if not only_files:
+            fresh = texts
+        else:
+            fresh = [text for text in texts if (known := self._known.get(text.path)) is None or known.text != text.text]
+        reading = _Reading(self.options, self._naming, self._search_path)
+        good, errors = await reading.read(connection, fresh)
+        self._report(errors)
+        if errors and self.options.strict and not self._has_read:
+            log.critical("Service:SqlFileSource:ErrorMode is Exit; with Skip, broken files are left out")
+            raise StartupError(f"{len(errors)} of the files in {self.options.pattern} cannot be served")
+        self._has_read = True
+        present = {text.path for text in texts}
+        self._known = {path: known for path, known in (self._known | good).items() if path in present}
+        routines = tuple(known.routine for path, known in sorted(self._known.items()) if known.routine is not None)
+        types = await load_types(connection, sorted(_roots(routines)))
+        return Catalog(connection.info.server_version, types=types, files=routines)
+
+    def _read_folder(self) -> list[FileText]:
+        options = self.options
+        texts = [text for path in find_files(options) if (text := read_text(path, options.folder)) is not None]
+        if not texts:
+            log.warning("no file fits the pattern %s of Service:SqlFileSource:FilePattern", options.pattern)
+        if options.comments_mode is CommentsMode.ONLY_ANNOTATED:
+            return [text for text in texts if _is_wanted(text, options)]
+        return texts
+
+    def _report(self, errors: Mapping[str, str]) -> None:
+        """Each mistake once, until it changes."""
+        for path, message in errors.items():
+            kept = "; its last good version is served" if path in self._known else ""
+            if self._reported.get(path) != message:
+                log.error("%s%s", message, kept)
+        self._reported = dict(errors)
+
+
+def sql_file_source(
+    settings: Settings, options: SqlFileOptions | None, defaults: EndpointDefaults
+) -> SqlFileSource | None:
+    """`defaults`: those of routines. None: the configuration asks for no files."""
+    if options is None:
+        return None
+    schema = settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
+    naming = Naming(defaults.url_path_prefix, defaults.kebab_case_urls)
+    return SqlFileSource(options, naming, schema or DEFAULT_SEARCH_PATH)
+
+
+def _is_wanted(text: FileText, options: SqlFileOptions) -> bool:
+    if text.error is not None and not text.text:
+        # Nobody can look inside: whoever put it there will want to know.
+        return True
+    return asks_for_endpoint(text.text, options.keywords, whole=options.whole)
+
+
+def _roots(routines: Sequence[Routine]) -> set[int]:
+    oids = {parameter.type_oid for routine in routines for parameter in routine.parameters}
+    for routine in routines:
+        if isinstance(routine.source, FileSource):
+            oids.update(column.type_oid for one in routine.source.statements for column in one.result.columns)
+    return oids - {0}
+
+
+@dataclass(frozen=True, slots=True)
+class _Parsed:
+    path: str
+    file: SqlFile
+
+
+class _Reading:
+    """One pass over some files."""
+
+    def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str) -> None:
+        self._options = options
+        self._naming = naming
+        self._search_path = search_path
+        self._errors: dict[str, str] = {}
+        self._oids: dict[str, int] = {}
+        self._types: Mapping[int, TypeInfo] = {}
+
+    async def read(
+        self, connection: psycopg.AsyncConnection[Any], texts: Sequence[FileText]
+    ) -> tuple[dict[str, _Known], dict[str, str]]:
+        """The good files, and the messages about the others."""
+        if not texts:
+            return {}, {}
+        parsed = await asyncio.to_thread(self._parse, texts)
+        self._oids = await find_types(connection, sorted(_type_names(parsed)), self._search_path)
+        self._types = await load_types(connection, sorted(set(self._oids.values())))
+        parsed = [one for one in parsed if self._returns_are_types(one)]
+        suspects = await find_suspects(connection)
+        questions = [(one, index) for one in parsed for index in self._asked(one.file)]
+        answers = await describe(
+            connection, [self._question(one.file, index) for one, index in questions], self._search_path
+        )
+        described: dict[tuple[str, int], Described] = {}
+        for (one, index), answer in zip(questions, answers, strict=True):
+            if isinstance(answer, Described):
+                described[one.path, index] = answer
+            else:
+                self._errors.setdefault(one.path, _refusal(one, index, answer))
+        good = {
+            one.path: _Known(one.file.text, self._routine(one, described, suspects))
+            for one in parsed
+            if one.path not in self._errors
+        }
+        return good, self._errors
+
+    def _parse(self, texts: Sequence[FileText]) -> list[_Parsed]:
+        parsed = []
+        for text in texts:
+            if text.error is not None:
+                self._errors[text.path] = _message(text.path, text.text, text.error, text.line, None)
+                continue
+            try:
+                parsed.append(_Parsed(text.path, read_file(text.text, whole=self._options.whole)))
+            except SqlFileError as error:
+                self._errors[text.path] = _message(text.path, text.text, str(error), error.line, error.column)
+        return parsed
+
+    def _returns_are_types(self, one: _Parsed) -> bool:
+        """Settles what a line that begins with `returns` is: a type, a sentence, or a mistake."""
+        notes = one.file.notes
+        for about in notes.statements:
+            if about.returns is None:
+                continue
+            if about.returns == "void" or about.returns in self._oids:
+                notes.claimed.add(about.returns_line)
+            elif about.returns_certain:
+                line, column = place(one.file.text, about.returns_at)
+                message = f"returns: {about.returns!r} is no type"
+                self._errors[one.path] = _message(one.path, one.file.text, message, line, column)
+                return False
+            else:
+                about.returns = None
+        return True
+
+    def _asked(self, file: SqlFile) -> list[int]:
+        """Indexes of the statements that the server has to describe."""
+        return [index for index, about in enumerate(file.notes.statements) if about.returns is None]
+
+    def _question(self, file: SqlFile, index: int) -> Question:
+        numbered = file.parameters.statements[index]
+        return Question(numbered.text, self._type_oids(file, numbered.numbers))
+
+    def _type_oids(self, file: SqlFile, numbers: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self._hinted(file, number) for number in numbers)
+
+    def _hinted(self, file: SqlFile, number: int) -> int:
+        """The type of a parameter; 0 where the server decides. A composite travels as text that the statement casts."""
+        hint = file.notes.hints.get(number)
+        readings = () if hint is None else hint.readings
+        oid = next((self._oids[name] for name in readings if name in self._oids), 0)
+        info = self._types.get(oid)
+        return oid if info is not None and info.kind is not TypeKind.COMPOSITE else 0
+
+    def _routine(
+        self, one: _Parsed, described: Mapping[tuple[str, int], Described], suspects: Suspects
+    ) -> Routine | None:
+        file = one.file
+        if not file.statements:
+            return None
+        effects = [effect(statement, suspects) for statement in file.statements]
+        ways = journeys(file.statements, effects)
+        results = self._results(one, described)
+        statements = tuple(
+            FileStatement(numbered.text, numbered.numbers, self._type_oids(file, numbered.numbers), way, result)
+            for numbered, way, result in zip(file.parameters.statements, ways, results, strict=True)
+        )
+        name = PurePosixPath(one.path).stem
+        reads = all(what is Effect.READ for what in effects)
+        in_query = file.method in ("GET", "DELETE")
+        source = FileSource(
+            file=one.path,
+            method=file.method,
+            transport=Transport.QUERY if in_query else Transport.BODY,
+            path=default_path("public", name, self._naming.prefix, self._naming.kebab),
+            statements=statements,
+            claimed=frozenset(file.notes.claimed),
+            module=self._module(one.path),
+            unnamed=self._options.unnamed,
+            fingerprint=hashlib.sha256(file.text.encode()).hexdigest()[:16],
+        )
+        columns = statements[0].result.columns
+        return Routine(
+            oid=0,
+            kind=RoutineKind.FILE,
+            schema="public",
+            name=name,
+            comment=file.comment,
+            language="sql",
+            strict=False,
+            volatility=Volatility.STABLE if reads else Volatility.VOLATILE,
+            returns_set=bool(columns),
+            return_type_oid=_RECORD if columns else VOID_TYPE,
+            return_type_name="record" if columns else "void",
+            parameters=tuple(self._parameters(file)),
+            columns=columns,
+            source=source,
+        )
+
+    def _parameters(self, file: SqlFile) -> list[Parameter]:
+        parameters = []
+        for number, name in enumerate(file.parameters.names):
+            oid = self._hinted(file, number)
+            shown = self._types[oid].display if oid else "text"
+            own = None if name.startswith("$") else name
+            parameters.append(Parameter(own, oid, shown, ParameterMode.IN, has_default=False, argument=number))
+        for virtual in file.notes.virtual:
+            oid = self._oids.get(virtual.type_name, 0)
+            argument = len(parameters)
+            parameters.append(
+                Parameter(
+                    virtual.name, oid, virtual.type_name, ParameterMode.IN, has_default=True, argument=argument,
+                    virtual=True,
+                )
+            )  # fmt: skip
+        return parameters
+
+    def _results(self, one: _Parsed, described: Mapping[tuple[str, int], Described]) -> list[FileResult]:
+        results = []
+        several = len(one.file.statements) > 1
+        shown = 0
+        for index, (statement, about) in enumerate(zip(one.file.statements, one.file.notes.statements, strict=True)):
+            hidden = about.skip or (several and self._options.hide and is_hidden(statement))
+            shown += not hidden
+            key = None if hidden else about.name or f"{self._options.prefix}{shown}"
+            results.append(self._result(about, key, described.get((one.path, index))))
+        return results
+
+    def _result(self, about: StatementNotes, key: str | None, described: Described | None) -> FileResult:
+        if about.returns == "void":
+            return FileResult(key, (), about.single, dropped=True)
+        if about.returns is not None:
+            info = self._types[self._oids[about.returns]]
+            if info.kind is TypeKind.COMPOSITE and info.attributes:
+                columns = tuple(Column(one.name, one.type_oid, one.type_name) for one in info.attributes)
+                return FileResult(key, columns, about.single)
+            return FileResult(key, (Column(about.returns, info.oid, info.display),), about.single, first_only=True)
+        columns = tuple(Column(name, oid, "") for name, oid in described.columns) if described is not None else ()
+        return FileResult(key, columns, about.single)
+
+    def _module(self, path: str) -> str:
+        """The first folder below that of the pattern, or that folder itself."""
+        base = PurePosixPath(self._options.folder)
+        inner = PurePosixPath(path)
+        below = inner.relative_to(base).parts if inner.is_relative_to(base) else inner.parts
+        name = below[0] if len(below) > 1 else PurePosixPath(base).name
+        return camel_case(name.replace("-", "_").replace(" ", "_"))
+
+
+def _type_names(parsed: Sequence[_Parsed]) -> set[str]:
+    names = {name for one in parsed for hint in one.file.notes.hints.values() for name in hint.readings}
+    names |= {virtual.type_name for one in parsed for virtual in one.file.notes.virtual}
+    returned = {about.returns for one in parsed for about in one.file.notes.statements if about.returns is not None}
+    return names | (returned - {"void"})
+
+
+def _refusal(one: _Parsed, index: int, refused: Refused) -> str:
+    numbered = one.file.parameters.statements[index]
+    offset = one.file.statements[index].start if refused.position is None else numbered.in_file(refused.position - 1)
+    line, column = place(one.file.text, offset)
+    message = f"error {refused.sqlstate}: {refused.message}"
+    text = _message(one.path, one.file.text, message, line, column)
+    for name, more in (("detail", refused.detail), ("hint", refused.hint)):
+        text += f"\n{name}: {more}" if more else ""
+    return text
+
+
+def _message(path: str, text: str, message: str, line: int | None, column: int | None) -> str:
+    """`sql/beds.sql:3:8: error 42703: …` with the line and a caret below."""
+    if line is None:
+        return f"{path}: {message}"
+    if column is None:
+        return f"{path}:{line}: {message}"
+    return f"{path}:{line}:{column}: {message}\nat line {line}, column {column}:\n{excerpt(text, line, column)}"

@@ -1,0 +1,118 @@
+"""The automatic method, and which statements travel together (reference 03, 1.3 and 5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.core.sqlfile.commands import Effect, Suspects, automatic_method, effect, is_hidden, journeys
+from rowcall.core.sqlfile.splitting import split
+
+SUSPECTS = Suspects(frozenset({"set_config", "place_order"}), frozenset({"busy_view"}))
+
+
+@pytest.mark.parametrize(
+    ("sql", "method"),
+    [
+        ("select 1", "GET"),
+        ("insert into t values (1)", "PUT"),
+        ("update t set a = 1", "POST"),
+        ("delete from t", "DELETE"),
+        ("select * from t for update", "POST"),
+        ("insert into t values (1) on conflict (a) do update set a = 2", "POST"),
+        ("with x as (delete from t returning *) select * from x", "DELETE"),
+        ("insert into t values (1); delete from t", "DELETE"),
+        ('select 1 as "update"', "POST"),
+        ("do $$ begin delete from t; end $$", "POST"),
+        ("do $x$ begin end $x$; delete from t", "POST"),
+        ("do language plpgsql $$ begin end $$", "GET"),
+        ("do 'begin end'", "GET"),
+        ("select 'delete', $$ insert $$ -- update\n", "GET"),
+        ("select updated, insert_at from deleted", "GET"),
+        ("call p(); truncate t; merge into t using s on true when matched then do nothing", "GET"),
+    ],
+)
+def test_the_strongest_change_mentioned_decides(sql: str, method: str) -> None:
+    assert automatic_method(split(sql).statements) == method
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select * from t", Effect.READ),
+        ("(select 1) union (select 2)", Effect.READ),
+        ("with x as (select 1) table x", Effect.READ),
+        ("values (1)", Effect.READ),
+        ("show work_mem", Effect.READ),
+        ("explain select 1", Effect.READ),
+        ("explain analyze delete from t", Effect.WRITE),
+        ("with x as (insert into t values (1) returning *) select * from x", Effect.WRITE),
+        ("select * into t2 from t", Effect.WRITE),
+        ("select * from t for update", Effect.WRITE),
+        ("select * from t for share", Effect.WRITE),
+        ("select place_order(1)", Effect.WRITE),
+        ('select shop."place_order" (1)', Effect.WRITE),
+        ("select place_order from t", Effect.READ),
+        ("select * from busy_view", Effect.WRITE),
+        ('select * from "busy_view"', Effect.WRITE),
+        ("update t set a = 1", Effect.WRITE),
+        ("set work_mem = '1MB'", Effect.WRITE),
+        ("begin", Effect.BEGIN),
+        ("start transaction read only", Effect.BEGIN),
+        ("commit", Effect.END),
+        ("rollback", Effect.END),
+        ("rollback to savepoint a", Effect.WRITE),
+        ("commit and chain", Effect.WRITE),
+        ("commit and no chain", Effect.END),
+        ("commit prepared 'x'", Effect.ALONE),
+        ("call p()", Effect.ALONE),
+        ("vacuum t", Effect.ALONE),
+        ("create table t (a int)", Effect.ALONE),
+    ],
+)
+def test_the_effect_of_a_statement_is_told_by_its_words(sql: str, expected: Effect) -> None:
+    (statement,) = split(sql).statements
+    assert effect(statement, SUSPECTS) is expected
+
+
+def way(sql: str) -> str:
+    """One letter for each statement; `|` ends a segment, `!` says that what a request brings along stands in front."""
+    statements = split(sql).statements
+    ways = journeys(statements, [effect(statement, SUSPECTS) for statement in statements])
+    shown = zip(statements, ways, strict=True)
+    return "".join(f"{'!' if one.fresh else ''}{text.words[0][0]}{'|' if one.last else ''}" for text, one in shown)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select 1", "!s|"),
+        ("select 1; select 2; select 3", "!sss|"),
+        ("select 1; update t set a=1; select 2", "!su|!s|"),
+        ("update t set a=1; update t set a=2", "!u|!u|"),
+        ("begin; update t set a=1; update t set a=2; commit; select 1", "b!uuc!s|"),
+        ("select 1; begin; update t set a=1; commit", "!s|b!uc|"),
+        ("begin; update t set a=1; commit; begin; update t set a=1; commit", "b!ucb!uc|"),
+        ("begin; set transaction isolation level serializable; select 1; commit", "bs!sc|"),
+        ("select 1; vacuum; select 2", "!s|v|!s|"),
+        ("begin; create table t (a int); commit", "bcc|"),
+        ("begin; update t set a=1", "b!u|"),
+        ("commit; update t set a=1; select 1", "c!u|!s|"),
+        ("begin; commit; update t set a=1; rollback; select 1", "bc!u|r!s|"),
+    ],
+)
+def test_statements_travel_together_where_nobody_can_tell(sql: str, expected: str) -> None:
+    assert way(sql) == expected
+
+
+@pytest.mark.parametrize("word", ["begin", "COMMIT", "end", "rollback", "set a = 1", "do $$ $$", "lock t", "notify x"])
+def test_commands_without_a_result_are_hidden(word: str) -> None:
+    (statement,) = split(word).statements
+    assert is_hidden(statement)
+
+
+@pytest.mark.parametrize(
+    "word", ["start transaction", "abort", "unlisten x", "create table t()", "prepare a as select 1"]
+)
+def test_others_are_not(word: str) -> None:
+    (statement,) = split(word).statements
+    assert not is_hidden(statement)

@@ -1,0 +1,170 @@
+"""Placeholders, the types that comments give to them, and what else comments say about single statements."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.core.sqlfile.reading import SqlFileError, asks_for_endpoint, excerpt, place, read_file
+
+
+def names(sql: str) -> tuple[str, ...]:
+    return read_file(sql).parameters.names
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("select :bed_id, :_x, :X1", ("bed_id", "_x", "X1")),
+        ("select 1::int, x::text", ()),
+        ("select f(a := 1)", ()),
+        ("select arr[1:3], arr[1 : n]", ()),
+        ("select arr[1:n]", ("n",)),
+        ("select ':a', \":b\", $t$ :c $t$ -- :d\n /* :e */", ()),
+        ("select a ? 'b', a ?| b, a @? c", ()),
+        ("select :b, :B, :a", ("b", "a")),
+        ("select 1:::x", ("x",)),
+        ("select $1, $3", ("$1", "$2", "$3")),
+        ("select '$5', $$ $6 $$, a$7", ()),
+        ("select 1", ()),
+    ],
+)
+def test_placeholders_are_found_where_they_are_and_nowhere_else(sql: str, expected: tuple[str, ...]) -> None:
+    assert names(sql) == expected
+
+
+def test_statements_are_numbered_alone() -> None:
+    first, second, third = read_file("select :a, :b, :a; select :b; select 1").parameters.statements
+    assert (first.text, first.numbers) == ("select $1, $2, $1", (0, 1))
+    assert (second.text, second.numbers) == ("select $1", (1,))
+    assert (third.text, third.numbers) == ("select 1", ())
+
+
+def test_positional_ones_too_and_gaps_stay_parameters() -> None:
+    (statement,) = read_file("select $3, $2").parameters.statements
+    assert (statement.text, statement.numbers) == ("select $2, $1", (1, 2))
+
+
+def test_both_kinds_in_one_file_are_a_mistake_with_its_place() -> None:
+    with pytest.raises(SqlFileError, match="not both kinds") as caught:
+        read_file("select $1;\nselect :a")
+    assert (caught.value.line, caught.value.column) == (2, 8)
+
+
+@pytest.mark.parametrize("number", ["$0", "$65536", "$99999999999999"])
+def test_impossible_numbers_are_a_mistake(number: str) -> None:
+    with pytest.raises(SqlFileError, match="is not between"):
+        read_file(f"select {number}")
+
+
+def test_a_place_in_the_numbered_text_leads_back_to_the_file() -> None:
+    sql = "-- head\nselect :long_name,\n  wrong"
+    (statement,) = read_file(sql).parameters.statements
+    offset = statement.in_file(statement.text.index("wrong"))
+    assert sql[offset:] == "wrong"
+    assert place(sql, offset) == (3, 3)
+    assert excerpt(sql, 3, 3) == "  wrong\n  ^"
+
+
+def test_the_excerpt_of_a_long_line_is_cut_around_the_place() -> None:
+    shown, caret = excerpt("x" * 5000 + "!", 1, 5001).split("\n")
+    assert len(shown) <= 120
+    assert shown[caret.index("^")] == "!"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("param $1 id int", "int"),
+        ("@param $1 id integer[];", "integer[]"),
+        ("param $1 is id bigint default 3", "bigint"),
+        ("parameter $1 type is timestamptz", "timestamptz"),
+        ("param $1 id", None),
+        ("param $1 id default 3", None),
+        ("param $1 default int", None),
+        ("param $1 is upload metadata", None),
+        ("param $1 meta is upload metadata", None),
+        ("param $1 is hash of int", None),
+        ("param $2 id int", None),
+    ],
+)
+def test_a_param_line_may_give_a_type(line: str, expected: str | None) -> None:
+    hint = read_file(f"-- {line}\nselect $1").notes.hints.get(0)
+    assert (None if hint is None else hint.readings[-1]) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("param :id int", "int"),
+        ("param id int", None),
+        ("param :id number", None),
+        ("param :id text default 'x'", "text"),
+    ],
+)
+def test_with_its_colon_a_lone_type_word_is_a_type(line: str, expected: str | None) -> None:
+    hint = read_file(f"-- {line}\nselect :id").notes.hints.get(0)
+    assert (None if hint is None else hint.type_name) == expected
+
+
+def test_a_renamed_parameter_is_found_by_its_new_name() -> None:
+    notes = read_file("-- param $1 id\n-- param id type is int\nselect $1").notes
+    assert notes.hints[0].type_name == "int"
+
+
+def test_virtual_parameters_are_listed_and_their_lines_claimed() -> None:
+    notes = read_file("-- @define_param format\n-- define_param Count int\nselect 1").notes
+    assert [(one.name, one.type_name) for one in notes.virtual] == [("format", "text"), ("Count", "int")]
+    assert notes.claimed == {"@define_param format", "define_param Count int"}
+
+
+def test_notes_reach_their_statement() -> None:
+    sql = """
+    select 1; -- @result is first
+    -- @single
+    -- result second
+    select 2;
+    select 3; /* skip */
+    -- @returns setof something
+    -- @returns int
+    select 4
+    """
+    one, two, three, four = read_file(sql).notes.statements
+    assert (one.name, one.single, one.skip) == ("first", False, False)
+    assert (two.name, two.single, two.skip) == ("second", True, False)
+    assert (three.name, three.skip) == (None, True)
+    assert (four.returns, four.returns_certain) == ("int", True)
+
+
+@pytest.mark.parametrize(
+    "line", ["Results of today", "result", "singles", "skip the rest", "single file only", "Returns, as said, a lot!"]
+)
+def test_sentences_are_no_notes(line: str) -> None:
+    (notes,) = read_file(f"-- {line}\nselect 1").notes.statements
+    assert (notes.name, notes.single, notes.skip, notes.returns) == (None, False, False, None)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("-- HTTP\nselect 1", True),
+        ("-- @http get /x\nselect 1", True),
+        ("/* first\n   HTTP GET */ select 1", True),
+        ("select 1 -- http\tget", True),
+        ("select 'HTTP GET'", False),
+        ("-- see https://x\nselect 1", False),
+        ("-- mcp\nselect 1", False),
+    ],
+)
+def test_a_file_asks_for_an_endpoint_by_a_line_of_its_comments(sql: str, expected: bool) -> None:
+    assert asks_for_endpoint(sql, frozenset()) is expected
+
+
+def test_other_words_ask_when_they_mean_something() -> None:
+    assert asks_for_endpoint("-- @mcp A tool\nselect 1", frozenset({"mcp"}))
+
+
+def test_in_header_scope_later_comments_do_not_ask() -> None:
+    sql = "select 1;\n-- HTTP\nselect 2"
+    assert asks_for_endpoint(sql, frozenset())
+    assert not asks_for_endpoint(sql, frozenset(), whole=False)
+    assert read_file(sql, whole=False).comment == ""
