@@ -37,11 +37,17 @@ def described(endpoint: Endpoint) -> dict[str, Any]:
     }
     added = {
         "authorizeRoles": list(options.roles),
+        "login": options.login,
+        "logout": options.logout,
+        "securitySensitive": options.sensitive,
         "raw": options.raw,
         "internal": options.internal,
         "cached": options.caching is not None and options.caching.wanted,
         "upload": options.upload is not None,
         "isProxy": options.proxy is not None,
+        "userContext": options.user_context,
+        "userParameters": options.user_parameters,
+        "connectionName": options.connection,
         "sseEventsPath": options.events.path if options.events is not None else None,
         "rateLimiterPolicy": options.rate_limiter,
         "errorCodePolicy": options.error_policy,

@@ -41,6 +41,18 @@ SWITCHES = (
         ("-v", "/v", "--version"), "Show the versions of rowcall and of what it runs on.", run="about:show_versions"
     ),
     Switch(
+        ("--hash",),
+        "Print the hash of a password, as logins and BasicAuth:Users store it.",
+        ("PASSWORD",),
+        "credentials:show_hash",
+    ),
+    Switch(
+        ("--basic_auth",),
+        "Print the request header for HTTP Basic.",
+        ("USER", "PASSWORD"),
+        "credentials:show_basic_auth",
+    ),
+    Switch(
         ("--init",),
         "Write a commented configuration to start from; rowcall.json unless FILE is given. Never overwrites.",
         ("[FILE]",),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from rowcall.service.command.switches import File, parse_arguments
+from rowcall.core.auth.password_hash import verify_password
+from rowcall.service.command.switches import SWITCHES, File, parse_arguments
 from tests.harness.command import rowcall
 
 
@@ -43,6 +47,74 @@ def test_annotations_are_listed_as_json_and_nothing_else(tmp_path: Path) -> None
     assert all(list(entry) == ["name", "aliases", "syntax", "description"] for entry in listed)
     assert {"http", "authorize", "cached", "header", "custom_parameter"} <= {entry["name"] for entry in listed}
     assert len({entry["name"] for entry in listed}) == len(listed) >= 44
+
+
+def test_versions_are_json_when_asked_for_and_nothing_else(tmp_path: Path) -> None:
+    for arguments in (("--version", "--json"), ("--json", "-v")):
+        done = rowcall(tmp_path, *arguments)
+        assert (done.returncode, done.stderr) == (0, "")
+        said = json.loads(done.stdout)
+        assert list(said) == ["runtime", "platform", "versions", "currentDirectory", "baseDirectory"]
+        assert said["runtime"]["name"] == "CPython"
+        assert {"rowcall", "granian", "psycopg", "libpq"} <= said["versions"].keys()
+        assert said["currentDirectory"] == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("switch", "unwanted"),
+    [
+        ("--help", {"psycopg", "granian", "rowcall.core.config.table"}),
+        ("--version", {"granian", "rowcall.core.config.table"}),
+    ],
+)
+def test_a_switch_that_only_tells_something_loads_little(tmp_path: Path, switch: str, unwanted: set[str]) -> None:
+    program = (
+        f"import sys; from rowcall.service.cli import main; main(['{switch}']);"
+        f"sys.exit(', '.join({unwanted} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_hash_prints_what_a_password_is_stored_as(tmp_path: Path) -> None:
+    done = rowcall(tmp_path, "--hash", "open sesame")
+    assert (done.returncode, done.stderr) == (0, "")
+    stored = done.stdout.splitlines()[-1]
+    assert len(stored) == 64
+    assert verify_password("open sesame", stored)
+    assert not verify_password("open", stored)
+
+
+def test_hash_takes_a_password_that_looks_like_a_switch(tmp_path: Path) -> None:
+    assert verify_password("--help", rowcall(tmp_path, "--hash", "--help").stdout.splitlines()[-1])
+
+
+def test_basic_auth_prints_the_header(tmp_path: Path) -> None:
+    done = rowcall(tmp_path, "--basic_auth", "Zoë", "open:sesame")
+    assert (done.returncode, done.stderr) == (0, "")
+    header, _, encoded = done.stdout.splitlines()[-1].partition(": Basic ")
+    assert header == "Authorization"
+    assert base64.b64decode(encoded).decode() == "Zoë:open:sesame"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["--hash"], "Unknown parameter --hash\n\nIt needs PASSWORD."),
+        (["--basic_auth", "me"], "Unknown parameter --basic_auth\n\nIt needs USER and PASSWORD."),
+        (["--Service:UrlPathPrefix"], "A configuration key is given as --Section:Key=value."),
+        (["-x"], "Unknown parameter -x\n\nTry: rowcall --help"),
+    ],
+)
+def test_a_switch_that_lacks_something_is_told_what(tmp_path: Path, arguments: list[str], hint: str) -> None:
+    done = rowcall(tmp_path, *arguments)
+    assert done.returncode == 0
+    assert hint in done.stderr
+
+
+def test_help_tells_every_switch(tmp_path: Path) -> None:
+    told = rowcall(tmp_path, "--help").stdout
+    assert [switch.name for switch in SWITCHES if f"{switch.usage}\t{switch.meaning}" not in told] == []
 
 
 def test_an_unknown_switch_gets_a_hint(tmp_path: Path) -> None:

@@ -1,0 +1,26 @@
+"""`--hash` and `--basic_auth`: what passwords are stored as, and the header that carries one (reference 06, 2.4).
+
+Programs take the last line of the output.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from rowcall.core.auth.password_hash import hash_password
+from rowcall.service.command.about import banner
+from rowcall.service.command.switches import Arguments
+
+
+def show_hash(arguments: Arguments) -> int:
+    (password,) = arguments.given["--hash"]
+    banner()
+    print(hash_password(password))
+    return 0
+
+
+def show_basic_auth(arguments: Arguments) -> int:
+    user, password = arguments.given["--basic_auth"]
+    banner()
+    print(f"Authorization: Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}")
+    return 0
