@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rowcall.core.auth.filling import Filled, Source, filled_parameters, hashed_parameters, with_filled
 from rowcall.core.endpoint import Endpoint, Transport
 from rowcall.service import binding
+from rowcall.service.arguments import put, take_out
 from rowcall.service.exchange import Exchange, Step, Waiting
 
 if TYPE_CHECKING:
@@ -45,17 +46,6 @@ def bind(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     return steps
 
 
-def put(exchange: Exchange, index: int, value: bytes | None) -> None:
-    """Gives a parameter its value, whatever the request had for it."""
-    bit = 1 << index
-    position = (exchange.mask & (bit - 1)).bit_count()
-    if exchange.mask & bit:
-        exchange.arguments[position] = value
-    else:
-        exchange.arguments.insert(position, value)
-        exchange.mask |= bit
-
-
 def _fill(endpoint: Endpoint, filled: Sequence[Filled], addresses: Sequence[Filled], services: Services) -> Step:
     address_of = services.auth.address
     place = "body" if endpoint.transport is Transport.BODY else "query"
@@ -75,18 +65,10 @@ def _fill(endpoint: Endpoint, filled: Sequence[Filled], addresses: Sequence[Fill
             if one.claim in values or not one.parameter.has_default:
                 put(exchange, one.index, values.get(one.claim))
             else:
-                _take_out(exchange, one.index)
+                take_out(exchange, one.index)
         exchange.has_null = None in exchange.arguments
 
     return fill
-
-
-def _take_out(exchange: Exchange, index: int) -> None:
-    """What a client sent for a claim it does not have is not used; the default of the routine is."""
-    bit = 1 << index
-    if exchange.mask & bit:
-        del exchange.arguments[(exchange.mask & (bit - 1)).bit_count()]
-        exchange.mask &= ~bit
 
 
 def _warn(endpoint: Endpoint, one: Filled, place: str) -> None:

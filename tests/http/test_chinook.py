@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 
+import httpx
 import pytest
 
 from rowcall.core.annotations import CATALOGUE
@@ -147,9 +148,38 @@ comment on function wipe() is 'HTTP POST /wipe
 disabled
 enabled procedure';
 
-create function staff_only() returns int language sql stable as 'select 1';
-comment on function staff_only() is 'HTTP GET /staff
-authorize staff';
+create function sign_in(_email text, _phone text) returns table(user_id int, user_name text, user_roles text[])
+language sql stable as $$
+  select employee_id, first_name::text, array['staff'] from employee where email = _email and phone = _phone
+$$;
+comment on function sign_in(text, text) is 'HTTP POST /sign-in
+login
+allow_anonymous
+sensitive';
+
+create function sign_out() returns void language sql as '';
+comment on function sign_out() is 'HTTP POST /sign-out
+logout';
+
+create function my_customers(_user_id text default null) returns bigint language sql stable as $$
+  select count(*) from customer where support_rep_id = _user_id::int
+$$;
+comment on function my_customers(text) is 'HTTP GET /my/customers
+authorize staff, manager
+user_parameters';
+
+create function my_name() returns text language sql stable as $$
+  select current_setting('request.user_name', true)
+$$;
+comment on function my_name() is 'HTTP GET /my/name
+authorize
+user_context';
+
+create function contact(_customer_id int, _rep text) returns text language sql stable as $$
+  select first_name || ' knows ' || _rep from customer where customer_id = _customer_id
+$$;
+comment on function contact(int, text) is 'HTTP GET /customers/{_customer_id}/contact
+_rep = select e.first_name from customer c, employee e where customer_id = {_customer_id} and employee_id = support_rep_id';
 
 create type order_line as (track_id int, quantity int);
 create function write_invoice(_customer_id int, _lines jsonb, _date timestamp default '2026-01-01')
@@ -193,6 +223,7 @@ comment on function sales_by_country() is 'HTTP GET /sales';
 
 
 SETTINGS = {
+    "Auth:CookieAuth": "true",
     "Service:TableFormatOptions:Enabled": "true",
     "Service:TableFormatOptions:HtmlHeader": "",
     "ErrorHandlingOptions:ErrorCodePolicies:0:Name": "shop",
@@ -382,8 +413,25 @@ def test_some_things_are_not_for_outside(service: Service, method: str, path: st
     problem(service.request(method, path), 404)
 
 
-def test_staff_has_to_sign_in(service: Service) -> None:
-    problem(service.get("/staff"), 401)
+JANE = {"email": "jane@chinookcorp.com", "phone": "+1 (403) 262-3443"}
+
+
+def test_staff_signs_in_and_out(service: Service) -> None:
+    with httpx.Client(base_url=service.url) as jane:
+        problem(jane.get("/my/customers"), 401)
+        assert jane.post("/sign-in", json=JANE).status_code == 200
+        assert answer(jane.get("/my/customers?userId=1")) == (200, TEXT, "21")
+        assert answer(jane.get("/my/name")) == (200, TEXT, "Jane")
+        assert jane.post("/sign-out").status_code == 200
+        problem(jane.get("/my/name"), 401)
+
+
+def test_a_wrong_number_lets_nobody_in(service: Service) -> None:
+    problem(service.post("/sign-in", json={**JANE, "phone": "' or true --"}), 401)
+
+
+def test_the_database_says_who_is_responsible(service: Service) -> None:
+    assert answer(service.get("/customers/5/contact?rep=Nobody")) == (200, TEXT, "František knows Margaret")
 
 
 def test_many_annotations_make_this_api() -> None:

@@ -20,6 +20,7 @@ cached
 cached
 mcp Lists orders
 basic_auth joe s3cret
+basic_auth s3cret
 X-Who: {whom}
 nested = true
 note = {when}';
@@ -62,7 +63,7 @@ def lines(service: Service, level: str, text: str) -> list[str]:
         ("the routine has no parameter nobody; it is no part of the cache key", "cached nobody"),
         ("the annotation cached is understood but not in effect yet", "cached nobody"),
         ("the annotation mcp is understood but not in effect yet", "mcp Lists orders"),
-        ("the annotation basic_auth is understood but not in effect yet", "basic_auth ***"),
+        ("name and password are missing", "basic_auth ***"),
         ("{whom} names no parameter and stays as it is", "X-Who: {whom}"),
         ("{when} names no parameter and stays as it is", "note = {when}"),
         ("nested = … is a custom parameter and no annotation; write nested alone", "nested = true"),
