@@ -73,7 +73,7 @@ class _Changing:
         elif composite:
             self._change_composite(composite, change)
         else:
-            self._report(change, f"{self._routine.identity} has no parameter {change.parameter}")
+            self._report(change, f"the routine has no parameter {change.parameter}")
 
     def _single(self, word: str) -> int | None:
         """Index of the one parameter, or field of a composite, that the word names."""

@@ -4,8 +4,8 @@ class FastBinder:
     """The hot twin of `core.binding.Binder`; made with `FastBinder(*binder.plain)`."""
 
     def __init__(self, parameters: tuple[PlainParameter, ...], query_null: str, timestamps_utc: bool) -> None:
-        """`parameters`: for each one API name, `ValueKind` value, is it an array, delimiter of its elements, may it be left out, is it bound
-        when absent, with what, is it part of the path."""
+        """`parameters`: for each one API name, `ValueKind` value, is it an array, delimiter of its elements, may it be
+        left out, is it bound when absent, with what, is it part of the path."""
 
     def bind_query(
         self, query: str, path_values: dict[str, str] | None = None

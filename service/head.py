@@ -12,6 +12,13 @@ class HeadProtocol:
         self.inner = protocol
         self.client_disconnect = protocol.client_disconnect
 
+    def __call__(self) -> Any:
+        """The body of the request: `request_param_type body` gives GET one too."""
+        return self.inner()
+
+    def __aiter__(self) -> Any:
+        return self.inner.__aiter__()
+
     def response_empty(self, status: int, headers: list[tuple[str, str]]) -> None:
         self.inner.response_empty(status, headers)
 

@@ -11,12 +11,13 @@ import contextlib
 import itertools
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tests.harness.raw_http import parse_head
 from tests.harness.waiting import wait_until
 
+NO_HEADERS: Mapping[str, str] = {}
 REQUEST_SECONDS = 20.0
 """Longer than any request of a test may take; an answer that comes later counts as none."""
 
@@ -102,15 +103,18 @@ class Connection:
     async def open(cls, port: int) -> Connection:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
-    async def exchange(self, method: str, target: str, body: bytes) -> tuple[int, bytes]:
+    async def exchange(
+        self, method: str, target: str, body: bytes, headers: Mapping[str, str] = NO_HEADERS
+    ) -> tuple[int, bytes]:
         if self._reader._buffer:  # type: ignore[attr-defined]
             raise AssertionError("the service sent bytes that nobody asked for: a request was answered twice")
-        head = f"{method} {target} HTTP/1.1\r\nHost: load\r\nContent-Length: {len(body)}\r\n\r\n"
+        more = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        head = f"{method} {target} HTTP/1.1\r\nHost: load\r\n{more}Content-Length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)
         await self._writer.drain()
         status, headers = parse_head((await self._reader.readuntil(b"\r\n\r\n"))[:-4])
         self.closing = headers.get("connection", "").lower() == "close"
-        if status == 204:
+        if status == 204 or method == "HEAD":
             return status, b""
         if headers.get("transfer-encoding", "").lower() == "chunked":
             return status, await self._read_chunks()
@@ -127,3 +131,9 @@ class Connection:
     def close(self) -> None:
         with contextlib.suppress(OSError):
             self._writer.close()
+
+    async def end(self) -> None:
+        """Closes, and waits until that has happened."""
+        self.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()

@@ -73,6 +73,15 @@ comment on function without() is 'HTTP';
 comment on function strict_one(int) is 'HTTP';
 comment on function put_note(int, text) is E'HTTP POST\\nbody_parameter_name _body';
 comment on procedure record_it(int) is 'HTTP';
+create function read_body(_a int) returns text language sql stable as $$select 'read ' || _a$$;
+comment on function read_body(int) is E'HTTP GET\\nrequest_param_type body';
+create function searched(_a int, _texts text[] default null) returns text language sql stable
+  as $$select _a || coalesce(_texts::text, '')$$;
+comment on function searched(int, text[]) is 'HTTP QUERY /searched/{_a?}';
+create function searched_query(_a int) returns text language sql stable as $$select 'q' || _a$$;
+comment on function searched_query(int) is E'HTTP QUERY /searched-query\\nparam_type query';
+create function paged(_size int, _page int default 1) returns text language sql as $$select _size || '/' || _page$$;
+comment on function paged(int, int) is 'HTTP POST /paged/{_page?}';
 """
 
 
@@ -204,3 +213,44 @@ def test_raw_body_endpoint_knows_its_query_keys(service: Service) -> None:
 def test_chunked_body_is_read_like_any_other(service: Service) -> None:
     pieces = iter([b'{"a"', b":", b"1}"])
     assert answer(service.post("/api/defaults", content=pieces)) == (200, TEXT, "1|10|x")
+
+
+def test_get_can_read_a_body_and_head_goes_with_it(service: Service) -> None:
+    assert answer(service.request("GET", "/api/read-body", content=b'{"a":7}')) == (200, TEXT, "read 7")
+    head = service.request("HEAD", "/api/read-body", content=b'{"a":7}')
+    assert (head.status_code, head.headers["content-length"]) == (200, "6")
+    head = service.request("HEAD", "/api/read-body", content=iter([b'{"a"', b":7}"]))
+    assert (head.status_code, head.headers["content-length"]) == (200, "6")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "seen"),
+    [
+        ("/searched/7", b"{}", "7"),
+        ("/searched/7", b'{"texts":["a",null]}', "7{a,NULL}"),
+        ("/searched", b'{"a":8}', "8"),
+        ("/searched-query?a=9", b"ignored", "q9"),
+    ],
+)
+def test_query_is_a_method_with_a_body(service: Service, path: str, body: bytes, seen: str) -> None:
+    assert answer(service.request("QUERY", path, content=body)) == (200, TEXT, seen)
+
+
+def test_query_is_routed_like_any_other_method(service: Service) -> None:
+    response = service.get("/searched/7")
+    problem(response, 405)
+    assert response.headers["allow"] == "OPTIONS, QUERY"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "seen"),
+    [
+        ("/paged/3", b'{"size":10}', "10/3"),
+        ("/paged", b'{"size":10}', "10/1"),
+        ("/paged/", b'{"size":10,"page":4}', "10/4"),
+        ("/paged/3", b'{"size":10,"page":4}', "10/3"),
+        ("/paged/x", b'{"size":10}', "10/1"),
+    ],
+)
+def test_an_optional_segment_and_a_body(service: Service, path: str, body: bytes, seen: str) -> None:
+    assert answer(service.post(path, content=body)) == (200, TEXT, seen)
