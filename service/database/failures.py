@@ -96,12 +96,18 @@ class Failures:
             if call.sensitive:
                 message = hide_values(message, exchange.arguments)
             problem = _answer(call, request, message, tries or Tries())
-            level = logging.WARNING if problem.status < 500 else logging.ERROR
             what = "" if call.describe is None else f"\n{call.describe(exchange)}"
-            log.log(level, "%s: %s: %s%s", call.label, request.error.sqlstate, message, what)
+            log.log(_level(problem.status), "%s: %s: %s%s", call.label, request.error.sqlstate, message, what)
             return problem
         log.error("%s: the result could not be rendered", call.label, exc_info=request.failure)
         return Problem(500, "the result could not be rendered")
+
+
+def _level(status: int) -> int:
+    if status >= 500:
+        return logging.ERROR
+    # With a status of success a policy says that nothing is wrong.
+    return logging.WARNING if status >= 300 else logging.DEBUG
 
 
 def _passes(call: Call, request: Request) -> bool:

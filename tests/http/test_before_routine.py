@@ -8,6 +8,7 @@ from tests.harness.database import Database
 from tests.harness.expect import TEXT, answer, problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
+from tests.http.members import EVERY_SCHEME, member_sql, with_cookie
 
 SQL = """
 create table log (what text, transaction xid8, at int generated always as identity);
@@ -165,3 +166,22 @@ def test_the_application_name_can_tell_the_request(own_database: Database, serve
     assert len(service.get("/api/name", headers={"X-NpgsqlRest-ID": "x" * 99}).text) == 63
     # No notice about a name that is too long.
     assert "truncated" not in service.log
+
+
+def test_claims_are_values_of_the_signed_in(own_database: Database, serve_once: Serve) -> None:
+    """Also where nobody has to be signed in; several of one type are an array."""
+    sql = (
+        "create function claimed() returns text language sql stable as $$"
+        " select current_setting('app.name') || current_setting('app.roles') || current_setting('application_name') $$;"
+        "comment on function claimed() is E'HTTP\\nallow_anonymous';"
+    )
+    commands = section(0, "select set_config('app.name', $1, true)", ("Claim", "user_name")) | section(
+        1, "select set_config('app.roles', $1, true)", ("Claim", "user_roles")
+    )
+    shown = {"ConnectionSettings:UseJsonApplicationName": "true", "ApplicationName": "x"}
+    service = serve_once(own_database, member_sql() + sql, EVERY_SCHEME | commands | shown)
+    signed_in = with_cookie(service)
+    assert service.get("/api/claimed", headers=signed_in).text == (
+        'kiri{"boss","gate"}{"app":"x","uid":"41","id":null}'
+    )
+    assert service.get("/api/claimed").text == '{"app":"x","uid":null,"id":null}'
