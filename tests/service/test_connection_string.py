@@ -89,7 +89,7 @@ def test_a_folder_is_an_embedded_database() -> None:
             "SSL Mode must be one of allow, disable, prefer, require, verify-ca, verify-full",
         ),
         ("Host=db;Command Timeout=hunter2", "Command Timeout needs a whole number"),
-        ("Host=db;Target Session Attributes=prefer-primary", "Target Session Attributes must be one of any"),
+        ("Host=db;Target Session Attributes=prefer-nobody", "Target Session Attributes must be one of any"),
         ("embedded:", "`embedded:` needs the folder"),
     ],
 )
