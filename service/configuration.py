@@ -10,10 +10,12 @@ from pathlib import Path
 
 from rowcall.core.config import ConfigError, Settings, SourceText, UnknownKey, assemble, load_files
 from rowcall.core.config.env_file import parse_env_file
+from rowcall.core.config.tree import Scalar, find
 from rowcall.service.command.switches import Arguments
 from rowcall.service.command.switches import File as ConfigFile
 
 DEFAULT_FILES = ("rowcall.json", "rowcall.local.json")
+_MODE = "Config:ValidateConfigKeys"
 _DEMO_FOLDER = ".demo"
 _DEFAULT_ENV_FILE = "./.env"
 
@@ -34,11 +36,14 @@ class Configuration:
 
     @property
     def validation_mode(self) -> str:
-        """`Warning`, `Error` or `Ignore`; any other word counts as Warning (reference 06, 1.5)."""
+        """`Warning`, `Error` or `Ignore`; any other word is given as it is and works like Warning (reference 06,
+        1.5).
+        """
         try:
-            return self.settings.choice("Config:ValidateConfigKeys")
+            return self.settings.choice(_MODE)
         except ConfigError:
-            return "Warning"
+            given = find(self.settings.root, _MODE)
+            return given.text or "Warning" if isinstance(given, Scalar) else "Warning"
 
 
 def load(arguments: Arguments) -> Configuration:

@@ -20,7 +20,7 @@ TEXT = FILE.read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def loaded() -> Loaded:
-    environment = {"PORT": "9000", "JWT_SECRET": "x" * 32}
+    environment = {"PORT": "9000", "JWT_SECRET": "x" * 32, "PFX_PASSWORD": "pfx"}
     return assemble(load_files([SourceText(FILE.name, TEXT)]), [], environment)
 
 
@@ -36,6 +36,9 @@ def test_values_are_read_with_their_placeholders(loaded: Loaded) -> None:
     settings = loaded.settings
     assert settings.text("Urls") == "http://0.0.0.0:9000"
     assert settings.text("EnvironmentName") == "Production"
+    endpoints = settings.value("HttpServer:Endpoints")
+    assert isinstance(endpoints, dict)
+    assert endpoints["Secure"]["Certificate"] == {"Password": "pfx", "Path": "./web.pfx"}
     assert settings.integer("HttpServer:Limits:MaxRequestBodySize") == 31_457_280
     assert settings.integer_or_none("ForwardedHeaders:ForwardLimit") is None
     assert settings.seconds("HttpServer:Limits:KeepAliveTimeout") == 130

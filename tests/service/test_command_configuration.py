@@ -111,6 +111,11 @@ def test_config_has_colours_in_a_terminal_only(tmp_path: Path) -> None:
     assert "\x1b[32mtrue\x1b[0m" in shown
 
 
+def test_help_has_two_columns_in_colour_in_a_terminal_only(tmp_path: Path) -> None:
+    assert "\x1b[33mrowcall -h, /?, --help" in in_terminal(tmp_path, "--help")
+    assert "\x1b" not in rowcall(tmp_path, "--help").stdout
+
+
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     """`rowcall --config | true`, with a pipe that is closed before anything is written."""
     reading, writing = os.pipe()
@@ -187,6 +192,11 @@ def test_validate_lists_unknown_keys_which_only_errors_make_invalid(tmp_path: Pa
     assert (said["valid"], said["configValid"], said["warningsAreFatal"]) == (False, False, True)
     said = validated(tmp_path, *arguments, "--Config:ValidateConfigKeys=Ignore")
     assert (said["valid"], said["warnings"]) == (True, [])
+
+
+def test_a_mode_that_is_no_mode_warns_and_is_told_as_it_was_given(tmp_path: Path) -> None:
+    said = validated(tmp_path, "--ConnectionStrings:Other=x", "--Nope=1", "--Config:ValidateConfigKeys=Loudly")
+    assert (said["valid"], said["validationMode"], said["warnings"]) == (True, "Loudly", ["Nope"])
 
 
 def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
