@@ -17,12 +17,12 @@ import socket
 import stat
 import sys
 import termios
-from collections.abc import Iterator
 from typing import Any, Protocol
 
 from rowcall.ext.connection import Connection, Request
 from rowcall.service.exchange import ClientGoneError
 from rowcall.service.observed import logged
+from rowcall.service.silent import own_sockets
 
 log = logging.getLogger("rowcall")
 
@@ -156,7 +156,7 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 def shut_down_connection(client: str) -> None:
     """Shuts down this process's TCP connection with `client` (`host:port`), whoever in the process owns it."""
-    for connection in _own_sockets():
+    for connection in own_sockets():
         with connection, contextlib.suppress(OSError):
             if connection.family not in (socket.AF_INET, socket.AF_INET6):
                 continue
@@ -164,13 +164,6 @@ def shut_down_connection(client: str) -> None:
             if client in (f"{host}:{port}", f"[{host}]:{port}"):
                 connection.shutdown(socket.SHUT_RDWR)
                 return
-
-
-def _own_sockets() -> Iterator[socket.socket]:
-    for name in os.listdir("/dev/fd"):
-        with contextlib.suppress(OSError, ValueError):
-            if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
-                yield socket.socket(fileno=os.dup(int(name)))
 
 
 class Encoder(Protocol):

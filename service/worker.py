@@ -32,6 +32,8 @@ from rowcall.service.channel import (
 from rowcall.service.front import front
 from rowcall.service.http_server import HttpServer
 from rowcall.service.log import Forwarder, configure_worker_logging
+from rowcall.service.log.sinks import say_on_stderr
+from rowcall.service.silent import close_silent
 
 log = logging.getLogger("rowcall")
 
@@ -40,6 +42,8 @@ class Worker:
     def __init__(self, channel: Channel, start: Start, forwarder: Forwarder) -> None:
         self._channel = channel
         self._forwarder = forwarder
+        self._listeners = start.listeners
+        self._silence = start.options.http.header_timeout
         self._threads = start.options.http.blocking_threads
         self._application = Application(start.options)
         self._servers = [
@@ -65,16 +69,18 @@ class Worker:
             loop.set_default_executor(ThreadPoolExecutor(self._threads))
         await self._application.start()
         listening = asyncio.create_task(self._listen())
+        watching = asyncio.create_task(close_silent(self._listeners, self._silence))
         await self._stopping.wait()
         await self._stop()
         listening.cancel()
+        watching.cancel()
 
     async def _listen(self) -> None:
         while True:
             try:
                 message = await self._channel.receive()
             except EOFError:
-                log.error("the supervisor is gone; this worker stops")
+                say_on_stderr("the supervisor is gone; this worker stops")  # nobody else would write it
                 self._stop_within = 1.0
                 self._stopping.set()
                 return

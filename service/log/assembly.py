@@ -75,14 +75,7 @@ class Log:
 
     def close(self) -> None:
         """The end: what waits is written, but nobody waits any longer for a database that is away."""
-        self._console_first()
-        if self._postgres is not None:
-            self._postgres.stop_waiting()
-        self.handler.flush()
-
-    def _console_first(self) -> None:
-        if self._console is not None:
-            self._console.flush()
+        self.handler.give_up()
 
     def _say(self, message: str) -> None:
         """A trouble of the log itself: on the console, in no other sink."""
@@ -138,6 +131,11 @@ def configure_worker_logging(settings: Settings, send: Send, backlog: Callable[[
     forwarder = Forwarder(send, backlog, options.client_name)
     _connect_channels(options, forwarder)
     return forwarder
+
+
+# What OpenTelemetry has to say about its exports is told by the sink itself, once.
+logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
+logging.getLogger("opentelemetry").propagate = False
 
 
 def _connect_channels(options: LogOptions, handler: logging.Handler) -> None:

@@ -46,8 +46,14 @@ class SinkHandler(logging.Handler):
         for sink in self._sinks:
             sink.flush()
 
+    def give_up(self) -> None:
+        """The process ends: what waits is written, but nobody waits for a sink that hangs."""
+        for sink in reversed(self._sinks):
+            sink.give_up()
+
     def close(self) -> None:
-        for sink in self._sinks:
+        # The console comes last: it is where the others tell their troubles.
+        for sink in reversed(self._sinks):
             sink.close()
         super().close()
 

@@ -57,8 +57,8 @@ class PostgresSink:
             # The database is away; the queue in front of this sink is bounded, and new entries are what it drops.
             self._closing.wait(pause(attempt + 2))
 
-    def stop_waiting(self) -> None:
-        """From now on a database that is away is given up at once."""
+    def give_up(self) -> None:
+        """From now on it does not wait for a database that is away."""
         self._closing.set()
         self._known.set()
 

@@ -56,6 +56,9 @@ class RotatingFile:
             size += len(line)
         self._append(pending)
 
+    def give_up(self) -> None:
+        """It waits for nobody."""
+
     def close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)

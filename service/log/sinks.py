@@ -27,6 +27,9 @@ class Sink(Protocol):
     def write(self, entries: Sequence[Entry]) -> None:
         """Called by one thread only. What it raises is told on the console, and the entries are lost."""
 
+    def give_up(self) -> None:
+        """From now on it must not wait for anybody: the process ends. Called by another thread."""
+
     def close(self) -> None: ...
 
 
@@ -43,6 +46,7 @@ class SinkThread:
         self._changed = threading.Condition()
         self._busy = False
         self._closing = False
+        self._given_up = False
         self._thread = threading.Thread(target=self._run, name=f"log-{sink.name}", daemon=True)
         self._thread.start()
 
@@ -62,8 +66,16 @@ class SinkThread:
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, seconds)
 
+    def give_up(self) -> None:
+        """What waits is written if that is possible at once; nobody waits for it twice."""
+        self._sink.give_up()
+        if not self._given_up:
+            self._given_up = True
+            self.flush()
+
     def close(self) -> None:
-        self.flush()
+        self.give_up()
+        self.flush(0.2)
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -119,6 +131,9 @@ class ConsoleSink:
         stream = self._stream or sys.stdout
         stream.write("".join(map(self._form, entries)))
         stream.flush()
+
+    def give_up(self) -> None:
+        """It waits for nobody."""
 
     def close(self) -> None:
         """Standard output is not ours to close."""

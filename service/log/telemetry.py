@@ -55,6 +55,9 @@ class TelemetrySink:
         if result != self._success:
             raise ConnectionError(f"{self._endpoint} has not taken {len(entries)} records")
 
+    def give_up(self) -> None:
+        """The exporter gives up by itself, and what ends the process does not wait for it as long as that."""
+
     def close(self) -> None:
         self._exporter.shutdown()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -65,6 +66,13 @@ def test_idle_connection_is_closed(limited: Service) -> None:
         assert response is not None
         assert response.body == b"1"
         assert closed_without_answer(connection)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a socket does not tell what it has received")
+def test_connection_that_never_says_anything_is_closed(limited: Service) -> None:
+    with limited.connect() as connection:
+        assert closed_without_answer(connection)
+    assert answer(limited.get("/echo?id=1")) == (200, TEXT, "1")
 
 
 def test_long_request_line_is_414(limited: Service) -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.harness.collector import Received, collect_over_grpc, collect_over_http
 from tests.harness.database import Database
 from tests.harness.load import Load
+from tests.harness.postgres import free_port
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -215,3 +216,27 @@ def test_entries_reach_a_collector_over_http(database: Database, service: Servic
 def test_entries_reach_a_collector_over_grpc(database: Database, service: Service, serve_once: Serve) -> None:
     with collect_over_grpc() as received:
         check(received, serve_once(database, settings={**OTEL, "Log:OTLPEndpoint": received.url}, workers=2))
+
+
+def test_collector_that_is_away_is_told_once_and_holds_up_nothing(
+    database: Database, service: Service, serve_once: Serve
+) -> None:
+    away = serve_once(database, settings={**OTEL, "Log:OTLPEndpoint": f"http://127.0.0.1:{free_port()}"})
+    assert away.get("/echo/5").text == "5"
+    away.wait_for_log("the log sink OpenTelemetry does not take entries", 60)
+    assert away.stop() == 0
+    assert away.log.count("does not take entries") == 1
+    assert "Transient error" not in away.log
+
+
+def test_start_that_fails_does_not_wait_for_the_log(tmp_path: Path) -> None:
+    """The database that entries should go to is the one that cannot be reached."""
+    settings = {
+        "ConnectionStrings:Default": f"host=127.0.0.1 port={free_port()} dbname=x user=x",
+        "ConnectionSettings:RetryOptions:Enabled": "false",
+        "Log:ToPostgres": "true",
+    }
+    failing = Service(tmp_path, settings)
+    assert failing.process.wait(30) == 1
+    failing.stop()
+    assert "the log sink PostgreSQL does not take entries" in failing.log
