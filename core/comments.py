@@ -65,7 +65,7 @@ def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
     annotation = BY_WORD.get(key.lower())
     if annotation is None or not annotation.assignable:
         draft.custom[key] = unescaped(draft, line, value)
-        if annotation is not None:
+        if annotation is not None and not annotation.in_files:
             draft.warn(line, f"{key} = … is a custom parameter and no annotation; write {key} alone")
         return CUSTOM
     _hide(line, annotation, key)

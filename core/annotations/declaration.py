@@ -163,6 +163,8 @@ class Annotation:
     """Counts in muted blocks too (reference 01, 5.2: plugins see every line)."""
     colon_names: bool = False
     """A first argument such as `:id` is a name, where any other line with a colon behind a word would be a header."""
+    in_files: bool = False
+    """Only `.sql` files have it, and read it by themselves (`core.sqlfile.notes`)."""
     secret: bool = False
     """Its arguments never appear in logs or output."""
 

@@ -56,6 +56,15 @@ HEADER = Annotation(
     description="Sets a response header; a repeated name repeats the header. `Content-Type` replaces the default.",
 )
 
+SINGLE = Annotation(
+    name="single",
+    aliases=("single", "single_record", "single_result"),
+    syntax="single",
+    description="Only the first row of a set, without brackets around it.",
+    apply=flag("single"),
+    assign=assigned_flag("single"),
+)
+
 ANNOTATIONS = (
     HEADER,
     Annotation(
@@ -65,14 +74,7 @@ ANNOTATIONS = (
         description="What a NULL text result becomes: an empty body, the text NULL, or status 204.",
         apply=_null_text,
     ),
-    Annotation(
-        name="single",
-        aliases=("single", "single_record", "single_result"),
-        syntax="single",
-        description="Only the first row of a set, without brackets around it.",
-        apply=flag("single"),
-        assign=assigned_flag("single"),
-    ),
+    SINGLE,
     Annotation(
         name="void",
         aliases=("void", "void_result"),

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 from rowcall.core.annotations.declaration import Line
 from rowcall.core.annotations.param import ANNOTATIONS, told_type
+from rowcall.core.annotations.response import SINGLE
+from rowcall.core.annotations.sql_files import DEFINE_PARAM, RESULT, RETURNS, SKIP
 from rowcall.core.sqlfile.splitting import Comment, comment_lines
 
-_SINGLE = frozenset({"single", "single_record", "single_result"})
-_SKIP = frozenset({"skip", "skip_result", "no_result"})
+_SINGLE = frozenset(SINGLE.aliases)
 (PARAM,) = ANNOTATIONS
 _TYPE = re.compile(r'[\w."]+(?: [\w."]+)*(?:\s?\([0-9, ]+\))?(?: [\w."]+)*(?:\[\])*')
 
@@ -89,13 +90,13 @@ def _about_statement(line: str, comment: Comment, notes: Notes, *, several: bool
         about.single = True
         if several:
             notes.claimed.add(line)
-    elif keyword in _SKIP and not rest:
+    elif keyword in SKIP.aliases and not rest:
         about.skip = True
         notes.claimed.add(line)
-    elif keyword == "result" and rest:
+    elif keyword in RESULT.aliases and rest:
         about.name = rest[1] if rest[0].lower() == "is" and len(rest) > 1 else rest[0]
         notes.claimed.add(line)
-    elif keyword == "returns" and rest:
+    elif keyword in RETURNS.aliases and rest:
         _returns(line, " ".join(rest), comment, about)
 
 
@@ -116,7 +117,7 @@ def is_type_text(text: str) -> bool:
 
 def _about_parameters(line: str, notes: Notes) -> None:
     words = line.removeprefix("@").replace(",", " ").split()
-    if len(words) > 1 and words[0].lower() == "define_param":
+    if len(words) > 1 and words[0].lower() in DEFINE_PARAM.aliases:
         type_name = words[2].lower().rstrip(";") if len(words) > 2 else "text"
         notes.virtual.append(VirtualParameter(words[1].removeprefix(":"), type_name, line))
         notes.claimed.add(line)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rowcall.core.annotations import BY_WORD, CATALOGUE
 from rowcall.core.annotations.declaration import Annotation, Draft
 from rowcall.core.comments import read_comment
+from rowcall.core.sqlfile.reading import read_file
 from tests.harness.syntax import lines
 
 FRAMING = ("connection", "content-length", "content-type", "content_type", "keep-alive", "te", "trailer", "upgrade")
@@ -34,7 +35,21 @@ def spellings(annotation: Annotation) -> st.SearchStrategy[str]:
     return st.builds(lambda line, change: change(line), lines(annotation.syntax), st.sampled_from(changes))
 
 
-@pytest.mark.parametrize("annotation", CATALOGUE, ids=lambda annotation: annotation.name)
+OF_COMMENTS = [one for one in CATALOGUE if not one.in_files]
+OF_FILES = [one for one in CATALOGUE if one.in_files]
+
+
+@pytest.mark.parametrize("annotation", OF_FILES, ids=lambda annotation: annotation.name)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_a_line_of_the_syntax_means_something_in_a_file(annotation: Annotation, data: st.DataObject) -> None:
+    line = data.draw(spellings(annotation))
+    notes = read_file(f"-- {line}\nselect 1;\nselect 2;").notes
+    assert line in notes.claimed or notes.statements[0].returns_line == line
+    assert read(line).prose == [line]
+
+
+@pytest.mark.parametrize("annotation", OF_COMMENTS, ids=lambda annotation: annotation.name)
 @settings(max_examples=20)
 @given(data=st.data())
 def test_a_line_of_the_syntax_is_the_annotation(annotation: Annotation, data: st.DataObject) -> None:
@@ -88,14 +103,14 @@ def test_an_escaped_text_comes_back(text: str) -> None:
     assert read(f"separator = {escaped}").changes.get("separator", "") == text
 
 
-@given(st.lists(st.sampled_from(CATALOGUE), max_size=8).flatmap(lambda some: st.tuples(*map(spellings, some))))
+@given(st.lists(st.sampled_from(OF_COMMENTS), max_size=8).flatmap(lambda some: st.tuples(*map(spellings, some))))
 def test_lines_count_each_for_itself(chosen: tuple[str, ...]) -> None:
     """No line changes what another one is, but for `for` blocks that mute."""
     alone = [next(iter(read(line).used), None) for line in chosen]
     assert set(read("\n".join(chosen)).used) == set(alone) - {None}
 
 
-@given(st.text(), st.sampled_from(CATALOGUE).flatmap(spellings))
+@given(st.text(), st.sampled_from(OF_COMMENTS).flatmap(spellings))
 def test_reading_is_the_same_each_time(comment: str, line: str) -> None:
     first, second = read(f"{comment}\n{line}"), read(f"{comment}\n{line}")
     assert first == second

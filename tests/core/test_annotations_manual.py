@@ -11,6 +11,7 @@ from rowcall.core.annotations import CATALOGUE, GROUPS
 from rowcall.core.annotations.declaration import Annotation, Draft
 from rowcall.core.annotations.manual import examples, manual
 from rowcall.core.comments import read_comment
+from rowcall.core.sqlfile.reading import read_file
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "examples").glob("*.md")}
@@ -42,6 +43,11 @@ def test_every_example_stands_with_the_module_of_its_annotation() -> None:
 @pytest.mark.parametrize("annotation", CATALOGUE, ids=lambda annotation: annotation.name)
 def test_every_annotation_has_an_example_that_is_understood(annotation: Annotation) -> None:
     assert annotation.name in EXAMPLES, f"docs/examples has no example for {annotation.name}"
+    if annotation.in_files:
+        notes = [read_file(sql).notes for sql in _SQL.findall(EXAMPLES[annotation.name])]
+        lines = [*notes[0].claimed, *(about.returns_line for about in notes[0].statements)]
+        assert [line for line in lines if line.split(" ")[0] in annotation.aliases]
+        return
     drafts = [
         _read(comment, sql) for sql in _SQL.findall(EXAMPLES[annotation.name]) for comment in _COMMENT.findall(sql)
     ]
@@ -49,7 +55,9 @@ def test_every_annotation_has_an_example_that_is_understood(annotation: Annotati
     assert [one.message for draft in drafts for one in draft.diagnostics] == []
 
 
-@pytest.mark.parametrize("annotation", [one for one in CATALOGUE if one.in_effect], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "annotation", [one for one in CATALOGUE if one.in_effect and not one.in_files], ids=lambda one: one.name
+)
 def test_what_is_in_effect_is_shown_by_a_request(annotation: Annotation) -> None:
     """tests/docs runs them."""
     assert "```http\n" in EXAMPLES[annotation.name]
