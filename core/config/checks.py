@@ -72,7 +72,11 @@ def without_effect(settings: Settings) -> tuple[str, ...]:
         key = given.room.key
         if key is None or not key.pending or not given.in_use or not _differs(given.node, key, settings.variables):
             continue
-        found.setdefault(_pending_section(key.path) or key.path, f"{given.path} at {given.origin}")
+        section = _pending_section(key.path) or key.path
+        told = f"{given.path} at {given.origin}"
+        if key.path.casefold() == f"{section}:enabled".casefold():
+            found[section] = told  # says more than whatever else stands beside it
+        found.setdefault(section, told)
     return tuple(found.values())
 
 

@@ -84,7 +84,7 @@ def all_pending(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("value", "found"),
     [
-        ({"Cors": {"Enabled": True, "AllowedOrigins": ["*"]}}, ["Cors:AllowedOrigins at f.json:1:28"]),
+        ({"Cors": {"Enabled": True, "AllowedOrigins": ["*"]}}, ["Cors:Enabled at f.json:1:22"]),
         ({"Cors": {"Enabled": False, "AllowedOrigins": ["*"]}}, []),
         ({"Cors": {"AllowedOrigins": ["*"]}}, []),
         ({"Auth": {"CookieHttpOnly": True, "CookieSameSite": ""}}, []),

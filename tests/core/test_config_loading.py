@@ -75,6 +75,15 @@ def test_the_second_name_of_the_server_section_is_merged_with_the_first() -> Non
     assert settings.integer("HttpServer:Workers") == 2
 
 
+@pytest.mark.parametrize("name", ["NpgsqlRest", "npgsqlrest", "Service"])
+def test_the_section_of_the_established_system_is_the_section_service(name: str) -> None:
+    switched_on = '{"Config": {"AddEnvironmentVariables": true}}'
+    assert load(f'{{"{name}": {{"UrlPathPrefix": "/v1"}}}}').text("Service:UrlPathPrefix") == "/v1"
+    assert load(overrides={f"{name}:UrlPathPrefix": "/v2"}).text("Service:UrlPathPrefix") == "/v2"
+    environment = {f"{name}__UrlPathPrefix": "/v3"}
+    assert load(switched_on, environment=environment).text("Service:UrlPathPrefix") == "/v3"
+
+
 def test_environment_keys_win_over_files_and_lose_to_the_command_line() -> None:
     text = '{"Config": {"AddEnvironmentVariables": true}, "Urls": "file", "EnvironmentName": "file"}'
     environment = {"URLS": "env", "environmentname": "env", "Service__UrlPathPrefix": "/env", "SERVICE": "ignored"}
