@@ -71,7 +71,8 @@ static inline char *cell_escape(char *target, const char **position, const char 
             memcpy(target, "_x005F_", 7);
             target += 7;
             text++;
-        } else if (byte == 0xEF && end - text >= 3 && (unsigned char)text[1] == 0xBF && (unsigned char)text[2] >= 0xBE) {
+        } else if (byte == 0xEF && end - text >= 3 && (unsigned char)text[1] == 0xBF &&
+                   ((unsigned char)text[2] & 0xFE) == 0xBE) {
             memcpy(target, (unsigned char)text[2] == 0xBE ? "_xFFFE_" : "_xFFFF_", 7);
             target += 7;
             text += 3;
