@@ -15,7 +15,7 @@ from rowcall.core.endpoint import EndpointParameter, QueryNull, Transport
 from rowcall.ext.parameters import FastBinder
 from tests.harness.parameters import TYPES, binder, parameter
 
-TYPE_NAMES = [*TYPES, "inet", "integer[]", "text[]", "jsonb[]", "date[]", "box[]", "boolean[]"]
+TYPE_NAMES = [*TYPES, "inet", "integer[]", "text[]", "jsonb[]", "date[]", "box[]", "boolean[]", "pair", "pair[]"]
 
 PLAIN = st.sampled_from(
     [
@@ -85,6 +85,7 @@ def binders(draw: st.DrawFn) -> Binder:
     for name in names:
         options: dict[str, Any] = {"default": draw(st.booleans()), "path": draw(st.booleans())}
         options["attribute"] = draw(st.sampled_from([None, None, "field"]))
+        options["group"] = "group" if options["attribute"] else None
         parameters.append(parameter(name, draw(st.sampled_from(TYPE_NAMES)), **options))
     defaults = draw(st.dictionaries(st.integers(0, 5), st.none() | st.just("5"), max_size=1))
     return Binder(
@@ -96,7 +97,7 @@ def binders(draw: st.DrawFn) -> Binder:
     )
 
 
-KEYS = st.sampled_from([f"p{number}" for number in range(6)] + ["$1", "P0", ""])
+KEYS = st.sampled_from([f"p{number}" for number in range(6)] + ["$1", "P0", "", "group"])
 PATHS = st.none() | st.dictionaries(KEYS, TEXTS, max_size=2)
 
 

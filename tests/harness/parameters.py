@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rowcall.core.binding import Binder, BindingError
-from rowcall.core.endpoint import EndpointParameter, QueryNull, Transport, ValueKind
+from rowcall.core.endpoint import EndpointParameter, Field, QueryNull, Transport, ValueKind
 
 TYPES = {
     "smallint": ValueKind.SMALLINT,
@@ -25,9 +25,21 @@ TYPES = {
     "time with time zone": ValueKind.TIMETZ,
     "text": ValueKind.TEXT,
     "character varying": ValueKind.TEXT,
+    "name": ValueKind.TEXT,
+    '"char"': ValueKind.TEXT,
+    "jsonpath": ValueKind.TEXT,
+    "money": ValueKind.NUMERIC,
+    "pair": ValueKind.COMPOSITE,
     "jsonb": ValueKind.JSON,
     "json": ValueKind.JSON,
 }
+
+
+PAIR = (
+    Field("n", "n", ValueKind.INTEGER, False, "integer"),
+    Field("some_texts", "someTexts", ValueKind.TEXT, True, "text[]"),
+)
+"""Attributes of `pair`, the composite of these tests."""
 
 
 def parameter(name: str, type_name: str = "integer", **options: Any) -> EndpointParameter:
@@ -41,6 +53,7 @@ def parameter(name: str, type_name: str = "integer", **options: Any) -> Endpoint
         delimiter=";" if element == "box" else ",",
         has_default=options.pop("default", False),
         position=options.pop("position", 0),
+        fields=PAIR if element == "pair" else (),
         **options,
     )
 

@@ -56,7 +56,17 @@ VALUES: dict[str, st.SearchStrategy[str]] = {
     "box": st.integers(0, 9).map(lambda low: f"({low + 1},{low + 1}),({low},{low})"),
     "point": st.integers(0, 9).map(lambda x: f"({x},0.5)"),
     "bit varying": st.text("01", max_size=9),
+    "money": st.integers(-(10**9), 10**9).map(lambda cents: f"{cents / 100:.2f}"),
+    "name": SENDABLE,
+    '"char"': st.sampled_from(["", "q", '"', "\\"]),
+    "jsonpath": st.sampled_from(["$.a", 'strict $."b c"[*] ? (@ > 1)']),
+    "cidr": st.ip_addresses().map(str),
+    "macaddr": st.binary(min_size=6, max_size=6).map(lambda data: data.hex(":")),
+    "tsrange": st.datetimes().map(lambda moment: f'["{moment}","{moment}"]'),
+    "tsvector": st.sampled_from(["a:1 b:2,3A", "'it''s' 'a b'"]),
+    "oid": st.integers(0, 2**32 - 1).map(str),
 }
+TEXTUAL = frozenset({"text", "character varying", "name", '"char"'})
 EVERY_TYPE = pytest.mark.parametrize("type_name", list(VALUES))
 # `to_json` has no string for these that would say "this is a document and not its text".
 NOT_IN_JSON_ARRAYS = {"json", "jsonb"}
@@ -99,7 +109,7 @@ def test_through_a_url(connection: psycopg.Connection, type_name: str, data: st.
     original = texts_of(connection, f"%(value)s::{type_name}::text", data.draw(VALUES[type_name]))
     escape = data.draw(st.sampled_from([quote, quote_plus]))
     bound = bind_query(binder(parameter("x", type_name)), f"x={escape(original)}")
-    kept = original if original or type_name in {"text", "character varying"} else None
+    kept = original if original or type_name in TEXTUAL else None
     assert texts_of(connection, f"%(value)s::{type_name}::text", sent(bound)) == kept
 
 
@@ -122,7 +132,7 @@ def test_arrays_through_a_url(connection: psycopg.Connection, type_name: str, da
     originals = texts_of(connection, f"%(value)s::text[]::{type_name}[]::text[]", values)
     query = "&".join(f"x={quote_plus(original)}" for original in originals)
     bound = bind_query(binder(parameter("x", f"{type_name}[]")), query)
-    textual = type_name in {"text", "character varying"}
+    textual = type_name in TEXTUAL
     kept = [original if original or textual else None for original in originals]
     assert texts_of(connection, f"%(value)s::{type_name}[]::text[]", sent(bound)) == kept
 
