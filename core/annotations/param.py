@@ -10,7 +10,6 @@ from rowcall.core.parameter_changes import ParameterChange, is_parameter_name
 from rowcall.core.type_words import is_built_in
 from rowcall.core.wishes import Upload
 
-_FORMS = "param <parameter> [is] <name> [<type>] [default <value>]"
 _DEFAULT = re.compile(r"(?:^|[ ,])(?:default|=)(?=[ ,]|$)", re.IGNORECASE)
 _QUOTED = re.compile(r"'((?:[^']|'')*)'")
 _WORD = re.compile(r"[^\s]+")
@@ -110,7 +109,9 @@ ANNOTATIONS = (
     Annotation(
         name="param",
         aliases=("parameter", "param"),
-        syntax=f"{_FORMS}|<parameter> type is <type>|<parameter> is hash of <parameter>|<parameter> is upload metadata",
+        syntax="param <parameter> [is] <name> [<type>] [default <default>] | param <parameter> default [<default>] | "
+        "param <parameter> type is <type> [default <default>] | param <parameter> is hash of <parameter> | "
+        "param <parameter> is upload metadata",
         description="Gives a parameter another name in requests, reads it as another type, or gives it a default: one "
         "word, a text in single quotes, or null. Can also fill it with the hash of another one, or with what became "
         "of uploaded files.",

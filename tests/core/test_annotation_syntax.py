@@ -56,7 +56,8 @@ def test_a_line_of_the_syntax_is_the_annotation(annotation: Annotation, data: st
     line = data.draw(spellings(annotation))
     draft = read(line)
     complaints = [one.message for one in draft.diagnostics if "name and password are missing" not in one.message]
-    assert (list(draft.used), complaints) == ([annotation.name], [])
+    # A line may ask for another annotation's capability besides: `param … is upload metadata`.
+    assert (annotation.name in draft.used, complaints) == (True, [])
 
 
 ONE_MEANING = [one for one in CATALOGUE if one.apply and not one.assign_word and one.name != "mcp"]
@@ -106,8 +107,8 @@ def test_an_escaped_text_comes_back(text: str) -> None:
 @given(st.lists(st.sampled_from(OF_COMMENTS), max_size=8).flatmap(lambda some: st.tuples(*map(spellings, some))))
 def test_lines_count_each_for_itself(chosen: tuple[str, ...]) -> None:
     """No line changes what another one is, but for `for` blocks that mute."""
-    alone = [next(iter(read(line).used), None) for line in chosen]
-    assert set(read("\n".join(chosen)).used) == set(alone) - {None}
+    alone = {name for line in chosen for name in read(line).used}
+    assert set(read("\n".join(chosen)).used) == alone
 
 
 @given(st.text(), st.sampled_from(OF_COMMENTS).flatmap(spellings))
