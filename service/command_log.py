@@ -9,6 +9,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from rowcall.core.endpoint import Endpoint, EndpointParameter, ValueKind
+from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.call import Call, Describe
 from rowcall.service.exchange import Exchange, Step
 from rowcall.service.log.entry import one_line
@@ -24,16 +25,29 @@ _BARE = frozenset(
 )
 
 
-def log_command(call: Call) -> Step | None:
+def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions) -> Step | None:
     """The step in front of a call that logs it. None where nobody would see it."""
     describe = call.describe
     if describe is None or not log.isEnabledFor(logging.DEBUG):
         return None
 
+    script = _script_text(endpoint, options)
+
     def log_it(exchange: Exchange) -> None:
-        log.debug("%s:\n%s\n%s", call.label, describe(exchange), call.statement(exchange.mask).sql.decode())
+        text = call.statement(exchange.mask).sql.decode() if script is None else script
+        log.debug("%s:\n%s\n%s", call.label, describe(exchange), text)
 
     return log_it
+
+
+def _script_text(endpoint: Endpoint, options: WorkerOptions) -> str | None:
+    """Of a file with several statements; None for everything else. Such files may be long."""
+    source = endpoint.routine.source
+    if not isinstance(source, FileSource) or not source.several:
+        return None
+    if options.log_file_texts:
+        return ";\n".join(statement.text for statement in source.statements)
+    return f"-- {source.file}: {len(source.statements)} statements"
 
 
 def description(endpoint: Endpoint, options: WorkerOptions) -> Describe | None:

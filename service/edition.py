@@ -118,6 +118,8 @@ class WorkerOptions:
     wrap_in_transaction: bool = False
     log_commands: bool = False
     log_command_parameters: bool = False
+    log_file_texts: bool = False
+    """Files with several statements are logged with their SQL."""
     camel_case: bool = True
     tables: TableFormats = field(default_factory=TableFormats)
     requires_authorization: bool = True

@@ -150,24 +150,24 @@ def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     writer = None if endpoint.shape.path is ResultPath.VOID else CellRows(services.codecs, True)
     call = call_of(endpoint, services, writer)
     steps = login_steps(endpoint, services, call) if endpoint.options.login else logout_steps(endpoint, services, call)
-    return (*_begin(call, services), *steps)
+    return (*_begin(call, endpoint, services), *steps)
 
 
 def is_sign(endpoint: Endpoint) -> bool:
     return endpoint.options.login or endpoint.options.logout
 
 
-def _begin(call: Call, services: Services) -> tuple[Step, ...]:
+def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     database = services.database
     begin = database.begin if call.context is None else database.begin_with_context
-    logged = log_command(call)
+    logged = log_command(call, endpoint, services.options)
     return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))
 
 
 def _run(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> tuple[Step, ...]:
     timed = services.options.http.server_timing
     call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
-    steps = _begin(call, services)
+    steps = _begin(call, endpoint, services)
     return (start_clock, *steps) if timed else steps
 
 

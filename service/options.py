@@ -152,6 +152,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         application_name=json_application_name(settings),
         wrap_in_transaction=settings.flag("Service:WrapInTransaction"),
         log_commands=settings.flag("Service:LogCommands"),
+        log_file_texts=settings.flag("Service:SqlFileSource:LogCommandText"),
         log_command_parameters=settings.flag("Service:LogCommandParameters"),
     )
 

@@ -63,6 +63,9 @@ class Failures:
 
     def _repeat(self, call: Call, mask: int, request: Request, repeats: int) -> bool:
         """May it run again without having run twice?"""
+        if request.committed and not request.statement.repeatable:
+            self._report_stale(request)
+            return False
         if request.loss == Loss.NOT_STARTED:
             return repeats <= 3
         if request.loss == Loss.ROLLED_BACK:

@@ -27,7 +27,6 @@ class SqlFileOptions:
     nested: bool
     hide: bool
     """Commands without a result of their own have no key."""
-    log_text: bool
     keywords: frozenset[str] = frozenset()
     """Words besides `http` that ask for an endpoint."""
 
@@ -59,6 +58,5 @@ def sql_file_options(settings: Settings) -> SqlFileOptions | None:
         unnamed=settings.flag(f"{_SECTION}:UnnamedSingleColumnSet"),
         nested=settings.flag(f"{_SECTION}:NestedJsonForCompositeTypes"),
         hide=settings.flag(f"{_SECTION}:SkipNonQueryCommands"),
-        log_text=settings.flag(f"{_SECTION}:LogCommandText"),
         keywords=_TOOL_WORDS if settings.flag("Service:McpOptions:Enabled") else frozenset(),
     )

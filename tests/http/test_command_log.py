@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.harness.database import Database
 from tests.harness.expect import TEXT, answer, problem
 from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -187,3 +190,18 @@ def test_notices_can_be_kept_out(own_database: Database, serve_once: Serve) -> N
     assert service.get("/end").status_code == 200
     wait_until(lambda: "HTTP GET /end" in service.log, "the later request is logged")
     assert "said warning" not in service.log
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_file_with_several_statements_is_told_by_its_name(
+    own_database: Database, serve_once: Serve, tmp_path: Path, whole: bool
+) -> None:
+    write_files(tmp_path, {"both.sql": "-- HTTP GET\nselect 1 as a;\nselect 2 as b;"})
+    settings = {"Service:SqlFileSource:LogCommandText": str(whole)}
+    service = serve_once(own_database, "", LOUD | file_settings(tmp_path) | settings)
+    assert service.get("/api/both").status_code == 200
+    said = block(service, f"-- GET {service.url}/api/both", 3)
+    if whole:
+        assert said[1:] == ["select 1 as a;", "select 2 as b [rowcall.commands]"]
+    else:
+        assert said[1].endswith("both.sql: 2 statements [rowcall.commands]")

@@ -1,0 +1,72 @@
+"""How long a routine may run: `timeout`, `Service:CommandTimeout`, in all forms of an interval (spec 2.4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+FORMS = {
+    "0.05": "timeout 0.05",
+    "50ms": "timeout 50ms",
+    "50msec": "command_timeout 50msec",
+    "50000us": "TIMEOUT 50000us",
+    ".05s": "@timeout .05s",
+    "0.0005m": "timeout 0.0005m",
+    "0.00001h": "timeout 0.00001hours",
+    "clock": "timeout 00:00:00.05",
+    "words": "timeout = 50 milliseconds",
+    "assigned": "command_timeout = 0.05 seconds",
+    "week": "timeout 0.0000001w",
+}
+NONE = {"off": "timeout 0", "first word": "timeout 5 milliseconds", "bad": "timeout soon", "negative": "timeout -5ms"}
+"""Read as no limit, as five seconds, and not at all."""
+
+
+def _function(number: int, kind: str, line: str) -> str:
+    name = f"{kind}_{number}"
+    return (
+        f"create function {name}(_seconds float8) returns text language plpgsql as"
+        " $$ begin perform pg_sleep(_seconds); return 'slept'; end $$;"
+        f"comment on function {name}(float8) is E'HTTP GET\\n{line}';"
+    )
+
+
+SQL = "".join(
+    _function(number, kind, line)
+    for kind, forms in (("short", FORMS), ("long", NONE))
+    for number, line in enumerate(forms.values())
+)
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, {"Service:CommandTimeout": "00:00:20"})
+
+
+@pytest.mark.parametrize("number", range(len(FORMS)), ids=list(FORMS))
+def test_a_routine_that_needs_longer_is_cancelled(service: Service, number: int) -> None:
+    members = problem(service.get(f"/api/short-{number}?seconds=30"), 504)
+    assert (members["title"], members["detail"]) == ("Command execution timed out", "57014")
+
+
+@pytest.mark.parametrize("number", range(len(NONE)), ids=list(NONE))
+def test_a_routine_within_its_time_is_not(service: Service, number: int) -> None:
+    assert service.get(f"/api/long-{number}?seconds=0.1").text == "slept"
+
+
+@pytest.mark.parametrize("value", ["soon", "-5ms"])
+def test_what_is_no_interval_is_warned_of(service: Service, value: str) -> None:
+    assert service.log.count(f"'{value}' is not an interval; the global timeout applies") == 1
+
+
+def test_the_connection_string_has_the_last_word_where_nothing_else_speaks(
+    own_database: Database, serve_once: Serve
+) -> None:
+    server = own_database.server
+    text = f"Host=127.0.0.1;Port={server.port};Database={own_database.name};Username=postgres;Command Timeout=1"
+    service = serve_once(own_database, _function(0, "short", ""), {"ConnectionStrings:Default": text})
+    problem(service.get("/api/short-0?seconds=30"), 504)
