@@ -9,7 +9,7 @@ import httpx
 from rowcall.core.auth.password_hash import hash_password
 from tests.harness.service import Service
 
-SECRET = "thirty-two characters are needed here"
+SECRET = "thirty-two characters are needed, and more for the longer digests"
 KIRI, MO = "open sesame", "swordfish"
 
 EVERY_SCHEME = {

@@ -1,0 +1,270 @@
+"""What routines learn about their caller: parameters, session variables, JSON, address (spec 5.5, reference 04, 10)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.members import EVERY_SCHEME, KIRI, bearer, member_sql, tokens, with_cookie
+
+SQL = """
+create function open_who(_user_id text default 'nobody', _ip_address text default null, _user_roles text default 'none')
+returns table (user_id text, address text, roles text) language sql stable
+as $$select _user_id, _ip_address, _user_roles$$;
+comment on function open_who(text, text, text) is E'HTTP GET\\nallow_anonymous\\nuser_parameters\\nsingle';
+
+create function needed(_user_id text, _depot text, _n int) returns text language sql stable
+as $$select concat_ws('|', _user_id, _depot, _n)$$;
+comment on function needed(text, text, int) is E'HTTP GET\\nallow_anonymous\\nuser_parameters\\nX-User: {_user_id}';
+
+create function posted(_user_id text, _user_roles text[], _note text) returns text language sql
+as $$select concat_ws('|', _user_id, array_to_string(_user_roles, '+'), _note)$$;
+comment on function posted(text, text[], text) is E'HTTP POST\\nauthorize\\nuser_parameters';
+
+create function strict_depot(_depot text) returns text language sql stable strict as $$select _depot$$;
+comment on function strict_depot(text) is E'HTTP GET\\nauthorize\\nuser_parameters';
+
+create function in_path(_user_id text) returns text language sql stable as $$select _user_id$$;
+comment on function in_path(text) is E'HTTP GET /users/{_user_id}\\nauthorize\\nuser_parameters';
+
+create function context() returns table (id text, name text, roles text, claims json, address text, depot text)
+language sql stable as $$select current_setting('request.user_id', true), current_setting('request.user_name', true),
+    current_setting('request.user_roles', true), nullif(current_setting('request.claims', true), '')::json,
+    current_setting('request.ip_address', true), current_setting('request.depot', true)$$;
+comment on function context() is E'HTTP GET\\nallow_anonymous\\nuser_context\\nsingle';
+
+create function context_written() returns text language sql volatile
+as $$select current_setting('request.user_id', true)$$;
+comment on function context_written() is E'HTTP POST\\nauthorize\\nuser_context';
+
+create procedure context_called(inout _id text default null) language plpgsql as $$begin
+    commit; _id := current_setting('request.user_id', true); end$$;
+comment on procedure context_called(text) is E'HTTP POST\\nauthorize\\nuser_context';
+
+create function without_context() returns text language sql volatile
+as $$select coalesce(nullif(current_setting('request.user_id', true), ''), 'nothing')$$;
+comment on function without_context() is E'HTTP POST\\nallow_anonymous';
+
+create function who_by_table() returns setof member language sql stable
+as $$select * from member where id = nullif(current_setting('request.user_id', true), '')::int$$;
+comment on function who_by_table() is E'HTTP GET\\nauthorize\\nuser_context';
+"""
+
+MAPPING = "Service:AuthenticationOptions:"
+SETTINGS = {
+    **EVERY_SCHEME,
+    MAPPING + "ClaimsJsonContextKey": "request.claims",
+    MAPPING + "ParameterNameClaimsMapping:_user_id": "user_id",
+    MAPPING + "ParameterNameClaimsMapping:_user_name": "user_name",
+    MAPPING + "ParameterNameClaimsMapping:_user_roles": "user_roles",
+    MAPPING + "ParameterNameClaimsMapping:_depot": "depot",
+    MAPPING + "ContextKeyClaimsMapping:request.user_id": "user_id",
+    MAPPING + "ContextKeyClaimsMapping:request.user_name": "user_name",
+    MAPPING + "ContextKeyClaimsMapping:request.user_roles": "user_roles",
+    MAPPING + "ContextKeyClaimsMapping:request.depot": "depot",
+}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, member_sql() + SQL, SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def kiri(service: Service) -> dict[str, str]:
+    return bearer(tokens(service, "BearerToken")["accessToken"])
+
+
+@pytest.fixture(scope="module")
+def mo(service: Service) -> dict[str, str]:
+    return bearer(tokens(service, "BearerToken", "mo", "swordfish")["accessToken"])
+
+
+CLAIMS = {"user_id": "41", "user_name": "kiri", "user_roles": ["boss", "gate"], "depot": "north"}
+
+
+@pytest.mark.parametrize("scheme", ["Cookies", "BearerToken", "Bearer"])
+def test_parameters_by_every_scheme(service: Service, scheme: str) -> None:
+    headers = with_cookie(service) if scheme == "Cookies" else bearer(tokens(service, scheme)["accessToken"])
+    found = service.get("/api/who", headers=headers).json()
+    assert found["userId"] == "41"
+    assert found["userName"] == "kiri"
+    assert found["userRoles"] == ["boss", "gate"]
+    assert found["address"] == "127.0.0.1"
+    assert {name: found["claims"][name] for name in CLAIMS} == CLAIMS
+
+
+def test_claims_json_is_written_without_spaces(service: Service, kiri: dict[str, str]) -> None:
+    text = service.get("/api/who", headers=kiri).text
+    assert '"claims":{"user_id":"41","user_name":"kiri","user_roles":["boss","gate"],"depot":"north"}' in text
+
+
+# --- injection -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "query", ["userId=42", "userId=42&userId=43", "userId=", "userRoles=admin&userName=mo", "userClaims={}"]
+)
+def test_a_client_cannot_say_who_it_is(service: Service, kiri: dict[str, str], query: str) -> None:
+    assert service.get(f"/api/who?{query}", headers=kiri).json() == service.get("/api/who", headers=kiri).json()
+
+
+@pytest.mark.parametrize("value", ["42", 42, None, ["a"], {"a": 1}, True])
+def test_nor_in_a_body(service: Service, kiri: dict[str, str], value: object) -> None:
+    body = {"userId": value, "userRoles": value, "note": "x"}
+    assert service.post("/api/posted", headers=kiri, json=body).text == "41|boss+gate|x"
+
+
+def test_nor_in_the_path(service: Service, kiri: dict[str, str]) -> None:
+    assert service.get("/users/42", headers=kiri).text == "41"
+
+
+def test_nor_for_a_claim_it_does_not_have(service: Service, mo: dict[str, str]) -> None:
+    """NULL counts as a claim: mo has no depot."""
+    response = service.get("/api/needed?userId=1&depot=south&n=1", headers=mo)
+    assert response.text == "42|1"
+
+
+def test_nor_its_address(service: Service) -> None:
+    assert service.get("/api/open-who?ipAddress=6.6.6.6").json()["address"] == "127.0.0.1"
+
+
+def test_an_overwritten_value_is_logged(service: Service, kiri: dict[str, str]) -> None:
+    service.get("/api/who?userName=mo", headers=kiri)
+    line = service.wait_for_log("userName")
+    assert "GET /api/who" in line
+    assert "query" in line
+    assert "user_name" in line
+
+
+@pytest.mark.parametrize("name", ["X-Forwarded-For", "X-Real-IP", "HTTP_X_FORWARDED_FOR", "REMOTE_ADDR", "Forwarded"])
+def test_headers_of_a_client_do_not_change_its_address(service: Service, kiri: dict[str, str], name: str) -> None:
+    headers = {**kiri, name: "6.6.6.6"}
+    assert service.get("/api/who", headers=headers).json()["address"] == "127.0.0.1"
+    assert service.get("/api/context", headers=headers).json()["address"] == "127.0.0.1"
+
+
+# --- anonymous -----------------------------------------------------------------------------------------------------
+
+
+def test_anonymous_callers_are_bound_as_usual(service: Service) -> None:
+    assert service.get("/api/open-who").json() == {"userId": "nobody", "address": "127.0.0.1", "roles": "none"}
+    assert service.get("/api/open-who?userId=9").json()["userId"] == "9"
+    problem(service.get("/api/needed?n=1"), 404)
+
+
+# --- binding -------------------------------------------------------------------------------------------------------
+
+
+def test_claims_need_not_be_sent(service: Service, kiri: dict[str, str]) -> None:
+    response = service.get("/api/needed?n=5", headers=kiri)
+    assert response.text == "41|north|5"
+
+
+def test_other_parameters_are_checked_as_ever(service: Service, kiri: dict[str, str]) -> None:
+    problem(service.get("/api/needed", headers=kiri), 404)
+    problem(service.get("/api/needed?n=1&other=2", headers=kiri), 404)
+
+
+def test_placeholders_see_claims(service: Service, kiri: dict[str, str]) -> None:
+    assert service.get("/api/needed?n=5&userId=7", headers=kiri).headers["x-user"] == "41"
+
+
+def test_a_list_for_a_text_parameter_is_an_array_literal(service: Service, kiri: dict[str, str]) -> None:
+    assert service.get("/api/open-who", headers=kiri).json()["roles"] == '{"boss","gate"}'
+
+
+def test_a_null_claim_is_null(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
+    assert service.get("/api/strict-depot", headers=kiri).text == "north"
+    assert service.get("/api/strict-depot?depot=south", headers=mo).status_code == 204
+
+
+# --- session variables ---------------------------------------------------------------------------------------------
+
+
+def test_context(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
+    found = service.get("/api/context", headers=kiri).json()
+    assert found == {
+        "id": "41",
+        "name": "kiri",
+        "roles": '{"boss","gate"}',
+        "claims": CLAIMS,
+        "address": "127.0.0.1",
+        "depot": "north",
+    }
+    assert service.get("/api/context", headers=mo).json()["depot"] == ""
+
+
+def test_context_reaches_writing_functions_and_procedures(service: Service, kiri: dict[str, str]) -> None:
+    assert service.post("/api/context-written", headers=kiri, json={}).text == "41"
+    assert json.loads(service.post("/api/context-called", headers=kiri, json={}).text or '"41"') in (
+        "41",
+        41,
+        {"id": "41"},
+    )
+
+
+def test_context_does_not_outlive_its_request(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
+    """On every connection there is, shared or not."""
+    for number in range(60):
+        headers = (kiri, mo)[number % 2]
+        assert service.get("/api/context", headers=headers).json()["id"] == ("41", "42")[number % 2]
+        assert service.post("/api/context-written", headers=headers, json={}).text == ("41", "42")[number % 2]
+        assert service.get("/api/context").json()["id"] in ("", None)
+        assert service.post("/api/without-context", json={}).text == "nothing"
+
+
+def test_rows_of_the_caller(service: Service, mo: dict[str, str]) -> None:
+    assert [row["nick"] for row in service.get("/api/who-by-table", headers=mo).json()] == ["mo"]
+
+
+# --- authorization -------------------------------------------------------------------------------------------------
+
+
+def test_roles(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
+    assert service.get("/api/for-bosses", headers=kiri).text == "in"
+    members = problem(service.get("/api/for-bosses", headers=mo), 403)
+    assert members["title"] == "Forbidden"
+    assert "boss" in members["detail"]
+
+
+def test_roles_come_before_parameters(service: Service, mo: dict[str, str]) -> None:
+    problem(service.get("/api/for-bosses?unknown=1", headers=mo), 403)
+
+
+# --- behind proxies ------------------------------------------------------------------------------------------------
+
+
+def test_address_behind_a_trusted_proxy(database: Database, service: Service, serve_once: Serve) -> None:
+    settings = {**SETTINGS, "ForwardedHeaders:Enabled": "true", "ForwardedHeaders:KnownProxies:0": "127.0.0.1"}
+    behind = serve_once(database, settings=settings)
+    headers = {"X-Forwarded-For": "6.6.6.6, 9.9.9.9"}
+    assert behind.get("/api/context", headers=headers).json()["address"] == "9.9.9.9"
+    assert behind.get("/api/open-who", headers=headers).json()["address"] == "9.9.9.9"
+    untrusting = {**settings, "ForwardedHeaders:KnownProxies:0": "10.0.0.1"}
+    alone = serve_once(database, settings=untrusting)
+    assert alone.get("/api/context", headers=headers).json()["address"] == "127.0.0.1"
+    # The cookie is secure where the client speaks https to the proxy.
+    body = {"nick": "kiri", "passphrase": KIRI, "scheme": "Cookies"}
+    cookie = behind.post("/api/sign-in", json=body, headers={"X-Forwarded-Proto": "https"}).headers["set-cookie"]
+    assert "; secure" in cookie
+
+
+def test_a_claim_for_a_number_stops_the_start(own_database: Database, serve_once: Serve) -> None:
+    sql = """create function f(_user_id int) returns int language sql stable as 'select 1';
+        comment on function f(int) is E'HTTP GET\\nuser_parameters';"""
+    with pytest.raises(AssertionError, match="_user_id is integer"):
+        serve_once(own_database, sql)
+
+
+@pytest.mark.parametrize("result", ["void", "text", "setof text"])
+def test_a_login_without_columns_stops_the_start(own_database: Database, serve_once: Serve, result: str) -> None:
+    sql = f"""create function f() returns {result} language sql as $$ select '' $$;
+        comment on function f() is E'HTTP POST\\nlogin';"""
+    with pytest.raises(AssertionError, match="named columns"):
+        serve_once(own_database, sql.replace("$$ select '' $$", "''") if result == "void" else sql)
