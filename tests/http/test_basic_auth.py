@@ -1,0 +1,129 @@
+"""HTTP Basic: of endpoints and of all, by users, by a command (reference 04, 9)."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.core.auth.password_hash import hash_password
+from rowcall.service.auth.basic import basic_header
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+BASIC = "Service:AuthenticationOptions:BasicAuth:"
+STORED = hash_password("s3cret")
+
+SQL = f"""
+create function weigh(_user_name text default null) returns text language sql as $$select _user_name$$;
+comment on function weigh(text) is E'HTTP GET\\nuser_parameters\\nbasic_auth scale7 {STORED}
+basic_auth mate {STORED}';
+
+create function north() returns int language sql as 'select 1';
+comment on function north() is E'HTTP GET\\nbasic_auth\\nbasic_auth_realm = Depot "North"';
+
+create function asked(_user_id text default null, _user_roles text[] default null) returns text language sql
+as $$select _user_id || coalesce(_user_roles[1], '')$$;
+comment on function asked(text, text[]) is E'HTTP GET\\nuser_parameters\\nauthorize gate, boss
+basic_auth scale7 {STORED}
+challenge_command = select id user_id, roles user_roles, ok status from device($1, $2, $3, $4, $5)';
+create function device(_user text, _word text, _valid boolean, _realm text, _path text)
+returns table (id text, roles text[], ok boolean) language sql as $$
+    select _user || coalesce(_valid::text, '?') || _realm || _path, array[_word], true where _user <> 'nobody'
+    union all select 'x', array['boss'], false where _user = 'nobody' and _word = 'known'$$;
+
+create function closed() returns text language sql as $$select 'in'$$;
+comment on function closed() is E'HTTP GET\\nauthorize';
+"""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    settings = {BASIC + "SslRequirement": "Ignore", "Auth:CookieAuth": "true"}
+    return serve(database, SQL, settings)
+
+
+def credentials(user: str, password: str) -> dict[str, str]:
+    name, _, value = basic_header(user, password).partition(": ")
+    return {name: value}
+
+
+def test_the_right_password(service: Service) -> None:
+    for _ in range(3):
+        assert service.get("/api/weigh", headers=credentials("scale7", "s3cret")).text == "scale7"
+    assert service.get("/api/weigh?userName=boss", headers=credentials("mate", "s3cret")).text == "mate"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        credentials("scale7", "wrong"),
+        credentials("scale7", ""),
+        credentials("", "s3cret"),
+        credentials("nobody", "s3cret"),
+        credentials("Scale7", "s3cret"),
+        credentials("scale7", STORED),
+        {"Authorization": "Basic c2NhbGU3"},
+        {"Authorization": "Basic !!!"},
+        {"Authorization": "basic " + credentials("scale7", "s3cret")["Authorization"][6:]},
+        {"Authorization": "Bearer x"},
+    ],
+)
+def test_everything_else_is_challenged(service: Service, headers: dict[str, str]) -> None:
+    response = service.get("/api/weigh", headers=headers)
+    assert response.headers["www-authenticate"] == 'Basic realm="rowcall"'
+    problem(response, 401)
+
+
+def test_realm(service: Service) -> None:
+    response = service.get("/api/north", headers=credentials("scale7", "s3cret"))
+    assert response.headers["www-authenticate"] == 'Basic realm="Depot \\"North\\""'
+    problem(response, 401)
+
+
+def test_a_command_decides_and_gives_claims(service: Service) -> None:
+    assert service.get("/api/asked", headers=credentials("scale7", "gate")).text == "scale7falserowcall/api/askedgate"
+    assert service.get("/api/asked", headers=credentials("else", "boss")).text == "else?rowcall/api/askedboss"
+
+
+def test_roles_apply_behind_a_command(service: Service) -> None:
+    problem(service.get("/api/asked", headers=credentials("scale7", "nothing")), 403)
+
+
+@pytest.mark.parametrize("word", ["known", "unknown"])
+def test_a_command_that_refuses(service: Service, word: str) -> None:
+    response = service.get("/api/asked", headers=credentials("nobody", word))
+    assert response.headers["www-authenticate"] == 'Basic realm="rowcall"'
+    problem(response, 401)
+
+
+def test_passwords_are_not_logged(service: Service) -> None:
+    service.get("/api/weigh", headers=credentials("scale7", "hush-hush"))
+    assert "HTTP Basic failed" in service.log
+    assert "hush-hush" not in service.log
+    assert STORED not in service.log
+
+
+def test_for_every_endpoint(database: Database, service: Service, serve_once: Serve) -> None:
+    settings = {
+        BASIC + "Enabled": "true",
+        BASIC + "SslRequirement": "Warning",
+        BASIC + "Realm": "yard",
+        BASIC + "Users:kiri": "open sesame",
+        BASIC + "UseDefaultPasswordHasher": "false",
+    }
+    everywhere = serve_once(database, settings=settings)
+    assert everywhere.get("/api/closed", headers=credentials("kiri", "open sesame")).text == "in"
+    response = everywhere.get("/api/closed", headers=credentials("kiri", "open sesame!"))
+    assert response.headers["www-authenticate"] == 'Basic realm="yard"'
+    assert everywhere.get("/api/north").headers["www-authenticate"] == 'Basic realm="Depot \\"North\\""'
+    assert "without TLS" in everywhere.log
+
+
+def test_without_tls_nobody_is_asked_for_a_password(database: Database, service: Service, serve_once: Serve) -> None:
+    strict = serve_once(database)
+    problem(strict.get("/api/weigh", headers=credentials("scale7", "s3cret")), 401)
+    behind = serve_once(database, settings={"ForwardedHeaders:Enabled": "true"})
+    headers = {**credentials("scale7", "s3cret"), "X-Forwarded-Proto": "https"}
+    assert behind.get("/api/weigh", headers=headers).text == "scale7"

@@ -1,0 +1,209 @@
+"""One key ring for all workers of a host, and for all hosts that share its storage (spec 2.11, reference 04, 13)."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import pkcs12
+
+from rowcall.core.config import ConfigError
+from rowcall.core.key_ring import SECRET, Key, element_text, plain_secret
+from rowcall.service.auth.configured import auth_options
+from rowcall.service.configuration import load_configuration
+from rowcall.service.database.connector import Connector, Target
+from rowcall.service.protection.keeper import keeper_for
+from rowcall.service.startup import StartupError
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.members import EVERY_SCHEME, bearer, cookie_of, member_sql, sign_in, tokens
+
+DAY = 86_400.0
+
+STORAGE = """
+create table protection_key (name text primary key, data text not null);
+create function get_data_protection_keys() returns setof text language sql as 'select data from protection_key';
+create procedure store_data_protection_keys(text, text) language sql
+as 'insert into protection_key values ($1, $2) on conflict (name) do update set data = excluded.data';
+"""
+
+
+def in_folder(folder: Path, **others: str) -> dict[str, str]:
+    return {
+        **EVERY_SCHEME,
+        "DataProtection:Storage": "FileSystem",
+        "DataProtection:FileSystemPath": str(folder),
+        "DataProtection:CustomApplicationName": "yard",
+        **others,
+    }
+
+
+def is_let_in(service: Service, headers: dict[str, str]) -> bool:
+    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+        return client.get("/api/closed", headers=headers).status_code == 200
+
+
+def sessions(service: Service) -> list[dict[str, str]]:
+    cookie = {"Cookie": cookie_of(sign_in(service, scheme="Cookies"))}
+    service.client.cookies.clear()
+    return [cookie, bearer(tokens(service, "BearerToken")["accessToken"])]
+
+
+def test_two_workers_take_each_others_sessions(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database, "drop table if exists member cascade;" + _fresh(), EVERY_SCHEME, workers=2)
+    made = sessions(service)
+    for _ in range(20):
+        # A connection of its own each time: either worker may get it.
+        assert [is_let_in(service, headers) for headers in made] == [True, True]
+
+
+def _fresh() -> str:
+    drops = ("sign_in(text, text, text)", "sign_out(text[])", "who(text, text, text[], json, text)", "closed()")
+    names = (*drops, "for_bosses()", "opened()")
+    return "".join(f"drop function if exists {name};" for name in names) + member_sql()
+
+
+def test_two_instances_take_each_others_sessions(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    own_database.execute(member_sql())
+    settings = in_folder(tmp_path / "keys")
+    first, second = serve_once(own_database, settings=settings), serve_once(own_database, settings=settings)
+    for one, other in ((first, second), (second, first)):
+        assert [is_let_in(other, headers) for headers in sessions(one)] == [True, True]
+    assert len(list((tmp_path / "keys").glob("key-*.json"))) == 1
+    elsewhere = serve_once(
+        own_database, settings={**settings, "DataProtection:CustomApplicationName": "till", "Auth:JwtAuth": "false"}
+    )
+    assert [is_let_in(elsewhere, headers) for headers in sessions(first)] == [False, False]
+
+
+def test_a_key_that_another_host_has_made_is_found(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    """It reaches all workers, without a restart."""
+    own_database.execute(member_sql())
+    folder = tmp_path / "keys"
+    first = serve_once(own_database, settings=in_folder(folder), workers=2)
+    now = time.time()
+    newer = Key(os.urandom(16), now, now, now + 90 * DAY, os.urandom(SECRET))
+    (folder / f"{newer.name}.json").write_text(element_text(newer, plain_secret(newer.secret)))
+    second = serve_once(own_database, settings=in_folder(folder))
+    made = sessions(second)
+    for _ in range(6):
+        assert [is_let_in(first, headers) for headers in made] == [True, True]
+
+
+def test_sessions_outlive_a_restart_and_a_rotation(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    own_database.execute(member_sql())
+    folder = tmp_path / "keys"
+    before = serve_once(own_database, settings=in_folder(folder))
+    made = sessions(before)
+    before.stop()
+    (file,) = folder.glob("key-*.json")
+    element = json.loads(file.read_text())
+    file.write_text(json.dumps({**element, "expires": time.time() - 1}))
+    after = serve_once(own_database, settings=in_folder(folder))
+    assert len(list(folder.glob("key-*.json"))) == 2
+    assert [is_let_in(after, headers) for headers in made] == [True, True]
+    assert [is_let_in(after, headers) for headers in sessions(after)] == [True, True]
+    assert oct(file.stat().st_mode & 0o777) == "0o600"
+    assert oct(folder.stat().st_mode & 0o777) == "0o700"
+
+
+def test_keys_in_the_database(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(member_sql() + STORAGE)
+    settings = {**in_folder(Path("unused")), "DataProtection:Storage": "Database"}
+    first, second = serve_once(own_database, settings=settings), serve_once(own_database, settings=settings)
+    assert [is_let_in(second, headers) for headers in sessions(first)] == [True, True]
+    assert own_database.value("select count(*) from protection_key") == 1
+
+
+def test_a_storage_that_is_not_there_stops_the_start(own_database: Database, serve_once: Serve) -> None:
+    with pytest.raises(AssertionError, match="DataProtection:GetAllElementsCommand"):
+        serve_once(own_database, settings={"DataProtection:Storage": "Database"})
+
+
+def test_keys_encrypted_to_a_certificate(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    own_database.execute(member_sql())
+    settings = in_folder(
+        tmp_path / "keys",
+        **{
+            "DataProtection:KeyEncryption": "Certificate",
+            "DataProtection:CertificatePath": str(certificate(tmp_path)),
+            "DataProtection:CertificatePassword": "pfx-password",
+            "DataProtection:EncryptionAlgorithm": "AES_256_CBC",
+        },
+    )
+    service = serve_once(own_database, settings=settings)
+    made = sessions(service)
+    service.stop()
+    (file,) = (tmp_path / "keys").glob("key-*.json")
+    assert json.loads(file.read_text())["secret"]["kind"] == "certificate"
+    again = serve_once(own_database, settings=settings)
+    assert [is_let_in(again, headers) for headers in made] == [True, True]
+    assert "pfx-password" not in again.log
+    blind = serve_once(own_database, settings=in_folder(tmp_path / "keys"))
+    assert "cannot be used: its secret is encrypted to a certificate" in blind.log
+    assert [is_let_in(blind, headers) for headers in made] == [False, False]
+
+
+def certificate(folder: Path) -> Path:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "keys")])
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1)
+    builder = builder.not_valid_before(datetime(2020, 1, 1, tzinfo=UTC)).not_valid_after(
+        datetime(2040, 1, 1, tzinfo=UTC)
+    )
+    made = builder.sign(key, hashes.SHA256())
+    encryption = serialization.BestAvailableEncryption(b"pfx-password")
+    path = folder / "keys.pfx"
+    path.write_bytes(pkcs12.serialize_key_and_certificates(b"keys", key, made, None, encryption))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"DataProtection:KeyEncryption": "Dpapi"}, "Windows"),
+        ({"DataProtection:KeyEncryption": "Certificate"}, "CertificatePath"),
+        (
+            {"DataProtection:KeyEncryption": "Certificate", "DataProtection:CertificatePath": "/nowhere.pfx"},
+            "/nowhere.pfx",
+        ),
+        ({"DataProtection:Storage": "FileSystem", "DataProtection:FileSystemPath": ""}, "FileSystemPath"),
+        ({"Auth:JwtAuth": "true"}, "JwtSecret"),
+        ({"Auth:JwtAuth": "true", "Auth:JwtSecret": "short"}, "32 characters"),
+        ({"Auth:CookieAuth": "true", "Auth:CookieValid": "soon"}, "Auth:CookieValid"),
+        ({"Auth:CookieAuth": "true", "Auth:CookieSameSite": "perhaps"}, "Strict, Lax, None, Unspecified"),
+        ({"Auth:CookieAuth": "true", "Auth:Schemes:a:Enabled": "true"}, "Auth:Schemes:a:Type"),
+        ({"Auth:CookieAuth": "true", "Auth:Schemes:Bearer:Type": "Cookies"}, "main scheme"),
+        (
+            {
+                "Auth:CookieAuth": "true",
+                "Auth:CookieName": "x",
+                "Auth:Schemes:a:Type": "Cookies",
+                "Auth:Schemes:a:CookieName": "x",
+            },
+            "share the cookie name x",
+        ),
+        ({"Service:AuthenticationOptions:BasicAuth:Enabled": "true"}, "https"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_work_stops_the_start(settings: dict[str, str], message: str) -> None:
+    """With the name of the key; no database is needed to notice."""
+    loaded = load_configuration((), tuple(settings.items()), {}, Path("/"))
+
+    def begin() -> None:
+        auth_options(loaded.settings)
+        keeper_for(loaded.settings, Connector(Target({})), lambda _ring: None)
+
+    with pytest.raises((StartupError, ConfigError), match=message):
+        begin()
