@@ -11,6 +11,7 @@ import os
 import resource
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,8 +64,9 @@ class Tally:
     cpu: float
 
 
-def raw_request(method: str, path: str, host: str, body: bytes) -> bytes:
+def raw_request(method: str, path: str, host: str, body: bytes, headers: Iterable[tuple[str, str]] = ()) -> bytes:
     head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in headers)
     if body:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
     return head.encode() + b"\r\n" + body
@@ -72,7 +74,7 @@ def raw_request(method: str, path: str, host: str, body: bytes) -> bytes:
 
 def load(scenario: Scenario, port: int, expected: bytes, seconds: float, rate: float = 0.0) -> Load:
     """rate: requests per second over all connections, 0 for as many as are answered."""
-    request = raw_request(scenario.method, scenario.path, f"127.0.0.1:{port}", scenario.body)
+    request = raw_request(scenario.method, scenario.path, f"127.0.0.1:{port}", scenario.body, scenario.headers)
     tally = generate(Target("127.0.0.1", port, request, expected), CONNECTIONS, seconds, rate)
     errors = tally.wrong + tally.lost
     detail = f"{tally.wrong} wrong, {tally.lost} lost" if errors else ""

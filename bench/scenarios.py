@@ -4,8 +4,10 @@ A scenario is one request, repeated. `sql` is the same call for pgbench, whose v
 of a prepared statement. `targets` are the ratios of requests per second, rowcall over the other (issues 2 and 3).
 """
 
+import base64
+import hmac
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from urllib.parse import urlencode
 
@@ -20,6 +22,7 @@ class Scenario:
     variables: MappingProxyType[str, str] = field(default_factory=lambda: MappingProxyType({}))
     body: bytes = b""
     targets: MappingProxyType[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    headers: tuple[tuple[str, str], ...] = ()
 
     @property
     def method(self) -> str:
@@ -99,6 +102,26 @@ def composites(name: str, routine: str, rows: int, columns: str = "*") -> Scenar
     )
 
 
+# Of the service that is measured here, and of nothing else.
+SECRET = "the benchmark signs its tokens with this"
+CLAIMS = {"user_id": "41", "user_name": "kiri", "user_roles": ["boss", "gate"], "exp": 4_102_444_800}
+
+
+def signed(claims: dict[str, object]) -> str:
+    """A JWT (HS256)."""
+    head, body = (_base64(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
+    return f"{head}.{body}.{_base64(hmac.digest(SECRET.encode(), f'{head}.{body}'.encode(), 'sha256'))}"
+
+
+def _base64(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def with_token(scenario: Scenario) -> Scenario:
+    """The same with a token of somebody."""
+    return replace(scenario, headers=(("Authorization", f"Bearer {signed(CLAIMS)}"),))
+
+
 def types(rows: int, targets: dict[str, float]) -> Scenario:
     return query(f"types-{rows}", "types", {"rows": str(rows)}, targets)
 
@@ -115,10 +138,14 @@ SCENARIOS = (
     composites("composites-nested-100", "shelves", 100),
     composites("composites-flat-100", "flat", 100, "id, (shelf).title, (shelf).code, (shelf).items"),
     composites("composites-levels-1000", "levels", 1000),
+    with_token(query("authorized", "authorized", {}, {"rowcall-open": 0.8})),
+    with_token(query("claims-10", "claims", {"rows": "10"}, {"rowcall-open": 0.9})),
     query("large-200k", "large", {"kilobytes": "200"}, {}),
 )
 # Those for which the schema bench_json has PostgreSQL's own JSON.
 MADE_BY_POSTGRES = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-json" in scenario.targets)
+# Those for which the schema bench_open has the same routine without what is measured.
+OPEN = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-open" in scenario.targets)
 BY_NAME = MappingProxyType({scenario.name: scenario for scenario in SCENARIOS})
 
 # PostgreSQL's own CPU time for a request, rowcall over pgbench (issue 2).

@@ -214,3 +214,45 @@ as $$
 $$;
 comment on function bench.stream(int) is 'HTTP GET /bench/stream
 allow_anonymous';
+
+-- For callers with a token: one that is only let in, and one whose claims become settings for its routine.
+create function bench.authorized()
+returns table (name text, at timestamptz)
+language sql stable
+as $$
+    select 'hello'::text, timestamptz '2024-02-29 12:30:00+00'
+$$;
+comment on function bench.authorized() is 'HTTP GET /bench/authorized
+authorize boss';
+
+create function bench.claims(_rows int)
+returns table (id int, price numeric(12, 2), label text, day date, key uuid, docb jsonb, ints int[], texts text[])
+language sql stable
+as $$
+    select id, price, label, day, key, docb, ints, texts from bench.types(_rows)
+$$;
+comment on function bench.claims(int) is 'HTTP GET /bench/claims
+authorize boss
+user_context';
+
+-- The same without what is measured.
+drop schema if exists bench_open cascade;
+create schema bench_open;
+
+create function bench_open.authorized()
+returns table (name text, at timestamptz)
+language sql stable
+as $$
+    select 'hello'::text, timestamptz '2024-02-29 12:30:00+00'
+$$;
+comment on function bench_open.authorized() is 'HTTP GET /bench/authorized
+allow_anonymous';
+
+create function bench_open.claims(_rows int)
+returns table (id int, price numeric(12, 2), label text, day date, key uuid, docb jsonb, ints int[], texts text[])
+language sql stable
+as $$
+    select id, price, label, day, key, docb, ints, texts from bench.types(_rows)
+$$;
+comment on function bench_open.claims(int) is 'HTTP GET /bench/claims
+authorize boss';

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import IO
 
 from bench.postgres import Server
-from bench.scenarios import MADE_BY_POSTGRES, Scenario
+from bench.scenarios import MADE_BY_POSTGRES, OPEN, SECRET, Scenario
 
 PEERS = Path(__file__).with_name("peers")
 PROGRAMS = Path(sys.executable).parent
@@ -95,6 +95,8 @@ def rowcall(*options: str, workers: int | None = None, schema: str = "bench") ->
             f"--Urls=http://127.0.0.1:{setting.port}",
             f"--HttpServer:Workers={workers or setting.workers}",
             "--Log:ConsoleMinimumLevel=Warning",
+            "--Auth:JwtAuth=true",
+            f"--Auth:JwtSecret={SECRET}",
             # The database of the start-up check has its routines elsewhere.
             *([f"--Service:IncludeSchemas:0={schema}"] if setting.database != "many" else []),
             *options,
@@ -113,6 +115,12 @@ SERVICES = (
         "rowcall passing on JSON that PostgreSQL makes with json_agg and to_json",
         rowcall(schema="bench_json"),
         MADE_BY_POSTGRES,
+    ),
+    Service(
+        "rowcall-open",
+        "rowcall with the same token, at endpoints that do not ask who is calling or do not tell their routine",
+        rowcall(schema="bench_open"),
+        OPEN,
     ),
     Service("constant", "limit: granian answering a constant of the same bytes", granian("granian_constant:app")),
 )
@@ -208,7 +216,7 @@ def wait_until_answering(running: Running, scenario: Scenario, poll: float = 0.0
 def ask(port: int, scenario: Scenario) -> tuple[int, bytes]:
     """One request outside the measurement: status and body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    headers = {"Content-Type": "application/json"} if scenario.body else {}
+    headers = dict(scenario.headers) | ({"Content-Type": "application/json"} if scenario.body else {})
     try:
         connection.request(scenario.method, scenario.path, scenario.body or None, headers)
         response = connection.getresponse()
