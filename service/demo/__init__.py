@@ -12,7 +12,7 @@ import psycopg
 
 from rowcall.service.connection_string import ConnectionInfo
 
-SETTINGS = (("Service:CrudSource:Enabled", "true"),)
+SETTINGS = (("Service:CrudSource:Enabled", "true"), ("Auth:CookieAuth", "true"), ("Auth:BearerTokenAuth", "true"))
 """What the demo needs beyond the defaults."""
 
 EXAMPLES = (
@@ -36,7 +36,12 @@ EXAMPLES = (
         "adds a row to the table; what is left out gets its default",
     ),
     ("curl {base}/complaints/2 --json '{{\"settled\":true}}'", "changes a row of it"),
-    ("curl -i {base}/payroll", "not open to everybody: 401"),
+    ("curl -i {base}/payroll", "only for dispatchers who have signed in: 401"),
+    ("curl {base}/login", "a page to sign in with; open it in a browser, as alma (pedals) or dagny (bells)"),
+    (
+        'curl -i {base}/sign-in --json \'{{"name":"alma","password":"pedals"}}\'',
+        "signs in: a session in a cookie, for /my/parcels",
+    ),
 )
 
 

@@ -267,7 +267,72 @@ begin atomic
     select c.name, count(p.delivered), round(count(p.delivered) * 3.2, 2)
     from demo.courier c left join demo.parcel p on p.courier = c.id group by c.name order by 1;
 end;
-comment on function payroll() is 'HTTP GET /payroll';
+comment on function payroll() is 'HTTP GET /payroll
+authorize dispatcher';
+
+-- Who may sign in. The hashes are those of the passwords `pedals` and `bells`; `rowcall --hash` prints such ones.
+create table account (
+    name text primary key,
+    password_hash text not null,
+    courier int references courier,
+    roles text[] not null
+);
+insert into account values
+    ('alma', 'ZYTPyieNQ9YAHw8p6Q4dfNra4o0hfvF6Z48HFC1SJ6uEUQ/nUEGdM2VOP/tyPVYE', 1, '{courier}'),
+    ('dagny', 'eqTO8wQXGtCfp+9IRBjkG/Lo9xgpQq8ZCYD/6JRvQin/Ey9YYzvRiTenxGjg33h0', 4, '{courier, dispatcher}');
+
+-- One row signs its caller in: `hash` is checked against the password, the other columns become claims.
+create function sign_in(name text, password text) returns table (hash text, user_id int, user_name text, user_roles text[])
+language sql stable
+begin atomic
+    select a.password_hash, a.courier, a.name, a.roles from demo.account a where a.name = sign_in.name;
+end;
+comment on function sign_in(text, text) is 'HTTP POST /sign-in
+login';
+
+create procedure sign_out() language sql begin atomic end;
+comment on procedure sign_out() is 'HTTP POST /sign-out
+logout';
+
+-- The id comes from the session, whatever the request says: everybody sees their own parcels.
+create function my_parcels(_user_id text default null) returns table (parcel int, ordered timestamptz, note text)
+language sql stable
+begin atomic
+    select p.id, p.ordered, p.note from demo.parcel p where p.courier = my_parcels._user_id::int order by p.ordered;
+end;
+comment on function my_parcels(text) is 'HTTP GET /my/parcels
+authorize courier
+user_parameters';
+
+-- A page is a text like any other.
+create function login_page() returns text language sql immutable return $$<!doctype html>
+<meta charset="utf-8"><title>Bicycle couriers</title>
+<form id="in"><input name="name" placeholder="alma or dagny"> <input name="password" type="password"
+ placeholder="pedals or bells"> <button>Sign in</button></form>
+<button id="out">Sign out</button> <button id="pay">Payroll</button>
+<p id="said">Nobody is signed in.</p>
+<script>
+const say = text => { document.getElementById("said").textContent = text };
+const post = (path, body) => fetch(path, { method: "POST", body: JSON.stringify(body) });
+const mine = async () => {
+  const answer = await fetch("my/parcels");
+  say(answer.ok ? `You carry ${(await answer.json()).length} parcels.` : (await answer.json()).title);
+};
+document.getElementById("in").onsubmit = async event => {
+  event.preventDefault();
+  const answer = await post("sign-in", Object.fromEntries(new FormData(event.target)));
+  answer.ok ? mine() : say("That is not right.");
+};
+document.getElementById("out").onclick = async () => { await post("sign-out", {}); mine() };
+document.getElementById("pay").onclick = async () => {
+  const answer = await fetch("payroll");
+  say(answer.ok ? `${(await answer.json()).length} couriers are paid.` : (await answer.json()).title);
+};
+</script>
+$$;
+comment on function login_page() is 'HTTP GET /login
+allow_anonymous
+Content-Type: text/html; charset=utf-8';
 
 -- A table without any function in front: reading, adding, changing and removing rows come from its comment alone.
 create table complaint (

@@ -72,14 +72,14 @@ def demo() -> Iterator[Demo]:
         shutil.rmtree(folder)
 
 
-STATUS = {"RAISE EXCEPTION becomes a 400": 400, "not open to everybody: 401": 401}
+STATUS = {"RAISE EXCEPTION becomes a 400": 400, "only for dispatchers who have signed in: 401": 401}
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)), ids=[what for _, what in EXAMPLES])
 def test_a_suggested_request_gives_what_is_promised(demo: Demo, number: int) -> None:
     answer = demo.send(number)
     assert answer.status_code == STATUS.get(EXAMPLES[number][1], 200)
-    assert len(answer.content) > 0
+    assert len(answer.content) > 0 or "set-cookie" in answer.headers
 
 
 def test_a_record_an_array_and_json_arrive_whole(demo: Demo) -> None:
