@@ -53,6 +53,8 @@ def load(arguments: Arguments) -> Configuration:
         from rowcall.service.demo import SETTINGS
 
         overrides = (("ConnectionStrings:Default", f"embedded:{_DEMO_FOLDER}"), *SETTINGS, *overrides)
+    if arguments.has("--watch"):
+        overrides = (*overrides, ("Watch:Enabled", "true"))
     return load_configuration(arguments.files, overrides, os.environ, Path.cwd())
 
 

@@ -26,6 +26,7 @@ from rowcall.service.exposure import Exposure
 from rowcall.service.opening import Opening
 from rowcall.service.sqlfiles.source import SqlFileSource, sql_file_source
 from rowcall.service.startup import StartupError
+from rowcall.service.watching import Watcher, watcher
 
 log = logging.getLogger("rowcall")
 
@@ -49,6 +50,8 @@ class EndpointReader:
         self._plan = plan
         self._exposure = exposure
         self._builder = EndpointBuilder(settings)
+        self._catalogs: list[Catalog] = []
+        """As they were read last, without files."""
         self._files = sql_file_source(settings, exposure.files, exposure.routines)
         self._verify = settings.choice("Service:RoutineOptions:VerifyRoutedEndpoints")
 
@@ -68,14 +71,23 @@ class EndpointReader:
                 await opening.test(key or self._plan.main, self._connector(key))
         return edition
 
-    async def read(self, number: int) -> Edition:
-        """One reading. Raises `psycopg.Error`, and `StartupError` for what must not be served."""
+    def watcher(self) -> Watcher | None:
+        """Of what is read here. Raises `StartupError` where there is nothing to watch."""
+        return watcher(self._settings, self._exposure, tuple(self.sources()))
+
+    async def read(self, number: int, *, only_files: bool = False) -> Edition:
+        """One reading. only_files: the databases are taken to be as they were at the last one.
+
+        Raises `psycopg.Error`, and `StartupError` for what must not be served.
+        """
         keys = [self._key(name) for name in self._plan.sources]
-        catalogs = [await self._discover(key) for key in keys]
+        if not only_files or not self._catalogs:
+            self._catalogs = [await self._discover(key) for key in keys]
+        catalogs = list(self._catalogs)
         exposed = [self._exposed(key, catalog) for key, catalog in zip(keys, catalogs, strict=True)]
         if self._files is not None:
             keys.append(self._home_of_files)
-            catalogs.append(await self._read_files(self._files))
+            catalogs.append(await self._read_files(self._files, only_files=only_files))
             exposed.append(self._exposure.objects(catalogs[-1]))
         found = self._builder.build(zip(catalogs, exposed, strict=True))
         types: dict[str, dict[int, TypeInfo]] = {MAIN: {}}
@@ -98,9 +110,9 @@ class EndpointReader:
             schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
             return await discover(connection, self._exposure.wanted, schema)
 
-    async def _read_files(self, files: SqlFileSource) -> Catalog:
+    async def _read_files(self, files: SqlFileSource, *, only_files: bool) -> Catalog:
         async with await self._connector(self._home_of_files).open_plain() as connection:
-            return await files.read(connection)
+            return await files.read(connection, only_files=only_files)
 
     @property
     def _home_of_files(self) -> str:

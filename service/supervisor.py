@@ -145,6 +145,8 @@ class Supervisor:
         self._publishing = asyncio.Lock()
         self._stop = asyncio.Event()
         self._reload = asyncio.Event()
+        self._database_changed = False
+        """Asked for: more than another look at the files."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._watches: set[asyncio.Task[None]] = set()
         """One for each worker; they go on until it has said its last word."""
@@ -157,7 +159,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(signal.SIGHUP, self._reload.set)
+        loop.add_signal_handler(signal.SIGHUP, self._read_everything)
         try:
             starting = loop.create_task(self._start())
             stopping = loop.create_task(self._stop.wait())
@@ -178,6 +180,7 @@ class Supervisor:
         try:
             if not self._options.target.pooler:
                 await self._listen()
+            await self._watch_changes()
             with Progress(watched=is_watched()) as progress:
                 progress.tell("reading the catalogue of the database")
                 edition = await self._reader.first()
@@ -220,7 +223,9 @@ class Supervisor:
         self._keep(self._tasks, work)
 
     def _keep(self, tasks: set[asyncio.Task[None]], work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+        self._keep_task(tasks, asyncio.get_running_loop().create_task(work))
+
+    def _keep_task(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
         task.add_done_callback(self._ended)
@@ -301,6 +306,10 @@ class Supervisor:
 
     def _stale(self) -> None:
         log.warning("the database has changed under a prepared statement; its catalogue is read again")
+        self._read_everything()
+
+    def _read_everything(self) -> None:
+        self._database_changed = True
         self._reload.set()
 
     # --- editions --------------------------------------------------------------------------------------------------
@@ -326,13 +335,15 @@ class Supervisor:
         while True:
             await self._reload.wait()
             self._reload.clear()
-            await self._read_again()
+            only_files = not self._database_changed
+            self._database_changed = False
+            await self._read_again(only_files=only_files)
             # Whatever asks in the meantime is answered by one more reading.
             await asyncio.sleep(0.2)
 
-    async def _read_again(self) -> None:
+    async def _read_again(self, *, only_files: bool) -> None:
         try:
-            edition = await self._reader.read(self._edition.number + 1)
+            edition = await self._reader.read(self._edition.number + 1, only_files=only_files)
         except (psycopg.Error, OSError, StartupError) as error:
             log.error("the catalogue cannot be read, the last good one stays: %s", str(error).strip())
             return
@@ -340,11 +351,20 @@ class Supervisor:
             log.exception("the catalogue cannot be read, the last good one stays")
             return
         difference = Difference.between(self._edition, edition)
+        if only_files and not difference:
+            return  # saved as it was, or broken
         reason = await self._publish(edition)
         if reason is not None:
             log.error("edition %d is not served, the last good one stays: %s", edition.number, reason)
             return
         _log_difference(edition, difference)
+
+    async def _watch_changes(self) -> None:
+        """Begins to look for what a developer changes, if that is asked for."""
+        watching = self._reader.watcher()
+        if watching is not None:
+            for task in await watching.start(self._reload.set, self._read_everything):
+                self._keep_task(self._tasks, task)
 
     async def _listen(self) -> None:
         """Begins to listen where routines are read. A change between the first reading and the first LISTEN would go
@@ -366,10 +386,10 @@ class Supervisor:
                     tried.set()
                     attempt = 0
                     if lost:
-                        self._reload.set()
+                        self._read_everything()
                     async for notification in connection.notifies():
                         if notification.payload in ("", "reload"):
-                            self._reload.set()
+                            self._read_everything()
             except (psycopg.Error, OSError) as error:
                 tried.set()
                 lost = True

@@ -73,6 +73,7 @@ class SqlFileSource:
         self._search_path = search_path
         self._known: dict[str, _Known] = {}
         self._reported: dict[str, str] = {}
+        self._suspects: Suspects | None = None
         self._has_read = False
 
     async def read(self, connection: psycopg.AsyncConnection[Any], *, only_files: bool = False) -> Catalog:
@@ -87,7 +88,9 @@ class SqlFileSource:
             fresh = texts
         else:
             fresh = [text for text in texts if (known := self._known.get(text.path)) is None or known.text != text.text]
-        reading = _Reading(self.options, self._naming, self._search_path)
+        if not only_files or self._suspects is None:
+            self._suspects = await find_suspects(connection)
+        reading = _Reading(self.options, self._naming, self._search_path, self._suspects)
         good, errors = await reading.read(connection, fresh)
         self._report(errors)
         if errors and self.options.strict and not self._has_read:
@@ -153,7 +156,8 @@ class _Parsed:
 class _Reading:
     """One pass over some files."""
 
-    def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str) -> None:
+    def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str, suspects: Suspects) -> None:
+        self._suspects = suspects
         self._options = options
         self._naming = naming
         self._search_path = search_path
@@ -169,9 +173,9 @@ class _Reading:
             return {}, {}
         parsed = await asyncio.to_thread(self._parse, texts)
         self._oids = await find_types(connection, sorted(_type_names(parsed)), self._search_path)
-        self._types = await load_types(connection, sorted(set(self._oids.values())))
+        if self._oids:
+            self._types = await load_types(connection, sorted(set(self._oids.values())))
         parsed = [one for one in parsed if self._returns_are_types(one)]
-        suspects = await find_suspects(connection)
         questions = [(one, index) for one in parsed for index in self._asked(one.file)]
         answers = await describe(
             connection, [self._question(one.file, index) for one, index in questions], self._search_path
@@ -183,7 +187,7 @@ class _Reading:
             else:
                 self._errors.setdefault(one.path, _refusal(one, index, answer))
         good = {
-            one.path: _Known(one.file.text, self._routine(one, described, suspects))
+            one.path: _Known(one.file.text, self._routine(one, described))
             for one in parsed
             if one.path not in self._errors
         }
@@ -237,13 +241,11 @@ class _Reading:
         info = self._types.get(oid)
         return oid if info is not None and info.kind is not TypeKind.COMPOSITE else 0
 
-    def _routine(
-        self, one: _Parsed, described: Mapping[tuple[str, int], Described], suspects: Suspects
-    ) -> Routine | None:
+    def _routine(self, one: _Parsed, described: Mapping[tuple[str, int], Described]) -> Routine | None:
         file = one.file
         if not file.statements:
             return None
-        effects = [effect(statement, suspects) for statement in file.statements]
+        effects = [effect(statement, self._suspects) for statement in file.statements]
         ways = journeys(file.statements, effects)
         results = self._results(one, described)
         statements = tuple(
