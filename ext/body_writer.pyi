@@ -1,3 +1,6 @@
+class ColumnsChangedError(ValueError):
+    """A result has other columns than its statement was described with: the database has changed since."""
+
 class BodyWriter:
     """The body writer of one endpoint statement; Cython code drives it through `body_writer.pxd`."""
 

@@ -6,6 +6,10 @@ from libc.string cimport strcmp
 from rowcall.ext.libpq cimport pq
 
 
+class ColumnsChangedError(ValueError):
+    """A result has other columns than its statement was described with: the database has changed since."""
+
+
 cdef class RowPlan:
     cdef char *keep(self, bytes memory) except NULL:
         self._allocations.append(memory)

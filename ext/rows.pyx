@@ -11,6 +11,7 @@ from rowcall.ext.codecs cimport ARRAY
 from rowcall.ext.libpq cimport Oid, pq
 from rowcall.ext.values cimport render
 
+from rowcall.ext.body_writer import ColumnsChangedError
 from rowcall.ext.buffer import escape
 
 cdef Oid BYTEA_OID = BYTEA
@@ -96,12 +97,12 @@ cdef class Renderer(BodyWriter):
     cdef list _keys_for(self, list names):
         if self._is_scalar or not self._is_named:
             if len(names) != 1 and not self._first_only:
-                raise ValueError(f"the result has {len(names)} columns where one value was expected")
+                raise ColumnsChangedError(f"the result has {len(names)} columns where one value was expected")
             return []
         if self._first_only:
             return self._keys
         if self._keys and len(self._keys) != len(names):
-            raise ValueError(f"the result has {len(names)} columns where {len(self._keys)} were expected")
+            raise ColumnsChangedError(f"the result has {len(names)} columns where {len(self._keys)} were expected")
         return self._keys or names
 
 

@@ -121,6 +121,11 @@ def journeys(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> t
     return tuple(Journey(*pair) for pair in zip(last, fresh, strict=True))
 
 
+def one_journey(count: int) -> tuple[Journey, ...]:
+    """All statements are sent together, as one transaction."""
+    return tuple(Journey(last=index == count - 1, fresh=index == 0) for index in range(count))
+
+
 def _comes_first(statement: RawStatement, what: Effect) -> bool:
     """Nothing may run in its transaction before it."""
     return what is Effect.ALONE or statement.words[:2] == ("set", "transaction")

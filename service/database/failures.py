@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rowcall.core.problems import QUERY_CANCELED, Problem, unavailable, unmapped
+from rowcall.ext.body_writer import ColumnsChangedError
 from rowcall.ext.connection import Loss, Request
 from rowcall.service.database.call import Call
 from rowcall.service.exchange import Exchange
@@ -102,6 +103,11 @@ class Failures:
             what = "" if call.describe is None else f"\n{call.describe(exchange)}"
             log.log(_level(problem.status), "%s: %s: %s%s", call.label, request.error.sqlstate, message, what)
             return problem
+        if isinstance(request.failure, ColumnsChangedError):
+            log.warning("%s: %s; the database has changed", call.label, request.failure)
+            if self.on_stale is not None:
+                self.on_stale()
+            return unavailable("the result has other columns than before; what it has now is being read")
         log.error("%s: the result could not be rendered", call.label, exc_info=request.failure)
         return Problem(500, "the result could not be rendered")
 

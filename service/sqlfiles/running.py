@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rowcall.core.catalog import Routine
 from rowcall.core.endpoint import Endpoint, ResultPart, ResultPath
+from rowcall.core.sqlfile.commands import one_journey
 from rowcall.core.sqlfile.source import FileSource, FileStatement
 from rowcall.ext.body_writer import BodyWriter
 from rowcall.ext.codecs import Codecs
@@ -17,10 +18,10 @@ from rowcall.service.rendering import body_writer
 
 
 def file_statements(
-    endpoint: Endpoint, writer: BodyWriter | None, codecs: Codecs, *, repeatable: bool
+    endpoint: Endpoint, writer: BodyWriter | None, codecs: Codecs, *, repeatable: bool, wrapped: bool
 ) -> Callable[[int], Statement] | None:
     """What makes the statement for a mask of present parameters; None for what is no file. `writer`: of a file with one
-    statement.
+    statement. wrapped: all statements are one transaction.
     """
     source = endpoint.routine.source
     if not isinstance(source, FileSource):
@@ -32,14 +33,15 @@ def file_statements(
     def script(mask: int) -> Statement:
         writers = _writers(endpoint, codecs)
         values = mask.bit_count()
+        ways = one_journey(len(source.statements)) if wrapped else tuple(one.journey for one in source.statements)
         parts = tuple(
             Part(
                 _statement(statement, values, next(writers), repeatable=repeatable),
-                statement.journey.last,
-                statement.journey.fresh,
+                way.last,
+                way.fresh,
                 statement.result.single,
             )
-            for statement in source.statements
+            for statement, way in zip(source.statements, ways, strict=True)
         )
         return Script(next(numbers), values, parts, _tail(endpoint), repeatable)
 

@@ -1,0 +1,107 @@
+"""Files that cannot be served: what is said about them, where they are wrong, and what becomes of the others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
+from tests.http.conftest import Serve
+
+BROKEN: dict[str, tuple[str | bytes, tuple[str, ...]]] = {
+    "column.sql": (
+        "-- HTTP GET\n\nselect 1,\n  nothing, :n from pg_class",
+        (":4:3: error 42703: column", "at line 4, column 3:", "  nothing, :n from pg_class\n  ^"),
+    ),
+    "later.sql": ("-- HTTP GET\nselect :a;\nselect\n :b,\n :a::wrong", (":5:6: error 42704",)),
+    "syntax.sql": ("-- HTTP GET\r\nselect from where\r\n", (":2:13: error 42601",)),
+    "undetermined.sql": ("-- HTTP GET\nselect 1 where $1 is null", ("error 42P18",)),
+    "mixed.sql": ("-- HTTP GET\nselect $1, :a", (":2:12: a file has either $1 or :a, not both",)),
+    "returns.sql": ("-- HTTP GET\n-- @returns wonders\nselect 1", (":2:4: returns: 'wonders' is no type",)),
+    "unclosed.sql": ("-- HTTP GET\nselect 'x", (":2:8: error 42601: unterminated quoted string",)),
+    "comment.sql": ("-- HTTP GET\nselect 1 /* and so on", (":2:10: error 42601: unterminated /* comment",)),
+    "binary.sql": (b"-- HTTP GET\nselect \x00\x01\xff", (":2: it is no text: it holds a NUL byte",)),
+    "latin.sql": ("-- HTTP GET\n-- Gr\xfc\xdfe\nselect 1".encode("latin-1"), (":2: it is not valid UTF-8",)),
+    "wide.sql": ("-- HTTP GET\nselect 1".encode("utf-16"), (": it is UTF-16; save it as UTF-8",)),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("broken")
+    outside = write_files(base / "outside", {"secret.sql": "-- HTTP GET\nselect 'secret' as word"})
+    folder = write_files(base / "sql", {name: text for name, (text, _) in BROKEN.items()})
+    write_files(
+        folder,
+        {
+            "good.sql": "-- HTTP GET\nselect 1 as n, 2 as m",
+            "inner/linked.txt": "-- HTTP GET\nselect 'inside' as word",
+            "quiet.sql": b"\xff\xfe\x00 not annotated",
+        },
+    )
+    os.symlink(outside / "secret.sql", folder / "leads_out.sql")
+    os.symlink(outside, folder / "folder")
+    os.symlink("inner/linked.txt", folder / "stays.sql")
+    os.symlink("nowhere.sql", folder / "dangling.sql")
+    os.mkfifo(folder / "pipe.sql")
+    (folder / "folder.sql").mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, folder: Path) -> Service:
+    return serve(database, "", file_settings(folder, ErrorMode="Skip"))
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_log_says_what_is_wrong_and_where(service: Service, folder: Path, name: str) -> None:
+    _, messages = BROKEN[name]
+    for message in messages:
+        wanted = f"{folder / name}{message}" if message.startswith(":") else message
+        assert wanted in service.log
+
+
+@pytest.mark.parametrize("name", [*BROKEN, "secret.sql", "leads_out.sql", "dangling.sql", "pipe.sql", "folder.sql"])
+def test_it_is_left_out(service: Service, name: str) -> None:
+    problem(service.get(f"/api/{name.removesuffix('.sql').replace('_', '-')}"), 404)
+
+
+def test_the_others_are_served(service: Service) -> None:
+    assert service.get("/api/good").text == '[{"n":1,"m":2}]'
+
+
+def test_links_are_followed_as_long_as_they_stay(service: Service, folder: Path) -> None:
+    assert service.get("/api/stays").text == '["inside"]'
+    assert f"{folder}/leads_out.sql: a link that leads out of the folder {folder} is not followed" in service.log
+
+
+def test_what_is_not_annotated_may_be_anything(service: Service) -> None:
+    assert "quiet.sql" not in service.log
+
+
+def test_by_default_a_broken_file_stops_the_start(database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "sql", {"broken.sql": "-- HTTP GET\nselect nothing"})
+    with pytest.raises(AssertionError) as failure:
+        serve_once(database, "", file_settings(folder))
+    text = str(failure.value)
+    assert "rowcall ended with 1 at start" in text
+    assert f"{folder}/broken.sql:2:8: error 42703" in text
+    assert "with Skip, broken files are left out" in text
+
+
+def test_a_pattern_that_finds_nothing_is_a_warning(database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    pattern = f"{tmp_path}/none/*.sql"
+    service = serve_once(database, "", {"Service:SqlFileSource:FilePattern": pattern})
+    service.wait_for_log(f"no file fits the pattern {pattern}")
+
+
+def test_one_file_may_be_named_exactly(database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    folder = write_files(tmp_path, {"one.test.sql": "-- HTTP GET\nselect 1 as n", "two.sql": "-- HTTP GET\nselect 2"})
+    service = serve_once(database, "", {"Service:SqlFileSource:FilePattern": f"{folder}/one.test.sql"})
+    assert service.get("/api/one.test").text == "[1]"
+    problem(service.get("/api/two"), 404)
