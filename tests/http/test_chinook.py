@@ -175,6 +175,12 @@ comment on function my_name() is 'HTTP GET /my/name
 authorize
 user_context';
 
+create function my_office(_city text, _user_id text default null) returns text language sql stable as 'select _city';
+comment on function my_office(text, text) is 'HTTP GET /my/office
+authorize
+user_parameters
+_city = select city from employee where employee_id = {_user_id}::int';
+
 create function contact(_customer_id int, _rep text) returns text language sql stable as $$
   select first_name || ' knows a ' || _rep from customer where customer_id = _customer_id
 $$;
@@ -421,6 +427,7 @@ def test_staff_signs_in_and_out(service: Service) -> None:
         problem(jane.get("/my/customers"), 401)
         assert jane.post("/sign-in", json=JANE).status_code == 200
         assert answer(jane.get("/my/customers?userId=1")) == (200, TEXT, "21")
+        assert answer(jane.get("/my/office?city=Paris&userId=1")) == (200, TEXT, "Calgary")
         assert answer(jane.get("/my/name")) == (200, TEXT, "Jane")
         assert jane.post("/sign-out").status_code == 200
         problem(jane.get("/my/name"), 401)
