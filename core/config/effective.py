@@ -5,6 +5,7 @@ Defaults stand where the user says nothing. Placeholders are resolved where thei
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -118,6 +119,7 @@ def _is_default(name: str, text: str, key: Key) -> bool:
     return text == (key.default.get(name) if isinstance(key.default, Mapping) else key.default)
 
 
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", re.ASCII)
 _LITERALS = {"true": True, "false": False}
 
 
@@ -136,11 +138,7 @@ def _guessed(text: str) -> JsonValue:
 
 def _number(text: str) -> JsonValue:
     """Codes such as 08000 and anything else that a number would not give back the same stay text."""
-    for read in (int, float):
-        try:
-            number: int | float = read(text)
-        except ValueError:
-            continue
-        if str(number) == text:
-            return number
-    return text
+    if not _JSON_NUMBER.fullmatch(text):
+        return text
+    number = int(text) if text.lstrip("-").isdigit() else float(text)
+    return number if str(number) == text else text
