@@ -72,8 +72,11 @@ class Worker:
         watching = asyncio.create_task(close_silent(self._listeners, self._silence))
         await self._stopping.wait()
         await self._stop()
-        listening.cancel()
         watching.cancel()
+        # Before the channel is closed from here: its end would look like that of the supervisor.
+        listening.cancel()
+        self._forwarder.flush()
+        await self._channel.finish()
 
     async def _listen(self) -> None:
         while True:
@@ -115,8 +118,6 @@ class Worker:
         if not all(ended):
             log.warning("%d requests did not finish in time and are cut off", self._application.running)
         await self._application.close()
-        self._forwarder.flush()
-        await self._channel.finish()
 
 
 async def _main(channel_fd: int) -> None:

@@ -141,4 +141,6 @@ class ConsoleSink:
 
 def say_on_stderr(message: str) -> None:
     """For troubles of the log itself, where there is no console sink to tell them."""
-    print(f"{time.strftime('%H:%M:%S')} rowcall: {message}", file=sys.stderr, flush=True)
+    # In one piece: several processes may have something to say at the same time.
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} rowcall: {message}\n")
+    sys.stderr.flush()

@@ -240,3 +240,4 @@ def test_start_that_fails_does_not_wait_for_the_log(tmp_path: Path) -> None:
     assert failing.process.wait(30) == 1
     failing.stop()
     assert "the log sink PostgreSQL does not take entries" in failing.log
+    assert "supervisor" not in failing.log
