@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from rowcall.core.config import Settings
 from rowcall.service.connections import Connections
+from rowcall.service.database.connector import for_libpq
 from rowcall.service.exposure_options import exposure
 from rowcall.service.log import current_log
 from rowcall.service.options import worker_options
@@ -35,7 +36,7 @@ def run(
         supervisor = Supervisor(settings, options, reader, on_listening)
         return await supervisor.run()
 
-    current_log().connect_database(options.target.parameters)
+    current_log().connect_database(for_libpq(options.target.parameters))
     log.debug("starting")
     try:
         return asyncio.run(serve())

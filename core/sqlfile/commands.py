@@ -8,7 +8,7 @@ what stands between BEGIN and COMMIT is one transaction anyway.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rowcall.core.record import Record
@@ -93,8 +93,15 @@ def _effect_of_end(words: Sequence[str]) -> Effect:
     return Effect.ALONE if "prepared" in words else Effect.END
 
 
-def journeys(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> tuple[Journey, ...]:
-    """Statements up to one that is `last` are sent together."""
+def journeys(
+    statements: Sequence[RawStatement], effects: Sequence[Effect], *, wrapped: bool = False
+) -> tuple[Journey, ...]:
+    """Statements up to one that is `last` are sent together.
+
+    wrapped: all are one transaction, unless the file begins or ends one itself, or something in it has to stand alone.
+    """
+    if wrapped and not {Effect.ALONE, Effect.BEGIN, Effect.END}.intersection(effects):
+        return tuple(_one_transaction(statements, effects))
     last = [False] * len(effects)
     fresh = [False] * len(effects)
     in_block = pending = False
@@ -124,6 +131,14 @@ def journeys(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> t
 def one_journey(count: int) -> tuple[Journey, ...]:
     """All statements are sent together, as one transaction."""
     return tuple(Journey(last=index == count - 1, fresh=index == 0) for index in range(count))
+
+
+def _one_transaction(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> Iterator[Journey]:
+    unsaid = True
+    for index, (statement, what) in enumerate(zip(statements, effects, strict=True), 1):
+        fresh = unsaid and not _comes_first(statement, what)
+        unsaid = unsaid and not fresh
+        yield Journey(last=index == len(statements), fresh=fresh)
 
 
 def _comes_first(statement: RawStatement, what: Effect) -> bool:

@@ -57,9 +57,9 @@ class Connector:
     def __init__(self, target: Target, **session: str) -> None:
         self._target = target
         parameters = self._parameters(session)
-        self._conninfo = make_conninfo(**{**parameters, **_attributes(parameters, "any")})
+        self._conninfo = make_conninfo(**for_libpq(parameters))
         """Every server that will do."""
-        preferred = make_conninfo(**{**parameters, **_attributes(parameters, "primary")})
+        preferred = make_conninfo(**for_libpq(parameters, "primary"))
         self._preferred = preferred if preferred != self._conninfo else None
         """The one to try before, if there is a choice."""
 
@@ -107,9 +107,10 @@ class Connector:
         return await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
 
 
-def _attributes(parameters: Mapping[str, str], role: str) -> Mapping[str, str]:
+def for_libpq(parameters: Mapping[str, str], preferred: str = "any") -> dict[str, str]:
     """libpq knows no `prefer-primary`: whoever wants it tries for a primary, and then takes any."""
-    return {"target_session_attrs": role} if parameters.get("target_session_attrs") == "prefer-primary" else {}
+    changed = parameters.get("target_session_attrs") == "prefer-primary"
+    return {**parameters, "target_session_attrs": preferred} if changed else dict(parameters)
 
 
 def pause(attempt: int) -> float:

@@ -27,6 +27,8 @@ class SqlFileOptions:
     nested: bool
     hide: bool
     """Commands without a result of their own have no key."""
+    wrapped: bool = False
+    """Several statements are one transaction."""
     keywords: frozenset[str] = frozenset()
     """Words besides `http` that ask for an endpoint."""
 
@@ -58,5 +60,6 @@ def sql_file_options(settings: Settings) -> SqlFileOptions | None:
         unnamed=settings.flag(f"{_SECTION}:UnnamedSingleColumnSet"),
         nested=settings.flag(f"{_SECTION}:NestedJsonForCompositeTypes"),
         hide=settings.flag(f"{_SECTION}:SkipNonQueryCommands"),
+        wrapped=settings.flag("Service:WrapInTransaction"),
         keywords=_TOOL_WORDS if settings.flag("Service:McpOptions:Enabled") else frozenset(),
     )

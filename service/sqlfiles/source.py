@@ -246,7 +246,7 @@ class _Reading:
         if not file.statements:
             return None
         effects = [effect(statement, self._suspects) for statement in file.statements]
-        ways = journeys(file.statements, effects)
+        ways = journeys(file.statements, effects, wrapped=self._options.wrapped)
         results = self._results(one, described)
         statements = tuple(
             FileStatement(numbered.text, numbered.numbers, self._type_oids(file, numbered.numbers), way, result)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.harness.database import Database
 from tests.harness.expect import TEXT, answer, problem
 from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
 from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, member_sql, with_cookie
 
@@ -185,3 +188,15 @@ def test_claims_are_values_of_the_signed_in(own_database: Database, serve_once: 
         'kiri{"boss","gate"}{"app":"x","uid":"41","id":null}'
     )
     assert service.get("/api/claimed").text == '{"app":"x","uid":null,"id":null}'
+
+
+@pytest.mark.parametrize(("wrapped", "kept"), [("true", 0), ("false", 1)])
+def test_a_file_of_several_statements_is_one_transaction_when_wrapped(
+    own_database: Database, serve_once: Serve, tmp_path: Path, wrapped: str, kept: int
+) -> None:
+    own_database.execute("create table steps (name text)")
+    text = "-- HTTP POST\ninsert into steps values ('first');\ninsert into steps select 1 / 0;"
+    write_files(tmp_path, {"two.sql": text})
+    service = serve_once(own_database, "", file_settings(tmp_path) | {"Service:WrapInTransaction": wrapped})
+    assert problem(service.post("/api/two"), 500)["detail"] == "22012"
+    assert own_database.value("select count(*) from steps") == kept
