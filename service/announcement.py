@@ -8,8 +8,9 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
-from rowcall.core.catalog import RoutineKind
+from rowcall.core.catalog import Routine, RoutineKind
 from rowcall.core.config import Settings
+from rowcall.core.table_routines import TableOperation
 from rowcall.service.edition import Edition
 
 log = logging.getLogger("rowcall")
@@ -47,12 +48,16 @@ def elapsed(seconds: float) -> str:
 
 def _found(edition: Edition) -> str:
     routines = (endpoint.routine for endpoint in edition.endpoints)
-    # A table has several endpoints, a routine that was overloaded one of several names.
-    objects_found = {(routine.kind, routine.schema, routine.name, routine.identity) for routine in routines}
-    kinds = Counter(kind.name.lower() for kind, *_ in objects_found)
+    kinds = Counter(kind.name.lower() for kind, *_ in set(map(_object, routines)))
     objects = [_counted(kinds[name], name) for kind in RoutineKind if (name := kind.name.lower()) in kinds]
     several = " and ".join(filter(None, (", ".join(objects[:-1]), objects[-1] if objects else "")))
     return _counted(len(edition.endpoints), "endpoint") + (f" of {several}" if several else "")
+
+
+def _object(routine: Routine) -> tuple[RoutineKind, str, str, str]:
+    """A table is one object, however many operations on it are served; overloads are several of one name."""
+    is_table = isinstance(routine.source, TableOperation)
+    return routine.kind, routine.schema, routine.name, "" if is_table else routine.identity
 
 
 def _counted(count: int, word: str) -> str:
