@@ -103,8 +103,9 @@ def test_every_request_the_demo_suggests_has_its_routine(folder: Path) -> None:
         comments = str(
             one(
                 server,
-                "select string_agg(obj_description(oid, 'pg_proc'), E'\\n') from pg_proc "
-                "where pronamespace = 'demo'::regnamespace",
+                "select string_agg(description, E'\\n') from pg_description d where exists "
+                "(select from pg_proc where oid = d.objoid and pronamespace = 'demo'::regnamespace) or exists "
+                "(select from pg_class where oid = d.objoid and relnamespace = 'demo'::regnamespace)",
             )
         )
     templates = re.findall(r"HTTP \w+ (\S+)", comments)
