@@ -8,6 +8,7 @@ import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import httpx
 import psutil  # type: ignore[import-untyped]
@@ -149,18 +150,24 @@ BAD = (
 )
 
 
-def test_bad_endpoint_is_left_out_and_named(own_database: Database, serve_once: Serve) -> None:
-    service = serve_once(own_database, SQL + BAD.format("x" * 3000))
-    assert answer(service.get("/echo?id=1")) == (200, TEXT, "1")
-    assert "bad" in service.wait_for_log("bad()")
+def test_endpoint_that_must_not_be_served_ends_the_start_and_is_named(own_database: Database, tmp_path: Path) -> None:
+    own_database.execute(SQL + BAD.format("x" * 3000))
+    service = Service(tmp_path, {"ConnectionStrings:Default": own_database.conninfo})
+    assert service.process.wait(30) == 1
+    service.stop()
+    assert "public.bad()" in service.log
 
 
-def test_bad_endpoint_does_not_keep_the_others_from_changing(own_database: Database, serve_once: Serve) -> None:
+def test_endpoint_that_must_not_be_served_leaves_the_last_good_table(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     own_database.execute(CHANGE + BAD.format("x" * 3000))
     reload(service, own_database, "notify")
+    assert "the last good one stays" in service.wait_for_log("these endpoints cannot be served")
+    assert answer(service.get("/echo?id=1")) == (200, TEXT, "1")
+    problem(service.get("/arriving"), 404)
+    own_database.execute("drop function bad()")
+    reload(service, own_database, "notify")
     wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
-    assert "bad" in service.wait_for_log("bad()")
 
 
 def test_last_good_table_stays_when_the_load_fails(own_database: Database, serve_once: Serve) -> None:
