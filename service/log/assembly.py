@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from rowcall.core.config import Settings
-from rowcall.service.log.entry import VERBOSE, Entry
+from rowcall.service.log.entry import VERBOSE, Entry, level_name
 from rowcall.service.log.handlers import Forwarder, Send, SinkHandler
 from rowcall.service.log.json_lines import json_line
 from rowcall.service.log.options import LogOptions, log_options
@@ -110,6 +110,8 @@ def configure_logging(settings: Settings, stream: TextIO | None = None) -> loggi
         _current.handler.close()
     _current = Log(log_options(settings), stream)
     _connect_channels(_current.options, _current.handler)
+    floors = (f"{name} from {level_name(floor)}" for name, floor in _current.options.floors.items())
+    logging.getLogger("rowcall.client").debug("Log sinks: %s", ", ".join(floors))
     return logging.getLogger("rowcall")
 
 

@@ -118,3 +118,9 @@ def test_a_sink_that_hangs_holds_up_neither_the_service_nor_the_other_sinks(tmp_
                 read += pipe.read(65536)
         file.flush()
     assert read.count(b"\n") >= 1999
+
+
+def test_the_sinks_are_told_at_debug(tmp_path: Path) -> None:
+    file = [("Log:ToFile", "true"), ("Log:FilePath", str(tmp_path / "x.txt")), ("Log:FileMinimumLevel", "Error")]
+    lines = logged(*file, ("Log:MinimalLevels:rowcall.client", "Debug"))
+    assert lines[0][14:] == "DBG] Log sinks: Console from Verbose, File from Error [rowcall.client]"
