@@ -12,7 +12,12 @@ import psycopg
 
 from rowcall.service.connection_string import ConnectionInfo
 
-SETTINGS = (("Service:CrudSource:Enabled", "true"), ("Auth:CookieAuth", "true"), ("Auth:BearerTokenAuth", "true"))
+SETTINGS = (
+    ("Service:CrudSource:Enabled", "true"),
+    ("Auth:CookieAuth", "true"),
+    ("Auth:BearerTokenAuth", "true"),
+    ("Service:SqlFileSource:FilePattern", f"{importlib.resources.files(__name__)}/files/*.sql"),
+)
 """What the demo needs beyond the defaults."""
 
 EXAMPLES = (
@@ -36,6 +41,8 @@ EXAMPLES = (
         "adds a row to the table; what is left out gets its default",
     ),
     ("curl {base}/complaints/2 --json '{{\"settled\":true}}'", "changes a row of it"),
+    ("curl '{base}/slowest-districts?top=2'", "a file of SQL, in service/demo/files; the database does not know of it"),
+    ("curl {base}/couriers/3/overview", "another one: three statements, one answer"),
     ("curl -i {base}/payroll", "only for dispatchers who have signed in: 401"),
     ("curl {base}/login", "a page to sign in with; open it in a browser, as alma (pedals) or dagny (bells)"),
     (

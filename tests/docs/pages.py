@@ -1,9 +1,10 @@
 """The manual's pages as something to run: their configuration, their SQL, and requests with the answers they promise.
 
-On a page, ```sql blocks are loaded in order into one database. A block ```json rowcall.json is the configuration that
-the page is served with. An ```http block holds one exchange or several: request line, header lines, an empty line and
-the body; then the same for the response. `…` in a promised answer stands for any text, and so does a name in angle
-brackets, `⟨token⟩`, which stands for that text in the requests that follow on the page.
+On a page, ```sql blocks are loaded in order into one database, and a block ```sql sql/name.sql is a file. A block
+```json rowcall.json is the configuration that the page is served with. An ```http block holds one exchange or several:
+request line, header lines, an empty line and the body; then the same for the response. `…` in a promised answer stands
+for any text, and so does a name in angle brackets, `⟨token⟩`, which stands for that text in the requests that follow on
+the page.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class Page:
     settings: dict[str, str]
     """Configuration keys as on the command line."""
     sql: str
+    files: tuple[tuple[str, str], ...]
+    """Names and texts of .sql files."""
     exchanges: tuple[Exchange, ...]
 
 
@@ -56,16 +59,19 @@ def pages() -> list[Page]:
 def read_page(path: Path) -> Page:
     settings: dict[str, str] = {}
     sql: list[str] = []
+    files: list[tuple[str, str]] = []
     exchanges: list[Exchange] = []
     text = path.read_text(encoding="utf-8")
     for block in _BLOCK.finditer(text):
         if block["kind"] == "json rowcall.json":
-            settings |= dict(_flat(json.loads(block["text"]), ""))
+            settings |= dict(flat(json.loads(block["text"])))
         elif block["kind"] == "sql":
             sql.append(block["text"])
+        elif block["kind"].startswith("sql "):
+            files.append((block["kind"].removeprefix("sql "), block["text"]))
         elif block["kind"] == "http":
             exchanges += _exchanges(block["text"], text[: block.start("text")].count("\n") + 1)
-    return Page(path.name, settings, "\n".join(sql), tuple(exchanges))
+    return Page(path.name, settings, "\n".join(sql), tuple(files), tuple(exchanges))
 
 
 def fits(promised: str, got: str, known: dict[str, str] | None = None) -> bool:
@@ -87,13 +93,13 @@ def filled(text: str, known: dict[str, str]) -> str:
     return _NAMED.sub(lambda match: known[match[1]], text)
 
 
-def _flat(value: object, key: str) -> Iterator[tuple[str, str]]:
+def flat(value: object, key: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _flat(inner, f"{key}:{name}" if key else name)
+            yield from flat(inner, f"{key}:{name}" if key else name)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _flat(inner, f"{key}:{index}")
+            yield from flat(inner, f"{key}:{index}")
     else:
         yield key, value if isinstance(value, str) else json.dumps(value)
 

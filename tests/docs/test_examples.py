@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from rowcall.core.config.table import KEYS, knows
 from tests.docs.pages import FOLDER, Exchange, Page, filled, fits, pages
 from tests.harness.database import Database
+from tests.harness.sql_files import write_files
 from tests.http.conftest import Serve
 
 PAGES = pages()
@@ -25,9 +27,12 @@ _CONSOLE = re.compile(r"^```console\n.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
-def test_examples_do_what_the_page_says(page: Page, own_database: Database, serve_once: Serve) -> None:
+def test_examples_do_what_the_page_says(page: Page, own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     # Without its usual switch for tests: a page says itself how it is served.
-    service = serve_once(own_database, page.sql, {"Service:RequiresAuthorization": None, **page.settings})
+    write_files(tmp_path, dict(page.files))
+    pattern = "Service:SqlFileSource:FilePattern"
+    files = {pattern: f"{tmp_path}/{page.settings[pattern]}"} if page.files else {}
+    service = serve_once(own_database, page.sql, {"Service:RequiresAuthorization": None, **page.settings, **files})
     known: dict[str, str] = {}
     wrong = [
         f"{page.name}:{exchange.line}: {exchange.method} {exchange.target}: {difference}"

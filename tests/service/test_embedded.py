@@ -97,7 +97,7 @@ def test_the_demo_is_installed_once_and_again_when_it_changes(folder: Path) -> N
         assert one(server, "select count(*) from demo.scan") == 12_000
 
 
-def test_every_request_the_demo_suggests_has_its_routine(folder: Path) -> None:
+def test_every_request_the_demo_suggests_has_its_endpoint(folder: Path) -> None:
     with EmbeddedServer(folder, throw_away=True) as server:
         demo.install(server.connection())
         comments = str(
@@ -108,6 +108,8 @@ def test_every_request_the_demo_suggests_has_its_routine(folder: Path) -> None:
                 "(select from pg_class where oid = d.objoid and relnamespace = 'demo'::regnamespace)",
             )
         )
+    files = Path(demo.__file__).parent.glob("files/*.sql")
+    comments += "".join(file.read_text(encoding="utf-8") for file in files)
     templates = re.findall(r"HTTP \w+ (\S+)", comments)
     for command, _ in demo.EXAMPLES:
         path = command.format(base="http://host").partition("http://host")[2].split("?")[0].split(" ")[0].rstrip("'")
