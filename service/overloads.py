@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rowcall.core import json_text, query_text
+from rowcall.core.auth.filling import filled_parameters, with_filled
 from rowcall.core.endpoint import Endpoint, Transport
 from rowcall.core.expressions import bound_parameters
 from rowcall.core.overloads import Candidate, choose
@@ -23,7 +24,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     compiled = [compile_endpoint(endpoint, services) for endpoint in endpoints]
     if len(compiled) == 1:
         return compiled[0]
-    candidates = [Candidate.of(bound_parameters(endpoint)) for endpoint in endpoints]
+    candidates = [Candidate.of(bound_parameters(_without_claims(endpoint, services))) for endpoint in endpoints]
     in_body = route.primary.transport is Transport.BODY
     limit = services.options.http.body_limit
 
@@ -35,6 +36,12 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
         exchange.follow(compiled[choose(candidates, _keys(exchange, in_body=True), route.path_values)])
 
     return (choose_by_body if in_body else choose_by_query,)
+
+
+def _without_claims(endpoint: Endpoint, services: Services) -> Endpoint:
+    """What claims fill need not be sent."""
+    filled = filled_parameters(endpoint, services.options.auth.mapping)
+    return with_filled(endpoint, {one.index for one in filled})
 
 
 def _travelling_as(primary: Endpoint, endpoint: Endpoint) -> Endpoint:

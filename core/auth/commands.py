@@ -1,4 +1,4 @@
-"""SQL of the configuration with positional parameters, all of them optional: how many does it take?"""
+"""SQL of the configuration with positional parameters, all of them optional: which of them does it take?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ _TOKENS = re.compile(
 )
 
 
-def placeholder_count(sql: str) -> int:
-    """The highest `$n`, however often it occurs (reference 04, pitfall 18)."""
-    numbers = (int(match["number"]) for match in _TOKENS.finditer(sql) if match["number"])
-    return max(numbers, default=0)
+def numbered(sql: str) -> tuple[str, tuple[int, ...]]:
+    """The SQL with its `$n` numbered without gaps, and which value each of them now takes, from 1.
+
+    A gap would be a parameter of which PostgreSQL cannot tell the type; how often a value occurs does not matter
+    (reference 04, pitfall 18).
+    """
+    used: dict[int, int] = {}
+
+    def renumber(match: re.Match[str]) -> str:
+        if not match["number"]:
+            return match[0]
+        return f"${used.setdefault(int(match['number']), len(used) + 1)}"
+
+    return _TOKENS.sub(renumber, sql), tuple(used)

@@ -70,7 +70,9 @@ def with_filled(endpoint: Endpoint, indexes: Collection[int], sources: Collectio
     """
     parameters = list(endpoint.parameters)
     for index in indexes:
-        parameters[index] = replace(parameters[index], has_default=True, kind=ValueKind.OTHER, array=False)
+        parameters[index] = replace(
+            parameters[index], has_default=True, kind=ValueKind.OTHER, array=False, defaulted=False, exact=False
+        )
     for index in sources:
         parameters[index] = replace(parameters[index], has_default=True)
     return replace(endpoint, parameters=tuple(parameters))

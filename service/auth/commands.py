@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from rowcall.core.auth.commands import placeholder_count
+from rowcall.core.auth.commands import numbered
 from rowcall.core.auth.login import Cell
 from rowcall.ext.cell_rows import CellRows
 from rowcall.service.database.call import Call
@@ -22,11 +22,11 @@ class Command:
     """One command with optional positional parameters."""
 
     def __init__(self, label: str, sql: str, services: Services) -> None:
-        self.parameters = placeholder_count(sql)
+        text, self.takes = numbered(sql)
         self._database = services.database
         self._call = Call(
             label=label,
-            build=lambda _mask: (sql, self.parameters),
+            build=lambda _mask: (text, len(self.takes)),
             renderer=CellRows(services.codecs, True),
             pace=Pace(services.options.database.slow),
             volatile=True,
@@ -39,8 +39,9 @@ class Command:
             Problem: it failed.
         """
         inner = Exchange(exchange.scope, exchange.protocol)
-        padded = [*values, *[None] * self.parameters][: self.parameters]
-        inner.arguments = [None if value is None else value.encode() for value in padded]
+        known = dict(enumerate(values, 1))
+        taken = (known.get(number) for number in self.takes)
+        inner.arguments = [None if value is None else value.encode() for value in taken]
         waiting = self._database.begin(self._call, inner)
         if waiting is not None:
             await waiting  # type: ignore[misc]

@@ -12,6 +12,7 @@ from rowcall.core.auth.options import AuthOptions, BasicOptions, ClaimMapping, L
 from rowcall.core.auth.password_hash import ITERATIONS, MOST_ITERATIONS
 from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme, Schemes
 from rowcall.core.config import Settings
+from rowcall.core.config.tree import find
 from rowcall.core.interval import parse_interval
 from rowcall.service.startup import StartupError
 
@@ -24,6 +25,7 @@ SHORTEST_SECRET = 32
 
 def auth_options(settings: Settings) -> AuthOptions:
     """Raises `StartupError` or `ConfigError`."""
+    _refuse_removed(settings)
     return AuthOptions(
         schemes=_schemes(settings),
         identity=IdentityClaims(
@@ -35,6 +37,21 @@ def auth_options(settings: Settings) -> AuthOptions:
         mapping=_mapping(settings),
         basic=_basic(settings),
     )
+
+
+_REMOVED = {
+    "CookieValidDays": ("CookieValid", "14 days"),
+    "BearerTokenExpireHours": ("BearerTokenExpire", "1 hour"),
+    "JwtExpireMinutes": ("JwtExpire", "60 minutes"),
+    "JwtRefreshExpireDays": ("JwtRefreshExpire", "7 days"),
+}
+"""Keys of older services of the field. Passing over one would give sessions another lifetime than was meant."""
+
+
+def _refuse_removed(settings: Settings) -> None:
+    for key, (replacement, example) in _REMOVED.items():
+        if find(settings.root, _AUTH + key) is not None:
+            raise StartupError(f'{_AUTH}{key} does not exist any more; use {_AUTH}{replacement}, such as "{example}"')
 
 
 def _named(settings: Settings, key: str, default: str) -> str:
@@ -240,6 +257,9 @@ def _jwt(settings: Settings, name: str, path: str | None) -> JwtScheme:
         raise StartupError(f"{where}JwtSecret or {where}JwtSigningKeyPath is needed to sign tokens")
     if secret is not None and len(secret) < SHORTEST_SECRET:
         raise StartupError(f"{where}JwtSecret is too short: {SHORTEST_SECRET} characters or more are needed")
+    for flag, needed in (("JwtValidateIssuer", "JwtIssuer"), ("JwtValidateAudience", "JwtAudience")):
+        if read.flag(flag) and read.text(needed) is None:
+            raise StartupError(f"{where}{flag} is on, and there is no {where}{needed} to compare with")
     key_set_url = read.text("JwtKeySetUrl")
     if key_set_url is not None and not key_set_url.lower().startswith(("https://", "http://")):
         raise StartupError(f"{where}JwtKeySetUrl has to begin with https:// or http://")

@@ -15,6 +15,7 @@ from rowcall.core.endpoint import Endpoint, Transport
 from rowcall.service import binding
 from rowcall.service.arguments import put, take_out
 from rowcall.service.exchange import Exchange, Step, Waiting
+from rowcall.service.response_headers import argument_text
 
 if TYPE_CHECKING:
     from rowcall.service.handler import Services
@@ -62,13 +63,23 @@ def _fill(endpoint: Endpoint, filled: Sequence[Filled], addresses: Sequence[Fill
                 put(exchange, one.index, user.json)
                 continue
             values = user.arrays if one.parameter.array else user.texts
-            if one.claim in values or not one.parameter.has_default:
-                put(exchange, one.index, values.get(one.claim))
+            if one.claim in values:
+                put(exchange, one.index, values[one.claim])
             else:
-                take_out(exchange, one.index)
+                _put_default(exchange, one)
         exchange.has_null = None in exchange.arguments
 
     return fill
+
+
+def _put_default(exchange: Exchange, one: Filled) -> None:
+    """For a claim that the caller does not have: the default of the comment or of the routine, else NULL."""
+    parameter = one.parameter
+    if parameter.has_default and not parameter.defaulted:
+        take_out(exchange, one.index)
+    else:
+        default = parameter.default if parameter.defaulted else None
+        put(exchange, one.index, None if default is None else default.encode())
 
 
 def _warn(endpoint: Endpoint, one: Filled, place: str) -> None:
@@ -90,17 +101,9 @@ def hash_parameters(endpoint: Endpoint, services: Services) -> Step | None:
 
     async def hash_values(exchange: Exchange) -> None:
         # All sources are read first: one may be the target of another.
-        texts = [(target, _text(exchange, source)) for target, source in hashed]
+        texts = [(target, argument_text(exchange, source)) for target, source in hashed]
         for target, text in texts:
             put(exchange, target, (await hasher.hash(text)).encode() if text else None)
         exchange.has_null = None in exchange.arguments
 
     return hash_values
-
-
-def _text(exchange: Exchange, index: int) -> str | None:
-    bit = 1 << index
-    if not exchange.mask & bit:
-        return None
-    value = exchange.arguments[(exchange.mask & (bit - 1)).bit_count()]
-    return None if value is None else value.decode()

@@ -84,7 +84,7 @@ class _Login:
             await self._report_failure(exchange, values)
             raise Problem(404, "the password is wrong")
         if self._succeeded is not None:
-            upgrade = self._succeeded.parameters > 3 and password is not None and self._hasher.is_outdated(stored)
+            upgrade = 4 in self._succeeded.takes and password is not None and self._hasher.is_outdated(stored)
             renewed = await self._hasher.hash(password or "") if upgrade else None
             await self._succeeded.run(exchange, [*values, renewed])
 

@@ -1,24 +1,29 @@
-"""How many positional parameters a command of the configuration takes (reference 04, pitfall 18)."""
+"""Which positional parameters a command of the configuration takes (reference 04, pitfall 18)."""
 
 from __future__ import annotations
 
 import pytest
 
-from rowcall.core.auth.commands import placeholder_count
+from rowcall.core.auth.commands import numbered
 
 
 @pytest.mark.parametrize(
-    ("sql", "count"),
+    ("sql", "text", "values"),
     [
-        ("select 1", 0),
-        ("select f($1,$1)", 1),
-        ("select f($3)", 3),
-        ("select '$9', \"$8\", $$ $7 $$, $tag$ $6 $$ $tag$, $2", 2),
-        ("select E'it\\'s $5', $1", 1),
-        ("select 1 -- $4\n, $1 /* $3 */", 1),
-        ("select a$2", 0),
-        ("select 'it''s $4', $1", 1),
+        ("select 1", "select 1", ()),
+        ("select f($1,$1)", "select f($1,$1)", (1,)),
+        ("call f($2, $4)", "call f($1, $2)", (2, 4)),
+        ("select f($3, $1)", "select f($1, $2)", (3, 1)),
+        (
+            "select '$9', \"$8\", $$ $7 $$, $tag$ $6 $$ $tag$, $2",
+            "select '$9', \"$8\", $$ $7 $$, $tag$ $6 $$ $tag$, $1",
+            (2,),
+        ),
+        ("select E'it\\'s $5', $1", "select E'it\\'s $5', $1", (1,)),
+        ("select 1 -- $4\n, $3 /* $2 */", "select 1 -- $4\n, $1 /* $2 */", (3,)),
+        ("select a$2", "select a$2", ()),
+        ("select 'it''s $4', $2", "select 'it''s $4', $1", (2,)),
     ],
 )
-def test_highest_index_outside_quotes(sql: str, count: int) -> None:
-    assert placeholder_count(sql) == count
+def test_numbered_without_gaps_outside_quotes(sql: str, text: str, values: tuple[int, ...]) -> None:
+    assert numbered(sql) == (text, values)

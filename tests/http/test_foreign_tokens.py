@@ -1,0 +1,176 @@
+"""Tokens of others: a public key or a JWKS verifies them, never what they say of themselves (RFC 7517, RFC 8725)."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.members import SECRET, bearer, member_sql, tokens
+
+SIGNERS = {
+    "RS256": rsa.generate_private_key(public_exponent=65537, key_size=2048),
+    "ES384": ec.generate_private_key(ec.SECP384R1()),
+    "EdDSA": ed25519.Ed25519PrivateKey.generate(),
+}
+STRANGER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def pem(key: object) -> bytes:
+    """Of the public key."""
+    encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    return key.public_key().public_bytes(encoding, form)  # type: ignore[attr-defined]
+
+
+def private_pem(key: object) -> bytes:
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return key.private_bytes(encoding, form, serialization.NoEncryption())  # type: ignore[attr-defined]
+
+
+def token(key: object, algorithm: str, name: str | None = None, **changes: object) -> str:
+    now = int(time.time())
+    payload = {"user_id": "41", "user_name": "kiri", "user_roles": "boss", "iat": now, "exp": now + 60, **changes}
+    return jwt.encode(payload, key, algorithm, headers={} if name is None else {"kid": name})  # type: ignore[arg-type]
+
+
+class Issuer(http.server.ThreadingHTTPServer):
+    """Publishes keys, as an identity provider does."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.keys: list[dict[str, object]] = []
+        self.asked = 0
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def publish(self, algorithm: str, name: str) -> None:
+        made = jwt.get_algorithm_by_name(algorithm).to_jwk(SIGNERS[algorithm].public_key(), as_dict=True)  # type: ignore[call-overload]
+        self.keys.append({**made, "kid": name, "use": "sig", "alg": algorithm})
+
+
+class _Answer(http.server.BaseHTTPRequestHandler):
+    server: Issuer
+
+    def do_GET(self) -> None:
+        self.server.asked += 1
+        body = json.dumps({"keys": self.server.keys}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[Issuer]:
+    issuer = Issuer()
+    issuer.publish("RS256", "first")
+    issuer.publish("ES384", "second")
+    # A shared secret has no place in a public document; everybody could sign with it.
+    secret = jwt.get_algorithm_by_name("HS256").to_jwk(b"x" * 32, as_dict=True)
+    issuer.keys.append({**secret, "kid": "shared", "alg": "HS256"})
+    yield issuer
+    issuer.shutdown()
+    issuer.server_close()
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    folder: Path = tmp_path_factory.mktemp("keys")
+    (folder / "public.pem").write_bytes(pem(SIGNERS["EdDSA"]))
+    (folder / "private.pem").write_bytes(private_pem(SIGNERS["RS256"]))
+    settings = {
+        "Auth:JwtAuth": "true",
+        "Auth:JwtSecret": SECRET,
+        "Auth:JwtVerificationKeyPath": str(folder / "public.pem"),
+        "Auth:JwtKeySetUrl": f"http://127.0.0.1:{issuer.server_port}/keys",
+        "Auth:Schemes:own:Type": "Jwt",
+        "Auth:Schemes:own:JwtSigningKeyPath": str(folder / "private.pem"),
+    }
+    return serve(database, member_sql(), settings)
+
+
+def is_let_in(service: Service, text: str) -> bool:
+    response = service.get("/api/for-bosses", headers=bearer(text))
+    if response.status_code != 200:
+        problem(response, 401)
+    return response.status_code == 200
+
+
+@pytest.mark.parametrize(("algorithm", "name"), [("RS256", "first"), ("ES384", "second"), ("RS256", None)])
+def test_keys_of_the_document(service: Service, algorithm: str, name: str | None) -> None:
+    assert is_let_in(service, token(SIGNERS[algorithm], algorithm, name))
+
+
+def test_a_public_key_of_the_configuration(service: Service) -> None:
+    assert is_let_in(service, token(SIGNERS["EdDSA"], "EdDSA"))
+
+
+def test_claims_of_foreign_tokens(service: Service) -> None:
+    text = token(SIGNERS["RS256"], "RS256", "first", user_id=41, user_roles=["boss", "x"], depot=None, flag=True)
+    found = service.get("/api/who", headers=bearer(text)).json()
+    assert found["userId"] == "41"
+    assert found["userRoles"] == ["boss", "x"]
+    assert found["claims"]["depot"] is None
+    assert found["claims"]["flag"] == "true"
+
+
+def test_a_scheme_that_signs_with_a_private_key(service: Service) -> None:
+    made = str(tokens(service, "own")["accessToken"])
+    assert jwt.get_unverified_header(made)["alg"] == "RS256"
+    assert jwt.decode(made, pem(SIGNERS["RS256"]), algorithms=["RS256"])["user_name"] == "kiri"
+    assert is_let_in(service, made)
+
+
+@pytest.mark.parametrize("name", ["first", "second", "nowhere", None, "shared"])
+def test_a_stranger_is_not_believed(service: Service, name: str | None) -> None:
+    assert not is_let_in(service, token(STRANGER, "RS256", name))
+    assert not is_let_in(service, token("x" * 32, "HS256", name))
+
+
+@pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
+def test_a_public_key_is_no_secret(service: Service, algorithm: str) -> None:
+    """Key confusion: an HMAC made with the bytes of a public key, which everybody has."""
+    for key in (SIGNERS["EdDSA"], SIGNERS["RS256"]):
+        for secret in (pem(key), pem(key).strip()):
+            assert not is_let_in(service, _hmac(secret, algorithm))
+
+
+def _hmac(secret: bytes, algorithm: str) -> str:
+    """pyjwt refuses to make such a token."""
+    import base64
+    import hmac
+
+    def part(raw: bytes) -> str:
+        return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+    claims = {"user_id": "41", "user_roles": "boss", "exp": int(time.time()) + 60}
+    signed = f"{part(json.dumps({'alg': algorithm, 'kid': 'first'}).encode())}.{part(json.dumps(claims).encode())}"
+    return f"{signed}.{part(hmac.digest(secret, signed.encode(), algorithm.replace('HS', 'sha')))}"
+
+
+def test_a_foreign_token_ends_when_it_expires(service: Service) -> None:
+    assert not is_let_in(service, token(SIGNERS["RS256"], "RS256", "first", exp=int(time.time()) - 301))
+    assert not is_let_in(service, token(SIGNERS["RS256"], "RS256", "first", token_type="refresh"))
+
+
+def test_made_up_names_of_keys_do_not_flood_the_issuer(service: Service, issuer: Issuer) -> None:
+    before = issuer.asked
+    for number in range(20):
+        assert not is_let_in(service, token(STRANGER, "RS256", f"made-up-{number}"))
+    assert issuer.asked - before <= 2
