@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from rowcall.core.config import Settings
 from rowcall.core.endpoint import Endpoint
 from rowcall.service.database.context import Context
 from rowcall.service.exchange import Exchange
 
 if TYPE_CHECKING:
+    from rowcall.core.config import Settings
     from rowcall.service.handler import Services
 
 LONGEST = 63

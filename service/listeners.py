@@ -9,10 +9,13 @@ import stat
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from rowcall.service.certificates import CertificateFiles, PemFile, load_certificate
 from rowcall.service.startup import StartupError
+
+if TYPE_CHECKING:
+    from rowcall.service.certificates import CertificateFiles, PemFile
 
 BACKLOG = 4096
 """Connections that may wait to be accepted, for each socket."""
@@ -146,6 +149,9 @@ class Listeners:
                 f"{plan.address.url(plan.address.port)}: an https URL needs a certificate: "
                 "HttpServer:Certificates:Default:Path and KeyPath"
             )
+        # The supervisor's business; workers take listeners over, and can do without cryptography's 10 MB.
+        from rowcall.service.certificates import PemFile, load_certificate
+
         certificate = load_certificate(plan.certificate)
         files = [PemFile(certificate.chain), PemFile(certificate.key)]
         self._pem_files += files

@@ -13,13 +13,14 @@ import orjson
 
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, JwtScheme
+from rowcall.core.auth.tokens import REGISTERED, BadTokenError
 from rowcall.core.problems import Problem, unauthorized
 from rowcall.service.auth.issuing import Issuer
 from rowcall.service.auth.sessions import Sessions
-from rowcall.service.auth.signed_tokens import REGISTERED, BadTokenError
 from rowcall.service.body import read_body
 from rowcall.service.exchange import Exchange, Step
-from rowcall.service.protection.protector import Keys, SealError, UnknownKeyError
+from rowcall.service.protection.errors import SealError, UnknownKeyError
+from rowcall.service.protection.protector import Keys
 
 LARGEST = 262_144
 """Bytes of a request."""

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rowcall.core.auth.claims import Claim, User
 from rowcall.core.auth.cookies import cookie_value, session_value, set_session
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme
+from rowcall.core.auth.tokens import BadTokenError, Verified
 from rowcall.core.forwarding import Forwarding
-from rowcall.service.auth.key_set import KeySet
 from rowcall.service.auth.renewal import RenewingProtocol
-from rowcall.service.auth.signed_tokens import BadTokenError, SignedTokens, Verified
 from rowcall.service.auth.tickets import Tickets
 from rowcall.service.client import client_reader
 from rowcall.service.exchange import Exchange
 from rowcall.service.head import HeadProtocol
-from rowcall.service.protection.protector import Keys, SealError, UnknownKeyError
+from rowcall.service.protection.errors import SealError, UnknownKeyError
+from rowcall.service.protection.protector import Keys
+
+if TYPE_CHECKING:
+    from rowcall.service.auth.key_set import KeySet
+    from rowcall.service.auth.signed_tokens import SignedTokens
 
 REMEMBERED = 10_000
 """Verified tokens and cookies that a worker remembers, the latest ones."""
@@ -56,9 +60,20 @@ class Sessions:
         self.cookies = {scheme.name: Tickets(keys, "cookie", scheme.name) for scheme in schemes.cookies}
         self.access = {scheme.name: Tickets(keys, "access", scheme.name) for scheme in schemes.bearers}
         self.refresh = {scheme.name: Tickets(keys, "refresh", scheme.name) for scheme in schemes.bearers}
-        self.signed = {scheme.name: SignedTokens(scheme) for scheme in schemes.jwts}
-        self._key_sets = {scheme.name: KeySet(scheme.key_set_url) for scheme in schemes.jwts if scheme.key_set_url}
+        self.signed: dict[str, SignedTokens] = {}
+        self._key_sets: dict[str, KeySet] = {}
+        for scheme in schemes.jwts:
+            self._add_signed(scheme)
         self._takes_tokens = bool(schemes.bearers or schemes.jwts)
+
+    def _add_signed(self, scheme: JwtScheme) -> None:
+        # pyjwt brings cryptography along: 10 MB in each worker, for whoever uses them.
+        from rowcall.service.auth.key_set import KeySet
+        from rowcall.service.auth.signed_tokens import SignedTokens
+
+        self.signed[scheme.name] = SignedTokens(scheme)
+        if scheme.key_set_url:
+            self._key_sets[scheme.name] = KeySet(scheme.key_set_url)
 
     # --- the step --------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ The algorithm follows from the key and never from the token: `none` and an HMAC 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import jwt
 import orjson
@@ -18,25 +18,13 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPubl
 
 from rowcall.core.auth.claims import Claim
 from rowcall.core.auth.schemes import JwtScheme
+from rowcall.core.auth.tokens import REGISTERED, BadTokenError, Verified
 from rowcall.service.startup import StartupError
-
-REGISTERED = frozenset({"nbf", "exp", "iat", "iss", "aud"})
-"""Claims that say when and for whom a token holds: the service sets them, and no login row can."""
 
 TOKEN_TYPE = "token_type"  # noqa: S105 (a claim)
 _REFRESH = "refresh"
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512", "secp256k1": "ES256K"}
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
-
-
-class BadTokenError(Exception):
-    """The token does not say who is calling."""
-
-
-class Verified(NamedTuple):
-    claims: tuple[Claim, ...]
-    expires: float
-    """When it stops being taken, the clock skew included; infinite where lifetimes are not checked."""
 
 
 class SignedTokens:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import orjson
 
 from rowcall.core.auth.claims import Claim
-from rowcall.service.protection.protector import Keys, Protector, SealError
+from rowcall.service.protection.errors import SealError
+from rowcall.service.protection.protector import Keys, Protector
 
 CLOCK_SKEW = 300.0
 """Seconds by which the clock of the host that issued a ticket may be ahead."""

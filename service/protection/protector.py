@@ -10,39 +10,21 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import hmac
-import os
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives import hashes, padding
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from rowcall.core.key_ring import Key, KeyRing
+from rowcall.service.protection.errors import NoKeyError, SealError, UnknownKeyError
 
-from rowcall.core.key_ring import ALGORITHMS, Key, KeyRing
+if TYPE_CHECKING:
+    from rowcall.service.protection.boxes import Box
 
 READ_WITHIN = 5.0
 """Seconds that a request with an unknown key waits for the ring to be read again."""
 
 _VERSION = b"\x01"
 _ID = 16
-_NONCE = 12
-_IV = 16
-_DIGESTS = {"HMACSHA256": ("sha256", 32), "HMACSHA512": ("sha512", 64)}
-
-
-class NoKeyError(Exception):
-    """There is no key to seal with."""
-
-
-class SealError(Exception):
-    """The text was not sealed for this purpose by a key of the ring, or has been changed since."""
-
-
-class UnknownKeyError(SealError):
-    """It names a key that the ring does not hold. Another host may have made it since the ring was read."""
 
 
 class Keys:
@@ -55,7 +37,7 @@ class Keys:
         """application: the isolation boundary (`CustomApplicationName`)."""
         self._application = application
         self._ring = KeyRing()
-        self._derived: dict[tuple[bytes, str], _Box] = {}
+        self._derived: dict[tuple[bytes, str], Box] = {}
         self._waiting: set[asyncio.Future[None]] = set()
         self.on_unknown: Callable[[], None] | None = None
 
@@ -90,12 +72,14 @@ class Keys:
             raise NoKeyError("the key ring holds no active key")
         return key
 
-    def box(self, key: Key, purpose: str) -> _Box:
+    def box(self, key: Key, purpose: str) -> Box:
         found = self._derived.get((key.id, purpose))
         if found is None:
+            # cryptography takes 10 MB in each worker: for those that have something to seal.
+            from rowcall.service.protection.boxes import box_for
+
             info = f"rowcall\0{self._application}\0{purpose}".encode()
-            found = _CbcBox(key, info) if key.algorithm.endswith("_CBC") else _GcmBox(key, info)
-            self._derived[key.id, purpose] = found
+            found = self._derived[key.id, purpose] = box_for(key, info)
         return found
 
 
@@ -122,65 +106,6 @@ class Protector:
         if key is None:
             raise UnknownKeyError("sealed with a key that is not in the ring")
         return self._keys.box(key, self._purpose).open(raw[1 + _ID :], head)
-
-
-class _Box:
-    """Keys of one purpose, derived from one key of the ring."""
-
-    def seal(self, data: bytes, head: bytes) -> bytes:
-        raise NotImplementedError
-
-    def open(self, sealed: bytes, head: bytes) -> bytes:
-        raise NotImplementedError
-
-
-class _GcmBox(_Box):
-    def __init__(self, key: Key, info: bytes) -> None:
-        self._cipher = AESGCM(_derive(key, info, ALGORITHMS[key.algorithm]))
-
-    def seal(self, data: bytes, head: bytes) -> bytes:
-        nonce = os.urandom(_NONCE)
-        return nonce + self._cipher.encrypt(nonce, data, head)
-
-    def open(self, sealed: bytes, head: bytes) -> bytes:
-        if len(sealed) < _NONCE:
-            raise SealError("too short")
-        try:
-            return self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], head)
-        except (InvalidTag, ValueError):
-            raise SealError("not sealed for this purpose, or changed since") from None
-
-
-class _CbcBox(_Box):
-    def __init__(self, key: Key, info: bytes) -> None:
-        self._digest, self._size = _DIGESTS[key.validation]
-        size = ALGORITHMS[key.algorithm]
-        derived = _derive(key, info, size + self._size)
-        self._key, self._mac_key = derived[:size], derived[size:]
-
-    def seal(self, data: bytes, head: bytes) -> bytes:
-        iv = os.urandom(_IV)
-        padder = padding.PKCS7(128).padder()
-        encryptor = Cipher(algorithms.AES(self._key), modes.CBC(iv)).encryptor()
-        body = iv + encryptor.update(padder.update(data) + padder.finalize()) + encryptor.finalize()
-        return body + self._mac(head + body)
-
-    def open(self, sealed: bytes, head: bytes) -> bytes:
-        body, mac = sealed[: -self._size], sealed[-self._size :]
-        # The MAC is judged first: padding must not tell anything about what was changed.
-        if len(body) < 2 * _IV or not hmac.compare_digest(mac, self._mac(head + body)):
-            raise SealError("not sealed for this purpose, or changed since")
-        decryptor = Cipher(algorithms.AES(self._key), modes.CBC(body[:_IV])).decryptor()
-        unpadder = padding.PKCS7(128).unpadder()
-        padded = decryptor.update(body[_IV:]) + decryptor.finalize()
-        return unpadder.update(padded) + unpadder.finalize()
-
-    def _mac(self, data: bytes) -> bytes:
-        return hmac.digest(self._mac_key, data, self._digest)
-
-
-def _derive(key: Key, info: bytes, size: int) -> bytes:
-    return HKDF(algorithm=hashes.SHA256(), length=size, salt=None, info=info).derive(key.secret)
 
 
 def _text(raw: bytes) -> str:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowcall.core.key_ring import ALGORITHMS, SECRET, Key, KeyRing
-from rowcall.service.protection.protector import Keys, NoKeyError, Protector, SealError, UnknownKeyError
+from rowcall.service.protection.errors import NoKeyError, SealError, UnknownKeyError
+from rowcall.service.protection.protector import Keys, Protector
 
 EVERY = [(algorithm, validation) for algorithm in ALGORITHMS for validation in ("HMACSHA256", "HMACSHA512")]
 
