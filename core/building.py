@@ -200,7 +200,9 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     whole = _shape(routine, catalog, defaults, nested=nested)
     shape = VOID if options.void else whole
     as_table = options.table_format is not None and shape.path is ResultPath.ROWS
-    flat = _shape(routine, catalog, defaults, nested=False) if as_table else None
+    # The SQL of a file is not ours to take composites apart in.
+    whole_in_tables = isinstance(routine.source, FileSource)
+    flat = _shape(routine, catalog, defaults, nested=whole_in_tables) if as_table else None
     return Endpoint(
         routine=routine,
         method=draft.method,

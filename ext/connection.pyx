@@ -109,7 +109,7 @@ cdef class Statement:
     old one (reference 08, 9). `repeatable`: declared STABLE or IMMUTABLE, so that running it twice does no harm.
 
     `nparams` is how many values a request has; `picks` are the places of those that the statement takes as `$1`, `$2` …
-    (None: all of them), and `types` the oids of their types (None, or 0 for one: the server finds out).
+    (None: all of them; -1: NULL), and `types` the oids of their types (None, or 0 for one: the server finds out).
     """
 
     def __init__(self, int id, bytes sql not None, int nparams, BodyWriter renderer=None, bint repeatable=False,
@@ -125,7 +125,7 @@ cdef class Statement:
         self.picks = picks
         self.count = nparams if picks is None else len(picks)
         self.types = types
-        if picks is not None and any(not 0 <= place < nparams for place in picks):
+        if picks is not None and any(not -1 <= place < nparams for place in picks):
             raise ValueError(f"statement {id} takes a value that requests do not have")
         if types is not None:
             if len(types) != self.count:
@@ -436,7 +436,7 @@ cdef class Connection:
         cdef const char **texts = few
         cdef tuple picks = statement.picks
         cdef int n = statement.count
-        cdef int i, sent
+        cdef int i, place, sent
         if request.step_count + 2 > request.room:
             raise ValueError("too many statements for one segment")
         if n > FEW_PARAMETERS:
@@ -446,7 +446,11 @@ cdef class Connection:
         self.unsent_bytes += MESSAGE_BYTES + 4 * n
         try:
             for i in range(n):
-                value = values[i] if picks is None else values[<int>picks[i]]
+                if picks is None:
+                    value = values[i]
+                else:
+                    place = picks[i]
+                    value = None if place < 0 else values[place]
                 if value is None:
                     texts[i] = NULL
                 else:

@@ -28,22 +28,21 @@ def file_statements(
         return None
 
     def one(mask: int) -> Statement:
-        return _statement(source.statements[0], mask.bit_count(), writer, repeatable=repeatable)
+        return _statement(source.statements[0], mask, writer, repeatable=repeatable)
 
     def script(mask: int) -> Statement:
         writers = _writers(endpoint, codecs)
-        values = mask.bit_count()
         ways = one_journey(len(source.statements)) if wrapped else tuple(one.journey for one in source.statements)
         parts = tuple(
             Part(
-                _statement(statement, values, next(writers), repeatable=repeatable),
+                _statement(statement, mask, next(writers), repeatable=repeatable),
                 way.last,
                 way.fresh,
                 statement.result.single,
             )
             for statement, way in zip(source.statements, ways, strict=True)
         )
-        return Script(next(numbers), values, parts, _tail(endpoint), repeatable)
+        return Script(next(numbers), mask.bit_count(), parts, _tail(endpoint), repeatable)
 
     return script if source.several else one
 
@@ -54,18 +53,24 @@ def stands_alone(routine: Routine) -> bool:
     return isinstance(source, FileSource) and not source.several and not source.statements[0].journey.fresh
 
 
-def _statement(statement: FileStatement, values: int, writer: BodyWriter | None, *, repeatable: bool) -> Statement:
-    typed = any(statement.types)
-    everything = statement.numbers == tuple(range(values))
+def _statement(statement: FileStatement, mask: int, writer: BodyWriter | None, *, repeatable: bool) -> Statement:
+    values = mask.bit_count()
+    picks = tuple(_place(number, mask) for number in statement.numbers)
     return Statement(
         next(numbers),
         statement.text.encode(),
         values,
         writer,
         repeatable,
-        picks=None if everything else statement.numbers,
-        types=statement.types if typed else None,
+        picks=None if picks == tuple(range(values)) else picks,
+        types=statement.types if any(statement.types) else None,
     )
+
+
+def _place(number: int, mask: int) -> int:
+    """Of a parameter among the values that a request has; -1 for NULL where it has none."""
+    bit = 1 << number
+    return (mask & (bit - 1)).bit_count() if mask & bit else -1
 
 
 def _writers(endpoint: Endpoint, codecs: Codecs) -> Iterator[BodyWriter | None]:

@@ -1,0 +1,105 @@
+"""What annotations do on routines they do on files: a look at each capability from there (reference 03, 6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import JSON, answer, problem
+from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
+from tests.http.conftest import Serve
+
+SCHEMA = """
+create type dims as (w int, h int);
+create table person (id int primary key, name text, roles text[], secret text);
+insert into person values (7, 'Ada', '{keeper}', 'plants');
+create table visit (who text);
+"""
+
+FILES = {
+    "sign_in.sql": "-- HTTP POST\n-- login\n-- allow_anonymous\n"
+    "select id as user_id, name as user_name, roles as user_roles from person where name = :name and secret = :secret",
+    "me.sql": "-- HTTP GET\n-- authorize\n-- user_parameters\nselect :_user_id as me, :_user_name as name",
+    "me_or_nobody.sql": "-- HTTP GET\n-- allow_anonymous\n-- user_parameters\n"
+    "select :a::int as a, :_user_id::int as me, :b::int as b",
+    "me_twice.sql": "-- HTTP GET\n-- authorize\n-- user_parameters\nselect :_user_id;\nselect :a::int, :_user_id",
+    "context.sql": "-- HTTP GET\n-- authorize\n-- user_context\n"
+    "insert into visit values (current_setting('request.user_id', true)) returning who;\n"
+    "select current_setting('request.user_id', true) as me;\nbegin;\n"
+    "select current_setting('request.user_id', true) as in_block;\ncommit;",
+    "keepers.sql": "-- HTTP GET\n-- authorize keeper\nselect 1 as n",
+    "others.sql": "-- HTTP GET\n-- authorize other\nselect 1 as n",
+    "resolved.sql": "-- HTTP GET\n-- allow_anonymous\n-- owner = select name from person where id = {id}::int\n"
+    "select :id::int as id, :owner as owner",
+    "checked.sql": "-- HTTP GET\n-- allow_anonymous\n-- validate _mail using email\nselect :_mail as mail, 1 as n",
+    "as_table.sql": "-- HTTP GET\n-- allow_anonymous\n-- table_format = html\nselect 1 as id, (4,2)::dims as size",
+    "raw_body.sql": "-- HTTP POST\n-- allow_anonymous\n-- body_parameter_name text\nselect :text as text, :n::int as n",
+    "no_null.sql": "-- HTTP GET\n-- allow_anonymous\n-- query_string_null_handling null_literal\nselect :a as a, 1 as n",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    folder = write_files(tmp_path_factory.mktemp("files"), FILES)
+    settings = {
+        **file_settings(folder),
+        "Auth:CookieAuth": "true",
+        "Service:TableFormatOptions:Enabled": "true",
+        "Service:RequiresAuthorization": "true",
+        "Service:CommandTimeout": "20s",
+    }
+    return serve(database, SCHEMA, settings, workers=2)
+
+
+@pytest.fixture
+def signed_in(service: Service) -> dict[str, str]:
+    response = service.post("/api/sign-in", content=b'{"name":"Ada","secret":"plants"}')
+    assert response.status_code == 200, response.text
+    cookie = response.headers["set-cookie"].partition(";")[0]
+    service.client.cookies.clear()
+    return {"cookie": cookie}
+
+
+def test_a_file_signs_in(service: Service) -> None:
+    problem(service.post("/api/sign-in", content=b'{"name":"Ada","secret":"wrong"}'), 401)
+
+
+def test_claims_fill_parameters(service: Service, signed_in: dict[str, str]) -> None:
+    problem(service.get("/api/me"), 401)
+    assert answer(service.get("/api/me", headers=signed_in)) == (200, JSON, '[{"me":"7","name":"Ada"}]')
+    found = service.get("/api/me-or-nobody?a=1&b=2", headers=signed_in)
+    assert answer(found) == (200, JSON, '[{"a":1,"me":7,"b":2}]')
+    found = service.get("/api/me-twice?a=1", headers=signed_in)
+    assert answer(found) == (200, JSON, '{"result1":["7"],"result2":[{"int4":1,"column2":"7"}]}')
+
+
+def test_claims_are_settings_of_every_transaction(service: Service, signed_in: dict[str, str]) -> None:
+    found = service.get("/api/context", headers=signed_in)
+    if found.status_code == 405:
+        found = service.request("PUT", "/api/context", headers=signed_in, content=b"")
+    assert answer(found) == (200, JSON, '{"result1":["7"],"result2":["7"],"result3":["7"]}')
+
+
+def test_roles_decide(service: Service, signed_in: dict[str, str]) -> None:
+    assert service.get("/api/keepers", headers=signed_in).status_code == 200
+    problem(service.get("/api/others", headers=signed_in), 403)
+
+
+def test_parameters_are_resolved_and_validated(service: Service) -> None:
+    assert answer(service.get("/api/resolved?id=7")) == (200, JSON, '[{"id":7,"owner":"Ada"}]')
+    assert service.get("/api/checked?Mail=nobody").status_code in (400, 404)
+
+
+def test_a_table_shows_a_composite_as_its_text(service: Service) -> None:
+    found = service.get("/api/as-table")
+    assert found.status_code == 200
+    assert "<td>1</td><td>(4,2)</td>" in found.text
+
+
+def test_the_whole_body_may_be_a_parameter(service: Service) -> None:
+    assert answer(service.post("/api/raw-body?n=3", content=b"a text")) == (200, JSON, '[{"text":"a text","n":3}]')
+
+
+def test_the_word_null_may_be_null(service: Service) -> None:
+    assert answer(service.get("/api/no-null?a=null")) == (200, JSON, '[{"a":null,"n":1}]')
