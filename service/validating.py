@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from rowcall.core import json_text, query_text
@@ -12,6 +12,7 @@ from rowcall.core.problems import Problem
 from rowcall.core.validation import checks
 from rowcall.service.body import read_body
 from rowcall.service.exchange import Exchange, Step
+from rowcall.service.forms import form_pairs
 from rowcall.service.response_headers import argument_text
 
 if TYPE_CHECKING:
@@ -78,16 +79,20 @@ def _text_of(endpoint: Endpoint, index: int) -> TextOf:
 
 
 def _array_in_body(exchange: Exchange, parameter: EndpointParameter) -> str | None:
-    """The JSON text. A form has none."""
-    try:
-        raw = dict(json_text.members(exchange.body or b"")).get(parameter.api_name)
-    except json_text.JsonTextError:
-        return None
+    """The JSON text; of a form, what a query would give."""
+    body = exchange.body or b""
+    pairs = form_pairs(exchange.scope, body)
+    if pairs is not None:
+        return _joined(pairs, parameter)
+    raw = dict(json_text.members(body)).get(parameter.api_name)
     return None if raw is None else raw.decode()
 
 
 def _array_in_query(exchange: Exchange, parameter: EndpointParameter) -> str | None:
-    """The elements, joined by commas."""
-    pairs = query_text.pairs(exchange.scope.query_string)
+    return _joined(query_text.pairs(exchange.scope.query_string), parameter)
+
+
+def _joined(pairs: Iterable[tuple[str, str]], parameter: EndpointParameter) -> str | None:
+    """The elements with commas between them."""
     elements = [text for key, text in pairs if key == parameter.api_name]
     return ",".join(elements) if elements else None

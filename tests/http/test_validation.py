@@ -36,6 +36,7 @@ BUILT_IN = (
             function("email", "_mail text", "HTTP POST\\nvalidation _mail using required, email"),
             function("number", "_value int", "HTTP GET\\nvalidate _value using required"),
             function("default_one", "_value text default null", "HTTP POST\\nvalidate _value using required"),
+            function("array_in_form", "_value text[]", "HTTP POST\\nvalidate _value using required"),
             function("array_in_query", "_value text[]", "HTTP GET\\nvalidate _value using not_empty"),
             function("two", "_b text, _a text", "HTTP POST\\nvalidate _a using required\\nvalidate _b using required"),
             function("closed", "_value text", "HTTP POST\\nauthorize\\nvalidate _value using required"),
@@ -113,6 +114,13 @@ def test_an_empty_number_is_null(built_in: Service) -> None:
 def test_an_array_in_the_query_is_its_elements_joined(built_in: Service, query: str, status: int) -> None:
     """Two empty elements give a comma."""
     assert built_in.get(f"/api/array-in-query?{query}").status_code == status
+
+
+@pytest.mark.parametrize(("form", "status"), [("value=", 400), ("value=a&value=b", 200)])
+def test_an_array_in_a_form_is_its_elements_joined(built_in: Service, form: str, status: int) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    response = built_in.post("/api/array-in-form", content=form.encode(), headers=headers)
+    assert response.status_code == status
 
 
 def test_values_of_the_path_and_of_the_whole_body_are_checked(built_in: Service) -> None:
