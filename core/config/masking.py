@@ -10,11 +10,15 @@ from rowcall.core.config.placeholders import resolve_what_is_set, sole_placehold
 MASK = "******"
 
 _SENSITIVE_NAME = r"[\w ]*(?:password|passphrase|passwd|pwd|psw|key|cert|secret)[\w ]*?"
-_QUOTED = r"\"(?:[^\"]|\"\")*\"|'(?:[^'\\]|''|\\.)*'"
-_PAIR = re.compile(rf"(?P<name>{_SENSITIVE_NAME})(?P<equals>\s*=\s*)(?P<value>{_QUOTED}|[^;,]*)", re.IGNORECASE)
-_WORD_PAIR = re.compile(
-    rf"(?P<name>{_SENSITIVE_NAME})(?P<equals>\s*=\s*)(?P<value>{_QUOTED}|.*?(?=&|\s+[a-z_]+\s*=|$))", re.I
-)
+_START = rf"(?P<name>{_SENSITIVE_NAME})(?P<equals>\s*=\s*)"
+_DOUBLED = r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'"
+_ESCAPED = r"'(?:[^'\\]|\\.)*'\S*"
+_PAIR = re.compile(rf"{_START}(?P<value>(?:{_DOUBLED})?[^;]*)", re.IGNORECASE)
+"""`Password=…;`: a quote in quotes is doubled."""
+_LIST_PAIR = re.compile(rf"{_START}(?P<value>[^,]*)", re.IGNORECASE)
+"""`host:port,password=…,`, as Redis is named."""
+_WORD_PAIR = re.compile(rf"{_START}(?P<value>{_ESCAPED}|.*?(?=&|\s+[a-z_]+\s*=|$))", re.IGNORECASE | re.DOTALL)
+"""`password=… dbname=…` of libpq, where a quote in quotes has a backslash, and the query of a URI."""
 _IN_URI = re.compile(r"(?P<name>://[^:/?#@]*)(?P<equals>:)(?P<value>.*)(?=@)", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{!?[^\s{}:!]+(?::[^}]*)?\}")
 
@@ -47,9 +51,9 @@ def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
         value = match["value"] if "\x00" in match["value"] or not match["value"] else MASK
         return f"{match['name']}{match['equals']}{value}"
 
-    pairs = _pairs(text)
-    shown = pairs.sub(hide, resolve_what_is_set(_PAIR_OF_PLACEHOLDER.sub(put_aside, text), variables))
-    shown = _IN_URI.sub(hide, shown)
+    # Its form shows only now: the whole string may come from one variable.
+    resolved = resolve_what_is_set(_PAIR_OF_PLACEHOLDER.sub(put_aside, text), variables)
+    shown = _IN_URI.sub(hide, _pairs(resolved).sub(hide, resolved))
     return re.sub("\x00(\\d+)\x00", lambda match: kept[int(match[1])], shown)
 
 
@@ -59,6 +63,8 @@ _PAIR_OF_PLACEHOLDER = re.compile(
 
 
 def _pairs(text: str) -> re.Pattern[str]:
-    """`a=b c=d` of libpq and the query of a URI end a value at a blank; other forms let it hold blanks."""
-    libpq = re.match(r"\s*(?:postgres(?:ql)?://|[a-z_]+\s*=[^;]*$)", text) is not None
-    return _WORD_PAIR if libpq else _PAIR
+    """How far a value reaches depends on the form that the string is written in."""
+    unquoted = re.sub(r"'(?:[^'\\]|\\.)*'", "", text)
+    if re.match(r"\s*(?:postgres(?:ql)?://|[a-z_]+\s*=[^;]*$)", unquoted):
+        return _WORD_PAIR
+    return _PAIR if "=" in re.split("[;,]", text, maxsplit=1)[0] else _LIST_PAIR
