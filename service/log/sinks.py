@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -128,9 +129,18 @@ class ConsoleSink:
         self._form = form
 
     def write(self, entries: Sequence[Entry]) -> None:
-        stream = self._stream or sys.stdout
-        stream.write("".join(map(self._form, entries)))
-        stream.flush()
+        stream: TextIO = self._stream or sys.stdout
+        text = "".join(map(self._form, entries))
+        plain: TextIO | None = sys.__stdout__
+        if plain is None or stream is not plain:
+            stream.write(text)
+            stream.flush()
+            return
+        # Past Python's buffer: a thread that hangs while it holds that one's lock aborts the end of the process.
+        plain.flush()
+        data = memoryview(text.encode(plain.encoding, errors="replace"))
+        while data:
+            data = data[os.write(plain.fileno(), data) :]
 
     def give_up(self) -> None:
         """It waits for nobody."""

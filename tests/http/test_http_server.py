@@ -185,7 +185,7 @@ def test_unix_socket_serves_like_a_port(unix: Service, path: Path) -> None:
         with on_socket(path) as client:
             assert answer(client.get(f"/echo?id={number}")) == (200, TEXT, str(number))
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o660
-    assert f"http://unix:{path}" in unix.log
+    unix.wait_for_log(f"http://unix:{path}")
 
 
 def test_large_result_streams_over_a_unix_socket(unix: Service, path: Path) -> None:

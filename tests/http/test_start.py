@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
+import httpx
 import psycopg
 
 from tests.harness.database import Database
@@ -34,6 +35,7 @@ comment on procedure three() is 'HTTP';
 
 def test_start_says_what_was_found_and_where_it_listens(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, workers=2)
+    service.wait_for_log("Started in")
     lines = [line.partition("] ")[2] for line in service.log.splitlines()]
     assert "3 endpoints of 2 functions and 1 procedure, 2 workers [rowcall]" in lines
     started = rf"Started in 00:00:\d\d\.\d{{7}}, listening on {service.url}, version {version('rowcall')}"
@@ -117,3 +119,45 @@ def test_long_start_shows_what_it_does_in_a_terminal(own_database: Database, tmp
     assert "\x1b[2K" in after, "the display is not taken away"
     assert "\x1b[32mINF\x1b[0m] Started in" in after
     assert "stopped" in after
+
+
+def test_output_that_nobody_reads_holds_up_neither_requests_nor_the_end(own_database: Database, tmp_path: Path) -> None:
+    own_database.execute(SQL)
+    port = free_port()
+    settings = {
+        "ConnectionStrings:Default": own_database.conninfo,
+        "Urls": f"http://127.0.0.1:{port}",
+        "Service:RequiresAuthorization": "false",
+        "HttpServer:Workers": "1",
+    }
+    reading, writing = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rowcall.service.cli", *(f"--{key}={value}" for key, value in settings.items())],
+        cwd=tmp_path,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=writing,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    os.close(writing)
+    try:
+        wait_until(lambda: answers(port), "the service answers", 30)
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as client:
+            # More than a pipe holds.
+            assert {client.get("/api/one").text for _ in range(1500)} == {"1"}
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        os.close(reading)
+
+
+def answers(port: int) -> bool:
+    try:
+        httpx.get(f"http://127.0.0.1:{port}/", trust_env=False)
+    except httpx.TransportError:
+        return False
+    return True

@@ -170,7 +170,7 @@ def test_named_endpoints_replace_urls_and_have_certificates_of_their_own(
         client.get(f"https://127.0.0.1:{https}/echo?id=2")
     service.https = https
     assert get(service, certificate[0], 3) == "3"
-    assert f"listening on http://127.0.0.1:{plain};https://127.0.0.1:{https}" in service.log
+    service.wait_for_log(f"listening on http://127.0.0.1:{plain};https://127.0.0.1:{https}")
 
 
 def test_certificate_of_a_store_ends_the_start(database: Database, tmp_path: Path) -> None:
