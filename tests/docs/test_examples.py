@@ -31,7 +31,8 @@ def test_examples_do_what_the_page_says(page: Page, own_database: Database, serv
     # Without its usual switch for tests: a page says itself how it is served.
     write_files(tmp_path, dict(page.files))
     pattern = "Service:SqlFileSource:FilePattern"
-    files = {pattern: f"{tmp_path}/{page.settings[pattern]}"} if page.files else {}
+    # Files of a page that names no pattern are only shown.
+    files = {pattern: f"{tmp_path}/{page.settings[pattern]}"} if pattern in page.settings else {}
     service = serve_once(own_database, page.sql, {"Service:RequiresAuthorization": None, **page.settings, **files})
     known: dict[str, str] = {}
     wrong = [
