@@ -74,7 +74,8 @@ def _routine(endpoint: Endpoint) -> dict[str, Any]:
 
 def _definition(routine: Routine) -> str:
     if routine.source is not None:
-        return routine.source.identity
+        identity = routine.source.identity
+        return f"SQL file: {identity}" if routine.kind is RoutineKind.FILE else identity
     parameters = ", ".join(
         f"{parameter.name} {parameter.type_name}" if parameter.name else parameter.type_name
         for parameter in routine.parameters

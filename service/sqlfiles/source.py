@@ -186,6 +186,9 @@ class _Reading:
                 described[one.path, index] = answer
             else:
                 self._errors.setdefault(one.path, _refusal(one, index, answer))
+        oids = {oid for answer in described.values() for _, oid in answer.columns}
+        if oids:
+            self._types = {**self._types, **await load_types(connection, sorted(oids))}
         good = {
             one.path: _Known(one.file.text, self._routine(one, described))
             for one in parsed
@@ -322,7 +325,8 @@ class _Reading:
                 columns = tuple(Column(one.name, one.type_oid, one.type_name) for one in info.attributes)
                 return FileResult(key, columns, about.single)
             return FileResult(key, (Column(about.returns, info.oid, info.display),), about.single, first_only=True)
-        columns = tuple(Column(name, oid, "") for name, oid in described.columns) if described is not None else ()
+        found = () if described is None else described.columns
+        columns = tuple(Column(name, oid, self._types[oid].display) for name, oid in found)
         return FileResult(key, columns, about.single)
 
     def _module(self, path: str) -> str:

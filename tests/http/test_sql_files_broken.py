@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -105,3 +108,16 @@ def test_one_file_may_be_named_exactly(database: Database, serve_once: Serve, tm
     service = serve_once(database, "", {"Service:SqlFileSource:FilePattern": f"{folder}/one.test.sql"})
     assert service.get("/api/one.test").text == "[1]"
     problem(service.get("/api/two"), 404)
+
+
+def test_endpoints_of_files_are_listed_with_their_file(database: Database, tmp_path: Path) -> None:
+    folder = write_files(tmp_path, {"one.sql": "-- HTTP GET\n-- @param $1 n int\nselect $1 as n, now() as at"})
+    arguments = {"ConnectionStrings:Default": database.conninfo, **file_settings(folder)}
+    command = [sys.executable, "-m", "rowcall.service.cli", "--endpoints"]
+    command += [f"--{key}={value}" for key, value in arguments.items()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    (endpoint,) = json.loads(done.stdout)
+    assert endpoint["routine"]["type"] == "SqlFile"
+    assert endpoint["routine"]["definition"] == f"SQL file: {folder}/one.sql"
+    assert [parameter["name"] for parameter in endpoint["parameters"]] == ["n"]
+    assert [column["type"] for column in endpoint["returnColumns"]] == ["integer", "timestamp with time zone"]
