@@ -1,0 +1,81 @@
+"""Which files a pattern finds, spelled how, and what reading one of them may meet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rowcall.core.building import CommentsMode
+from rowcall.core.config import Settings, assemble
+from rowcall.core.config.tree import Section
+from rowcall.service.sqlfiles.files import SIZE_LIMIT, find_files, read_text
+from rowcall.service.sqlfiles.options import SqlFileOptions, sql_file_options
+from tests.harness.sql_files import write_files
+
+_SECTION = "Service:SqlFileSource"
+
+
+def settings(**keys: str) -> Settings:
+    return assemble(Section(), [(f"{_SECTION}:{key}", value) for key, value in keys.items()], {}).settings
+
+
+def options(**keys: str) -> SqlFileOptions:
+    found = sql_file_options(settings(**keys))
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    names = ("b.sql", "a.sql", "a.test.sql", "A.SQL.bak", "sub/c.sql", "sub/deep/d.SQL", ".git/e.sql")
+    write_files(tmp_path / "sql", dict.fromkeys(names, "select 1"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("sql/*.sql", ["sql/a.sql", "sql/b.sql"]),
+        ("./sql/*.sql", ["./sql/a.sql", "./sql/b.sql"]),
+        ("sql/**/*.sql", ["sql/a.sql", "sql/b.sql", "sql/sub/c.sql", "sql/sub/deep/d.SQL"]),
+        ("sql/*/c.sql", []),
+        ("sql/?.sql", ["sql/a.sql", "sql/b.sql"]),
+        ("sql/a.test.sql", ["sql/a.test.sql"]),
+        ("sql/none.sql", []),
+        ("nowhere/**/*.sql", []),
+    ],
+)
+def test_a_pattern_finds_files_in_order_and_spelled_as_it_is(folder: Path, pattern: str, found: list[str]) -> None:
+    assert find_files(options(FilePattern=pattern)) == found
+
+
+def test_nothing_is_skipped_where_the_skip_pattern_is_empty(folder: Path) -> None:
+    assert "sql/a.test.sql" in find_files(options(FilePattern="sql/*.sql", SkipPattern=""))
+
+
+def test_a_file_that_vanishes_was_never_there(folder: Path) -> None:
+    (path, _) = find_files(options(FilePattern="sql/*.sql"))
+    Path(path).unlink()
+    assert read_text(path, "sql") is None
+
+
+def test_a_file_may_be_large_but_not_without_end(folder: Path) -> None:
+    path = folder / "sql" / "large.sql"
+    path.write_text("-" * SIZE_LIMIT)
+    read = read_text("sql/large.sql", "sql")
+    assert read is not None
+    assert read.error is None
+    path.write_text("-" * (SIZE_LIMIT + 1))
+    read = read_text("sql/large.sql", "sql")
+    assert read is not None
+    assert read.error == "it is larger than 16 MB"
+
+
+def test_the_section_turns_files_on_and_the_key_may_turn_them_off() -> None:
+    assert sql_file_options(settings()) is None
+    assert sql_file_options(settings(Enabled="true")) is None
+    assert sql_file_options(settings(FilePattern="a.sql", Enabled="false")) is None
+    found = options(FilePattern="a.sql", CommentsMode="onlywithhttptag")
+    assert (found.comments_mode, found.strict, found.folder) == (CommentsMode.ONLY_ANNOTATED, True, ".")
