@@ -21,7 +21,8 @@ Pairs = list[tuple[str, str]]
 def form_pairs(scope: Any, body: bytes) -> Pairs | None:
     """Keys and texts of a form, in order; None when the body is none and so is to be read as JSON.
 
-    JSON is JSON whatever its type says (reference 01, 7.4): clients that send it as a form by mistake are many.
+    JSON is JSON whatever its type says (reference 01, 7.4): clients that send it as a form by mistake are many. A text
+    without any `=` is no form that a client writes, so it is judged as JSON too.
 
     Raises:
         Problem: 400 for a form that is broken, or that holds a file.
@@ -29,7 +30,7 @@ def form_pairs(scope: Any, body: bytes) -> Pairs | None:
     kind, options = parse_options_header(scope.headers.get("content-type"))
     if kind == MULTIPART:
         return _Fields.of(options.get(b"boundary"), body)
-    if kind != URLENCODED or body.lstrip()[:1] in _JSON_BEGINS:
+    if kind != URLENCODED or b"=" not in body or body.lstrip()[:1] in _JSON_BEGINS:
         return None
     try:
         return query_text.pairs(body.decode())

@@ -6,7 +6,12 @@ from rowcall.core.annotations.declaration import Annotation, Draft, Line, assign
 
 
 def _parameter_hash(draft: Draft, line: Line) -> None:
-    add_hash(draft, line.arguments[0], line.arguments[0])
+    _assign_parameter_hash(draft, line.arguments[0])
+
+
+def _assign_parameter_hash(draft: Draft, value: str) -> None:
+    if value:
+        add_hash(draft, value, value)
 
 
 def add_hash(draft: Draft, target: str, source: str) -> None:
@@ -56,6 +61,7 @@ ANNOTATIONS = (
         syntax="parameter_hash <parameter>",
         description="Replaces the value of a parameter, a password, by its hash.",
         apply=_parameter_hash,
+        assign=_assign_parameter_hash,
         minimum_words=2,
     ),
 )

@@ -32,9 +32,13 @@ _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def _null_text(draft: Draft, line: Line) -> None:
-    if not line.arguments:
+    _assign_null_text(draft, line.arguments[0] if line.arguments else "")
+
+
+def _assign_null_text(draft: Draft, value: str) -> None:
+    if not value:
         raise BadValueError(f"a value is missing: one of {', '.join(_NULL_TEXTS)}")
-    draft.set(null_text=choose(line.arguments[0], _NULL_TEXTS))
+    draft.set(null_text=choose(value, _NULL_TEXTS))
 
 
 def set_header(draft: Draft, name: str, value: str) -> None:
@@ -73,6 +77,7 @@ ANNOTATIONS = (
         syntax="text_response_null_handling empty_string|null_literal|no_content",
         description="What a NULL text result becomes: an empty body, the text NULL, or status 204.",
         apply=_null_text,
+        assign=_assign_null_text,
     ),
     SINGLE,
     Annotation(

@@ -141,6 +141,11 @@ def test_json_is_json_even_if_its_type_says_form(service: Service) -> None:
     assert service.post("/book", content=b' {"room":1}', headers=headers).text == "'1' 'none' NULL"
 
 
+@pytest.mark.parametrize("body", [b"null", b"12", b"true", b"room", b"room&note"])
+def test_what_is_neither_a_form_nor_an_object_is_a_bad_request(service: Service, body: bytes) -> None:
+    problem(service.post("/book", content=body, headers={"content-type": "application/x-www-form-urlencoded"}), 400)
+
+
 def test_a_large_form_is_read_whole(service: Service) -> None:
     note = "x" * 500_000
     assert service.post("/rooms/7", **multipart(("note", note))).text == f"7 {note}"
