@@ -78,6 +78,12 @@ X-Number: {{number}}
 param _n is number
 param _t default kind';
 
+create function registered(_password text, _stored text default null) returns text language sql
+  as $$ select concat_ws(' ', _password, coalesce(_stored, 'NULL')) $$;
+comment on function registered is 'HTTP POST /registered
+param _password is secret
+param _stored is hash of secret';
+
 create function mistakes(_n int, _box crate default null) returns text language sql stable
   as $$ select format('%L', _n) $$;
 comment on function mistakes is 'HTTP GET /mistakes
@@ -168,3 +174,10 @@ def test_placeholders_know_the_new_name(service: Service) -> None:
 def test_what_cannot_be_done_is_reported_once(service: Service, said: str) -> None:
     assert service.log.count(said) == 1
     assert answer(service.get("/mistakes?n=1")) == (200, TEXT, "'1'")
+
+
+def test_a_parameter_is_filled_with_the_hash_of_another(service: Service) -> None:
+    secret, stored = service.post("/registered", json={"secret": "pass", "stored": "forged"}).text.split(" ")
+    assert (secret, len(stored)) == ("pass", 64)
+    assert service.post("/registered", json={"secret": "pass"}).text != f"pass {stored}"
+    assert service.post("/registered", json={"secret": None}).text == "NULL"
