@@ -137,10 +137,11 @@ class Binder:
             members = dict(json_text.members(body))
         except json_text.JsonTextError as error:
             raise BindingError(400, str(error)) from None
+        failure = None
         if self._groups:
-            members = self._spread(members)
+            members, failure = self._spread(members)
         self._refuse_unknown(members)
-        return self._bind({}, members, path_values, wrong=500)
+        return self._bind({}, members, path_values, wrong=500, failure=failure)
 
     def _bind(
         self,
@@ -149,10 +150,11 @@ class Binder:
         path_values: Mapping[str, str],
         *,
         wrong: int,
+        failure: BindingError | None = None,
     ) -> Binding:
-        """wrong: status for a member that is no value of its type; below 500 a default stands for it."""
+        """wrong: status for a member that is no value of its type; below 500 a default stands for it. failure: raised
+        when nothing worse is found."""
         values: list[_Value] = []
-        failure: BindingError | None = None
         for slot in self._slots:
             name = slot.parameter.api_name
             outer = path_values.get(name)
@@ -174,17 +176,19 @@ class Binder:
             raise failure
         return _binding(values)
 
-    def _spread(self, members: dict[str, bytes]) -> dict[str, bytes]:
+    def _spread(self, members: dict[str, bytes]) -> tuple[dict[str, bytes], BindingError | None]:
         """An object under the name of a composite parameter becomes its fields; null leaves all of them NULL."""
         spread = dict(members)
+        failure: BindingError | None = None
         for key in members.keys() & self._groups.keys():
             raw = spread.pop(key)
             if raw == b"null":
                 continue
-            if raw[:1] != b"{":
-                raise BindingError(500, f"parameter '{key}': {shown(raw)} is not an object", key)
-            self._spread_object(key, raw, spread)
-        return spread
+            if raw[:1] == b"{":
+                self._spread_object(key, raw, spread)
+            else:
+                failure = BindingError(500, f"parameter '{key}': {shown(raw)} is not an object", key)
+        return spread, failure
 
     def _spread_object(self, key: str, raw: bytes, spread: dict[str, bytes]) -> None:
         fields = self._groups[key]

@@ -90,6 +90,7 @@ def test_a_composite_parameter_is_sent_by_field_or_as_an_object(
         ('{"box":{"id":"x"}}', 500, "boxId"),
         ('{"box":{"id":1.5}}', 500, "boxId"),
         ('{"box":7}', 500, "box"),
+        ('{"box":7,"z":1}', 404, "z"),
         ('{"box":[4,"cm"]}', 500, "box"),
         ('{"box":{"height":7}}', 404, "box.height"),
         ('{"box":{"ID":7}}', 404, "box.ID"),
