@@ -1,13 +1,13 @@
 """Parameters that SQL of the comment fills: `_token = select …` (spec 4.5 rule 4, reference 05, 3).
 
-The statements run one after another, in the order of the comment, so that a later one sees what an earlier one gave. No
-request can supply such a value: what it has for it is dropped once the request is bound. The call itself comes
-afterwards, with its own settings; a statement sees none of them, and its errors are nobody's policy.
+The statements run one after another, in the order of the comment and on one connection, so that a later one sees what
+an earlier one gave or left in the session. No request can supply such a value: what it has for it is dropped once the
+request is bound. The call itself comes afterwards, with its own settings; a statement sees none of them, and its
+errors are nobody's policy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 import orjson
@@ -19,6 +19,7 @@ from rowcall.ext.rows import Renderer
 from rowcall.service.arguments import put, take_out
 from rowcall.service.database.call import Call
 from rowcall.service.database.pace import Pace
+from rowcall.service.database.together import Together
 from rowcall.service.exchange import Exchange, Step
 from rowcall.service.response_headers import argument_text
 
@@ -46,10 +47,12 @@ def resolve(endpoint: Endpoint, services: Services) -> Step | None:
     statements = [_Statement(endpoint, one, services) for one in resolved_parameters(endpoint)]
     if not statements:
         return None
+    database = services.database
 
     async def fill(exchange: Exchange) -> None:
-        for statement in statements:
-            put(exchange, statement.target, await statement.run(exchange))
+        async with database.together() as calls:
+            for statement in statements:
+                put(exchange, statement.target, await statement.run(exchange, calls))
         exchange.has_null = None in exchange.arguments
 
     return fill
@@ -61,7 +64,6 @@ class _Statement:
     def __init__(self, endpoint: Endpoint, resolved: Resolved, services: Services) -> None:
         self.target = resolved.target
         self._values = resolved.values
-        self._database = services.database
         self._call = Call(
             label=f"{endpoint.name} {endpoint.parameters[resolved.target].db_name}",
             build=lambda _mask: (resolved.sql, len(resolved.values)),
@@ -71,7 +73,7 @@ class _Statement:
             policy=_UNMAPPED,
         )
 
-    async def run(self, exchange: Exchange) -> bytes | None:
+    async def run(self, exchange: Exchange, calls: Together) -> bytes | None:
         """First value of the first row; NULL without one.
 
         Raises:
@@ -80,9 +82,7 @@ class _Statement:
         inner = Exchange(exchange.scope, exchange.protocol)
         texts = [None if index is None else argument_text(exchange, index) for index in self._values]
         inner.arguments = [None if text is None else text.encode() for text in texts]
-        waiting = self._database.begin(self._call, inner)
-        if isinstance(waiting, Awaitable):
-            await waiting
+        await calls.run(self._call, inner)
         request = inner.request
         rows = orjson.loads(request.body) if request is not None and request.body else []
         return None if not rows or rows[0] is None else str(rows[0]).encode()

@@ -29,6 +29,7 @@ from rowcall.service.database.lanes import (
     SharedLane,
 )
 from rowcall.service.database.statements import numbers, settings_statement
+from rowcall.service.database.together import Together
 from rowcall.service.database.watchdog import Background, Watchdog
 from rowcall.service.exchange import ClientGoneError, Exchange, Waiting
 
@@ -200,6 +201,11 @@ class Database:
         if pause is None:
             raise self._failures.problem(call, exchange, request)
         return self._run_alone(call, exchange, tries, pause)
+
+    def together(self) -> Together:
+        """For several calls of one request that share a connection."""
+        request_of = self._exclusive_request
+        return Together(self._exclusive, self._watchdog, self._failures, request_of, reset=not self._pooler)
 
     def _shared_request(self, call: Call, mask: int, values: list[bytes | None]) -> Request:
         if not call.known:

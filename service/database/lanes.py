@@ -193,6 +193,8 @@ class ExclusiveLane:
         self._reset = reset
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
+        self._held: set[Connection] = set()
+        """Those whose owner goes on with them after a request, even a cancelled one."""
         self._opening: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[Connection]] = deque()
         self._closed = False
@@ -308,6 +310,17 @@ class ExclusiveLane:
                 return
         self._idle.append(connection)
 
+    def hold(self, connection: Connection) -> None:
+        """An acquired connection is for more than one request, until `let_go`."""
+        self._held.add(connection)
+
+    def let_go(self, connection: Connection, *, reset: bool) -> None:
+        self._held.discard(connection)
+        if reset:
+            self.finish(connection, reset=True)
+        else:
+            self.release(connection)
+
     def finish(self, connection: Connection, *, reset: bool) -> None:
         """Queues the reset behind the request just placed, if its routine may leave something in the session."""
         if not reset:
@@ -337,7 +350,7 @@ class ExclusiveLane:
             log.info("cancelling on %d failed: %s", connection.backend_pid, str(error).strip())
             connection.drain("a cancel request has not returned")
         connection.end_cancel()
-        if connection.head is None:
+        if connection.head is None and connection not in self._held:
             self.release(connection)
 
     def _lost(self, connection: Connection) -> None:

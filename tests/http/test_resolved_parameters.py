@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from tests.harness.database import Database
 from tests.harness.expect import JSON, TEXT, answer, problem
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -56,6 +59,26 @@ create sequence asked;
 comment on function closed(bigint) is 'HTTP GET /closed
 authorize
 _n = select nextval(''asked'')';
+
+create function one_session(_a int, _b int, _c int) returns text language sql stable as
+$$ select format('%s %s %s', _a = _b, _b = _c, current_setting('app.left', true)) $$;
+comment on function one_session(int, int, int) is 'HTTP GET /one-session
+_a = select pg_backend_pid() from set_config(''app.left'', ''x'', false)
+_b = select pg_backend_pid() where current_setting(''app.left'') = ''x''
+_c = select pg_backend_pid()';
+
+create function interrupted(_how text, _a text, _b int) returns text language sql stable as $$ select 'called' $$;
+comment on function interrupted(text, text, int) is 'HTTP GET /interrupted
+_a = select 1
+_b = select end_session({_how})';
+create function end_session(_how text) returns int language plpgsql as $$
+begin
+    if _how = 'terminate' then
+        perform pg_terminate_backend(pg_backend_pid()), pg_sleep(10);
+    end if;
+    perform pg_sleep(60) where _how = 'wait';
+    return 1;
+end $$;
 
 create function renamed(_uid int, _t text) returns text language sql stable as 'select _t';
 comment on function renamed(int, text) is 'HTTP GET /renamed
@@ -125,6 +148,33 @@ def test_an_error_of_the_statement_is_of_no_policy(service: Service) -> None:
 def test_nothing_runs_for_a_caller_who_is_not_let_in(service: Service, every_database: Database) -> None:
     problem(service.get("/closed"), 401)
     assert every_database.value("select is_called from asked") is False
+
+
+def test_all_run_in_one_session_that_nobody_else_sees(service: Service) -> None:
+    bodies = {service.get("/one-session").text for _ in range(10)}
+    assert bodies == {"t t "}
+
+
+def test_a_session_lost_between_them_is_not_replaced(service: Service) -> None:
+    problem(service.get("/interrupted?how=terminate"), 503)
+    assert service.get("/interrupted?how=other").text == "called"
+
+
+def test_a_client_that_leaves_meanwhile_takes_no_session_along(service: Service, every_database: Database) -> None:
+    running = "query like '%end_session($1)%' and state = 'active'"
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", service.port)) as client:
+            client.sendall(b"GET /interrupted?how=wait HTTP/1.1\r\nHost: x\r\n\r\n")
+            wait_until(lambda: every_database.backends(running), "the second statement runs")
+        wait_until(lambda: not every_database.backends(running), "it is cancelled")
+    assert service.get("/interrupted?how=other").text == "called"
+
+
+def test_a_session_that_failed_serves_again(service: Service) -> None:
+    """More failures than there are connections."""
+    for _ in range(40):
+        problem(service.get("/broken?x=0"), 500)
+    assert answer(service.get("/broken?x=1")) == (200, TEXT, "1")
 
 
 def test_unknown_keys_are_still_unknown(service: Service) -> None:
