@@ -1,15 +1,11 @@
 """One libpq connection, pipelined: many requests in flight, each one segment, each answered exactly once.
 
-Data:  Statement (what to run) → Request (one run of it) → Connection (a queue of requests on one PGconn)
+A Connection is a queue of requests (`ext.request`) on one PGconn.
 """
 
-from rowcall.ext.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.buffer cimport Buffer
-from rowcall.ext.libpq cimport Oid, PGconn, PGresult
-
-
-# Seconds on a clock that only goes forward.
-cdef double now() noexcept nogil
+from rowcall.ext.libpq cimport PGconn, PGresult
+from rowcall.ext.request cimport Request, Statement, Step
 
 
 cpdef enum ConnectionState:
@@ -19,112 +15,6 @@ cpdef enum ConnectionState:
     CANCELLING   # a cancel is on its way: nothing may be placed until it returned and the head's Sync was read
     DRAINING     # nothing more may be placed; closes when the queue is empty
     CLOSED
-
-
-cpdef enum RequestState:
-    WAITING      # not handed to a connection
-    SENT         # in libpq's hands
-    STREAMING    # part of the body has been handed out, so the status can no longer change
-    DISCARDING   # results are read and dropped
-    DONE
-
-
-cpdef enum Loss:
-    """What is known about a request whose connection died (reference 08, 5.3)."""
-    NOT_LOST
-    NOT_STARTED  # never ran: may be repeated whatever it is
-    ROLLED_BACK  # ran, and the server said that it ended it: functions may be repeated
-    IN_DOUBT     # may have committed: only what is declared repeatable may be repeated
-
-
-cdef enum Step:
-    STEP_PARSE
-    STEP_AHEAD
-    STEP_CALL
-    STEP_RESET
-
-
-cdef class ServerError:
-    cdef readonly str severity, sqlstate, message, detail, hint, context, position, source_function
-
-
-cdef class Statement:
-    cdef readonly int id
-    cdef readonly bytes sql
-    cdef readonly int generation
-    cdef readonly BodyWriter renderer
-    cdef readonly bint repeatable
-    cdef readonly int nparams
-    cdef bytes name
-    # What is sent: the values at these places of those that a request has; None: all of them.
-    cdef readonly tuple picks
-    cdef readonly int count
-    cdef readonly tuple types
-    cdef bytes type_memory
-
-
-cdef class Part:
-    cdef readonly Statement statement
-    cdef readonly bint last
-    cdef readonly bint fresh
-    cdef readonly bint first_row_only
-
-
-cdef class Script(Statement):
-    cdef readonly tuple parts
-    cdef readonly bytes tail
-
-
-cdef class Request:
-    cdef readonly Statement statement
-    cdef readonly list values
-    cdef public tuple ahead
-    cdef readonly RequestState state
-    cdef readonly ServerError error
-    cdef readonly bint failed_ahead
-    cdef readonly Loss loss
-    cdef readonly bytes body
-    cdef readonly Py_ssize_t rows
-    cdef readonly bint is_null
-    cdef readonly bint overflowed
-    cdef readonly double seconds
-    cdef readonly object failure
-    cdef public object waiter
-    cdef public object on_done
-    cdef public object label
-    cdef public object connection
-    cdef public object owner
-    cdef public double timeout
-    cdef public Py_ssize_t stream_after
-    cdef public Py_ssize_t limit
-    cdef public bint first_row_only
-    cdef public bint wide_rows
-    cdef public bint unlimited
-    cdef readonly bint committed
-    cdef Script script
-    cdef int placed
-    cdef int part
-    cdef bint rolling_back
-    cdef BodyWriter renderer
-    cdef unsigned char few_steps[64]
-    cdef unsigned char *steps
-    cdef int room
-    cdef bytes many_steps
-    cdef int step_count
-    cdef int steps_ahead
-    cdef int step
-    cdef list parses
-    cdef int parse
-    cdef readonly RowPlan plan
-    cdef readonly bint seen_result
-    cdef double head_since
-    cdef long flush_mark
-
-    cpdef refuse(self, failure)
-    cdef int make_room(self, int room) except -1
-    cdef int start_part(self) except -1
-    cdef int wake(self) except -1
-    cdef int finish(self) except -1
 
 
 cdef class Connection:

@@ -1,7 +1,7 @@
 """Drives one libpq connection in pipeline mode. The reasons behind each rule are measured in reference 08.
 
-A request is one segment: `[Parse if new] [what goes ahead] call Sync`, an implicit transaction of its own. It succeeds when
-its Sync is read without an error before it, and not earlier: a deferred constraint may still fail after the last row.
+A request is one segment: `[Parse if new] [what goes ahead] call Sync`, an implicit transaction of its own. It succeeds
+when its Sync is read without an error before it, and not earlier: a deferred constraint may still fail after the last row.
 Results come in order, so the head of the queue owns whatever arrives. Rows are rendered into the connection's one
 buffer while they arrive; nothing is kept of them but the bytes of the answer.
 
@@ -11,9 +11,9 @@ The code here decides nothing about retries, timeouts or lanes: it reports what 
 
 from collections import deque
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdlib cimport free, malloc
-from libc.string cimport strcmp, strlen
+from libc.string cimport strcmp
 
 from rowcall.ext.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.buffer cimport Buffer
@@ -33,25 +33,29 @@ from rowcall.ext.libpq cimport (
     PQTRANS_IDLE,
     PQTRANS_INERROR,
     PQTRANS_INTRANS,
-    Oid,
     PGconn,
     PGresult,
     pq,
 )
-
-
-cdef extern from "time.h" nogil:
-    cdef struct timespec:
-        long tv_sec
-        long tv_nsec
-    int clock_gettime(int clock, timespec *value)
-    int CLOCK_MONOTONIC
-
-
-cdef double now() noexcept nogil:
-    cdef timespec value
-    clock_gettime(CLOCK_MONOTONIC, &value)
-    return value.tv_sec + value.tv_nsec * 1e-9
+from rowcall.ext.request cimport (
+    STEP_AHEAD,
+    STEP_CALL,
+    STEP_PARSE,
+    STEP_RESET,
+    Loss,
+    Part,
+    Request,
+    RequestState,
+    Script,
+    ServerError,
+    Statement,
+    Step,
+    check_values,
+    error_field,
+    error_of,
+    now,
+    types_of,
+)
 
 
 cdef enum:
@@ -64,7 +68,6 @@ cdef enum:
     MESSAGE_BYTES = 96
     # A prepared statement with its plan costs the server about 70 kB (reference 08, 8.3).
     MAX_PREPARED = 500
-    FEW_STEPS = 64
     CHUNK_ROWS = 64
 
 # Reported by the server whenever they change, so a difference from the start tells, at no cost, that a routine
@@ -73,218 +76,6 @@ cdef tuple WATCHED = (
     b"TimeZone", b"DateStyle", b"IntervalStyle", b"is_superuser", b"client_encoding", b"default_transaction_read_only",
     b"search_path",
 )
-
-
-cdef class ServerError:
-    """The fields of an error result that the service uses. `severity` and `sqlstate` are the untranslated ones."""
-
-    def __repr__(self):
-        return f"ServerError({self.severity} {self.sqlstate}: {self.message})"
-
-
-cdef str _field(const PGresult *result, int code):
-    cdef char *text = pq.resultErrorField(result, code)
-    return None if text == NULL else (<bytes>text).decode("utf-8", "replace")
-
-
-cdef ServerError _error_of(const PGresult *result):
-    cdef ServerError error = ServerError.__new__(ServerError)
-    error.severity = _field(result, c"V") or _field(result, c"S") or ""
-    error.sqlstate = _field(result, c"C") or ""
-    error.message = _field(result, c"M")
-    if error.message is None:
-        error.message = (<bytes>pq.resultErrorMessage(result)).decode("utf-8", "replace").strip()
-    error.detail = _field(result, c"D")
-    error.hint = _field(result, c"H")
-    error.context = _field(result, c"W")
-    error.position = _field(result, c"P") or _field(result, c"p")
-    error.source_function = _field(result, c"R")
-    return error
-
-
-cdef class Statement:
-    """What an endpoint runs for one choice of present parameters. Prepared once on each connection, when first used.
-
-    `id` is unique in the process. A new `generation` gives a new name, because requests already queued still use the
-    old one (reference 08, 9). `repeatable`: declared STABLE or IMMUTABLE, so that running it twice does no harm.
-
-    `nparams` is how many values a request has; `picks` are the places of those that the statement takes as `$1`, `$2` …
-    (None: all of them; -1: NULL), and `types` the oids of their types (None, or 0 for one: the server finds out).
-    """
-
-    def __init__(self, int id, bytes sql not None, int nparams, BodyWriter renderer=None, bint repeatable=False,
-                 int generation=0, tuple picks=None, tuple types=None):
-        cdef int index
-        self.id = id
-        self.sql = sql
-        self.nparams = nparams
-        self.renderer = renderer
-        self.repeatable = repeatable
-        self.generation = generation
-        self.name = b"rc%d_%d" % (id, generation)
-        self.picks = picks
-        self.count = nparams if picks is None else len(picks)
-        self.types = types
-        if picks is not None and any(not -1 <= place < nparams for place in picks):
-            raise ValueError(f"statement {id} takes a value that requests do not have")
-        if types is not None:
-            if len(types) != self.count:
-                raise ValueError(f"statement {id} takes {self.count} values, not {len(types)}")
-            self.type_memory = PyBytes_FromStringAndSize(NULL, self.count * sizeof(Oid))
-            for index in range(self.count):
-                (<Oid *>PyBytes_AS_STRING(self.type_memory))[index] = <Oid>types[index]
-
-    def next_generation(self):
-        return Statement(
-            self.id, self.sql, self.nparams, self.renderer, self.repeatable, self.generation + 1, self.picks, self.types
-        )
-
-
-cdef class Part:
-    """One statement of a script.
-
-    last: a Sync follows, and what comes behind it is sent when that was answered. fresh: what goes ahead of the call
-    goes ahead of this statement. The renderer of the statement makes its part of the body; without one it has none.
-    """
-
-    def __init__(self, Statement statement not None, bint last, bint fresh, bint first_row_only=False):
-        self.statement = statement
-        self.last = last
-        self.fresh = fresh
-        self.first_row_only = first_row_only
-
-
-cdef class Script(Statement):
-    """Several statements that make one answer, each taking what it needs of the request's values.
-
-    They run in order until one fails. A transaction that they leave open is rolled back. `tail` ends the body.
-    """
-
-    def __init__(self, int id, int nparams, tuple parts not None, bytes tail not None, bint repeatable=False,
-                 int generation=0):
-        cdef Part part
-        Statement.__init__(self, id, b"", nparams, None, repeatable, generation)
-        if not parts or not (<Part?>parts[len(parts) - 1]).last:
-            raise ValueError("the last statement of a script ends its last segment")
-        for part in parts:
-            if part.statement.nparams != nparams:
-                raise ValueError("all statements of a script take the same request")
-        self.parts = parts
-        self.tail = tail
-
-    def next_generation(self):
-        parts = tuple([
-            Part(part.statement.next_generation(), part.last, part.fresh, part.first_row_only) for part in self.parts
-        ])
-        return Script(self.id, self.nparams, parts, self.tail, self.repeatable, self.generation + 1)
-
-
-cdef class Request:
-    """One run of a statement. The same object carries the answer back; it is used once.
-
-    ahead: statements with their values, run in front of the call in the same transaction; their rows are dropped.
-    failed_ahead: the error is one of those statements, so the call has not run.
-    waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
-    on_done: called with the request once it is DONE, whatever came of it.
-    timeout: seconds the server may take, for whoever watches; nothing here acts on it.
-    unlimited: the server knows of no time limit, so that it is for the watcher to cancel.
-    wide_rows: rows are known to be so large that they are better taken one by one.
-    stream_after: bytes after which the connection pauses and hands out what it has; 0: never.
-    limit: bytes after which the rest is read and dropped (`overflowed`); 0: no limit.
-    committed: of a script, something of it may have taken effect already.
-    """
-
-    def __cinit__(self):
-        self.steps = self.few_steps
-        self.room = FEW_STEPS
-
-    def __init__(self, Statement statement not None, list values not None, tuple ahead=None):
-        self.statement = statement
-        self.renderer = statement.renderer
-        if type(statement) is Script:
-            self.script = <Script>statement
-        self.values = values
-        self.ahead = ahead
-        self.state = RequestState.WAITING
-        self.loss = Loss.NOT_LOST
-
-    cdef int make_room(self, int room) except -1:
-        """For the steps of the segment that is about to be placed."""
-        if room > self.room:
-            self.many_steps = PyBytes_FromStringAndSize(NULL, room)
-            self.steps = <unsigned char *>PyBytes_AS_STRING(self.many_steps)
-            self.room = room
-        return 0
-
-    cdef int start_part(self) except -1:
-        """What comes next belongs to the next statement of the script, or to none."""
-        cdef Part part
-        self.rows = 0
-        self.plan = None
-        self.is_null = False
-        self.renderer = None
-        if self.part < len(self.script.parts):
-            part = <Part>self.script.parts[self.part]
-            if part.fresh and self.part > 0:
-                self.committed = True
-            self.renderer = part.statement.renderer
-            self.first_row_only = part.first_row_only
-        return 0
-
-    cdef int wake(self) except -1:
-        waiter = self.waiter
-        if waiter is not None:
-            self.waiter = None
-            if not waiter.done():
-                waiter.set_result(None)
-        return 0
-
-    cdef int finish(self) except -1:
-        self.state = RequestState.DONE
-        self.head_since = 0
-        self.wake()
-        if self.on_done is not None:
-            self.on_done(self)
-        return 0
-
-    cpdef refuse(self, failure):
-        """Ends a request that no connection has taken."""
-        self.failure = failure
-        self.finish()
-
-    @property
-    def finished(self):
-        return self.state == RequestState.DONE
-
-    @property
-    def streaming(self):
-        return self.state == RequestState.STREAMING
-
-    @property
-    def succeeded(self):
-        """Done, and everything that could fail did not."""
-        return (self.state == RequestState.DONE and self.error is None and self.loss == Loss.NOT_LOST
-                and not self.overflowed and self.failure is None)
-
-    @property
-    def age(self):
-        """Seconds since this became the head of its connection; 0 when it is not."""
-        return now() - self.head_since if self.head_since > 0 else 0.0
-
-
-cdef inline const Oid *_types(Statement statement) noexcept:
-    return NULL if statement.type_memory is None else <const Oid *>PyBytes_AS_STRING(statement.type_memory)
-
-
-cdef int _check_values(Statement statement, list values) except -1:
-    """Raises ValueError or TypeError for what libpq would send wrongly."""
-    cdef Py_ssize_t count = 0 if values is None else len(values)
-    if count != statement.nparams:
-        raise ValueError(f"statement {statement.id} takes {statement.nparams} values, got {count}")
-    for value in values:
-        if value is not None and <Py_ssize_t>strlen(PyBytes_AS_STRING(<bytes?>value)) != PyBytes_GET_SIZE(value):
-            raise ValueError("a value holds a NUL, where libpq would cut it off")
-    return 0
 
 
 # Its number is no endpoint's: those count from 1.
@@ -361,10 +152,10 @@ cdef class Connection:
         request.parse = 0
         request.parses = None
         # All before anything is placed: half a segment costs the connection.
-        _check_values(request.statement, request.values)
+        check_values(request.statement, request.values)
         if request.ahead is not None:
             for statement, values in request.ahead:
-                _check_values(statement, values)
+                check_values(statement, values)
         if request.script is not None:
             request.placed = request.part = 0
             request.start_part()
@@ -459,7 +250,7 @@ cdef class Connection:
             if not self.named:
                 self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
                 sent = pq.sendQueryParams(
-                    self.conn, PyBytes_AS_STRING(statement.sql), n, _types(statement), texts, NULL, NULL, 0
+                    self.conn, PyBytes_AS_STRING(statement.sql), n, types_of(statement), texts, NULL, NULL, 0
                 )
             else:
                 if statement.name not in self.prepared:
@@ -478,7 +269,7 @@ cdef class Connection:
         cdef int count = 0 if statement.type_memory is None else statement.count
         self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
         if not pq.sendPrepare(
-            self.conn, PyBytes_AS_STRING(statement.name), PyBytes_AS_STRING(statement.sql), count, _types(statement)
+            self.conn, PyBytes_AS_STRING(statement.name), PyBytes_AS_STRING(statement.sql), count, types_of(statement)
         ):
             self.send_failed = True
         request.steps[request.step_count] = STEP_PARSE
@@ -695,7 +486,7 @@ cdef class Connection:
         return 0
 
     cdef int _error(self, Request request, PGresult *result) except -1:
-        cdef ServerError error = _error_of(result)
+        cdef ServerError error = error_of(result)
         cdef Step step = STEP_CALL
         if request.step < request.step_count:
             step = <Step>request.steps[request.step]
@@ -850,16 +641,16 @@ cdef class Connection:
         self.session_parameters = self._session_parameters()
 
     cdef int _notice(self, const PGresult *result) except -1:
-        cdef str severity = _field(result, c"V") or "NOTICE"
+        cdef str severity = error_field(result, c"V") or "NOTICE"
         if severity == "FATAL":
             # To an idle connection the last word comes as a notice; nothing may be placed behind it.
-            self.farewell = _field(result, c"M") or "the server has ended the connection"
+            self.farewell = error_field(result, c"M") or "the server has ended the connection"
         if self.on_notice is None:
             return 0
         # The head owns what arrives. Exact enough for logging (reference 08, 7).
         label = None if self.head is None else self.head.label
-        message = _field(result, c"M") or ""
-        self.on_notice(label, severity, _field(result, c"C") or "", message, _field(result, c"W"))
+        message = error_field(result, c"M") or ""
+        self.on_notice(label, severity, error_field(result, c"C") or "", message, error_field(result, c"W"))
         return 0
 
     # --- streaming -------------------------------------------------------------------------------------------------
@@ -937,7 +728,7 @@ cdef class Connection:
         if result == NULL:
             return 0
         if pq.resultStatus(result) == PGRES_FATAL_ERROR and pq.resultErrorField(result, c"C") != NULL:
-            error = _error_of(result)
+            error = error_of(result)
             if error.severity == "FATAL":
                 self.head.error = error
         pq.clear(result)

@@ -1,6 +1,6 @@
 """One request on its way through the steps of its endpoint, and what carries it from step to step."""
 
-from rowcall.ext.connection cimport Request
+from rowcall.ext.request cimport Request
 
 
 cdef class Exchange:

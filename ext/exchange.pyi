@@ -1,7 +1,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from rowcall.ext.connection import Request
+from rowcall.ext.request import Request
 
 Waiting = Awaitable[None] | Request | None
 

@@ -5,7 +5,7 @@ turn of the event loop besides the two that bring it in and the result back. Whi
 module's business.
 """
 
-from rowcall.ext.connection cimport Request, RequestState
+from rowcall.ext.request cimport Request, RequestState
 
 cdef object NO_VALUES = {}
 

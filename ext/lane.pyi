@@ -1,3 +1,4 @@
-from rowcall.ext.connection import Connection, Request
+from rowcall.ext.connection import Connection
+from rowcall.ext.request import Request
 
 def offer(connections: list[Connection], depth: int, slow: float, request: Request) -> bool: ...

@@ -1,6 +1,7 @@
 """Which of the pipelined connections of a lane takes a request."""
 
-from rowcall.ext.connection cimport Connection, ConnectionState, Request, now
+from rowcall.ext.connection cimport Connection, ConnectionState
+from rowcall.ext.request cimport Request, now
 
 
 cdef Connection _least_busy(list connections, int depth, double slow):

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from rowcall.ext.connection import Request
 from rowcall.ext.exchange import Exchange
+from rowcall.ext.request import Request
 
 __all__ = ["ClientGoneError", "Exchange", "Step", "Waiting"]
 

@@ -19,7 +19,8 @@ import sys
 import termios
 from typing import Any, Protocol
 
-from rowcall.ext.connection import Connection, Request
+from rowcall.ext.connection import Connection
+from rowcall.ext.request import Request
 from rowcall.service.exchange import ClientGoneError
 from rowcall.service.observed import logged
 from rowcall.service.silent import own_sockets

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from rowcall.ext.connection import Request
+from rowcall.ext.request import Request
 from rowcall.ext.timed_rows import TimedPlan
 from rowcall.service.exchange import Exchange
 from rowcall.service.head import HeadProtocol

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rowcall.core.problems import ErrorPolicy
 from rowcall.core.retry import RetryStrategy
 from rowcall.ext.body_writer import BodyWriter
-from rowcall.ext.connection import Statement
+from rowcall.ext.request import Statement
 from rowcall.service.database.context import Ahead, Context
 from rowcall.service.database.pace import Pace
 from rowcall.service.database.statements import numbers

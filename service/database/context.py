@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rowcall.ext.connection import Statement
+from rowcall.ext.request import Statement
 from rowcall.service.database.statements import settings_statement
 from rowcall.service.exchange import Exchange
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from rowcall.ext.connection import Connection, ConnectionState, Request, RequestState, Script, Statement
+from rowcall.ext.connection import Connection, ConnectionState
+from rowcall.ext.request import Request, RequestState, Script, Statement
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import SESSION, Connector, Target
 from rowcall.service.database.context import Ahead, Values, ahead_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from rowcall.core.problems import QUERY_CANCELED, Problem, unavailable, unmapped
 from rowcall.ext.body_writer import ColumnsChangedError
-from rowcall.ext.connection import Loss, Request
+from rowcall.ext.request import Loss, Request
 from rowcall.service.database.call import Call
 from rowcall.service.exchange import Exchange
 from rowcall.service.sensitive import hide_values

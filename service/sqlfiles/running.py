@@ -11,7 +11,7 @@ from rowcall.core.sqlfile.commands import one_journey
 from rowcall.core.sqlfile.source import FileSource, FileStatement
 from rowcall.ext.body_writer import BodyWriter
 from rowcall.ext.codecs import Codecs
-from rowcall.ext.connection import Part, Script, Statement
+from rowcall.ext.request import Part, Script, Statement
 from rowcall.ext.script_results import AffectedRows, NamedRows, key_prefix
 from rowcall.service.database.statements import numbers
 from rowcall.service.rendering import body_writer

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 
 from rowcall.ext.codecs import Codecs
-from rowcall.ext.connection import Connection, Part, Request, Script, Statement
+from rowcall.ext.connection import Connection
+from rowcall.ext.request import Part, Request, Script, Statement
 from rowcall.ext.rows import Renderer
 from rowcall.ext.script_results import AffectedRows, NamedRows, key_prefix
 from tests.harness.database import Database

@@ -13,7 +13,8 @@ import psycopg
 import uvloop
 
 from rowcall.ext.codecs import Codecs
-from rowcall.ext.connection import Connection, Request, Statement
+from rowcall.ext.connection import Connection
+from rowcall.ext.request import Request, Statement
 from rowcall.ext.rows import Renderer
 from tests.harness.database import Database
 

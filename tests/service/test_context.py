@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.core.problems import Problem
 from rowcall.ext.codecs import Codecs
-from rowcall.ext.connection import Request
+from rowcall.ext.request import Request
 from rowcall.ext.rows import Renderer
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import Target
