@@ -11,7 +11,8 @@ from collections.abc import Callable
 from types import TracebackType
 
 from rowcall.core.problems import unavailable
-from rowcall.ext.connection import Connection, ConnectionState, Request, RequestState
+from rowcall.ext.connection import Connection, ConnectionState
+from rowcall.ext.request import Request, RequestState
 from rowcall.service.database.call import Call
 from rowcall.service.database.failures import Failures, Tries
 from rowcall.service.database.lanes import ExclusiveLane
