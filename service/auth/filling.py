@@ -30,7 +30,7 @@ def bind(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     if not filled and not hashed:
         return (binding.bind(endpoint, services),)
     targets = {target for target, source in hashed if target != source}
-    sources = {source for _, source in hashed}
+    sources = {source for target, source in hashed if target == source}
     addresses = tuple(one for one in filled if one.source is Source.ADDRESS)
 
     def binder(claims: Sequence[Filled]) -> Step:

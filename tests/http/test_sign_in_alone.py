@@ -31,6 +31,9 @@ as $$select array[_password, _again, _copy]$$;
 comment on function hashed(text, text, text) is E'HTTP POST\\nallow_anonymous\\nparameter_hash password
 param _copy is hash of _again\\nvalidate _password using not_empty';
 
+create function hashed_beside(_text text, _hash text) returns text language sql as $$select _hash$$;
+comment on function hashed_beside(text, text) is E'HTTP POST\\nallow_anonymous\\nparam _hash is hash of _text';
+
 create function plain() returns text language sql stable as $$select 'fast'$$;
 comment on function plain() is E'HTTP GET\\nallow_anonymous';
 
@@ -84,6 +87,13 @@ def test_parameters_are_hashed(service: Service) -> None:
     assert verify_password("two", copy)
     assert service.post("/api/hashed", json={"password": "one", "again": None}).json()[1:] == [None, None]
     problem(service.post("/api/hashed", json={"password": ""}), 400)
+
+
+def test_what_is_hashed_for_another_parameter_has_to_be_sent(service: Service) -> None:
+    response = service.post("/api/hashed-beside", json={"hash": "mine"})
+    assert problem(response, 404)["detail"] == "parameter 'text' (text) is required"
+    assert verify_password("x", service.post("/api/hashed-beside", json={"text": "x"}).text)
+    assert answer(service.post("/api/hashed-beside", json={"text": ""})) == (200, TEXT, "")
 
 
 def test_a_hash_of_less_work_is_replaced(service: Service, database: Database) -> None:
