@@ -12,6 +12,8 @@ import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rowcall.service.collector import paused
+
 if TYPE_CHECKING:
     from rowcall.core.config import Settings
     from rowcall.core.key_ring import KeyRing
@@ -44,7 +46,8 @@ class Prepare:
 
     @classmethod
     def of(cls, edition: Edition) -> Prepare:
-        return cls(edition.number, pickle.dumps(edition, pickle.HIGHEST_PROTOCOL))
+        with paused():
+            return cls(edition.number, pickle.dumps(edition, pickle.HIGHEST_PROTOCOL))
 
     def edition(self) -> Edition:
         edition: Edition = pickle.loads(self.pickled)  # noqa: S301 (from our own process over our own socket pair)

@@ -16,6 +16,7 @@ from rowcall.core.building import EndpointDefaults
 from rowcall.core.catalog import Catalog, Routine, RoutineKind, TypeInfo
 from rowcall.core.config import Settings
 from rowcall.core.endpoint import Endpoint
+from rowcall.service.collector import paused
 from rowcall.service.connections import ConnectionPlan
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.discovery import discover
@@ -80,6 +81,10 @@ class EndpointReader:
 
         Raises `psycopg.Error`, and `StartupError` for what must not be served.
         """
+        with paused():
+            return await self._read(number, only_files=only_files)
+
+    async def _read(self, number: int, *, only_files: bool) -> Edition:
         keys = [self._key(name) for name in self._plan.sources]
         if not only_files or not self._catalogs:
             self._catalogs = [await self._discover(key) for key in keys]

@@ -29,6 +29,7 @@ from rowcall.service.channel import (
     Stop,
     Swap,
 )
+from rowcall.service.collector import paused
 from rowcall.service.front import front
 from rowcall.service.http_server import HttpServer
 from rowcall.service.log import Forwarder, configure_worker_logging
@@ -100,7 +101,8 @@ class Worker:
     def _prepare(self, message: Prepare) -> None:
         number = message.number
         try:
-            self._application.prepare(message.edition())
+            with paused():
+                self._application.prepare(message.edition())
         except Exception as error:
             log.exception("edition %d cannot be built", number)
             self._channel.send(Prepared(number, f"{type(error).__name__}: {error}"))
