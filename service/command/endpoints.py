@@ -26,9 +26,14 @@ def show(arguments: Arguments) -> int:
     with connections(settings, demo=arguments.has("--demo")) as opened:
         options = worker_options(settings, opened)
         reader = EndpointReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
-        edition = asyncio.run(reader.first())
-    print_json([described(endpoint) for endpoint in _answering(edition.endpoints)])
+        asyncio.run(_print(reader))
     return 0
+
+
+async def _print(reader: EndpointReader) -> None:
+    """Gives nothing back: `asyncio.run` writes what its task gives out as text, twice (CPython's signal module)."""
+    edition = await reader.first()
+    print_json([described(endpoint) for endpoint in _answering(edition.endpoints)])
 
 
 def _answering(endpoints: tuple[Endpoint, ...]) -> list[Endpoint]:
