@@ -143,6 +143,12 @@ def path_segments(path: str) -> tuple[str, ...]:
     return tuple(match[1] for segment in path.split("/") if (match := _SEGMENT.fullmatch(segment)))
 
 
+@lru_cache(maxsize=256)
+def _shared(options: Options) -> Options:
+    """Most endpoints have options that others have too: one object for all of them."""
+    return options
+
+
 @lru_cache(maxsize=64)
 def _default_options(defaults: EndpointDefaults) -> Options:
     return Options(
@@ -209,7 +215,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         path=path,
         parameters=claim_segments(parameters, path_segments(path)),
         shape=shape,
-        options=options,
+        options=_shared(options),
         annotations=tuple(draft.applied),
         prose=tuple(draft.prose),
         table_shape=flat,

@@ -45,6 +45,8 @@ def change_parameters(
     naming: Naming,
 ) -> tuple[tuple[EndpointParameter, ...], list[Diagnostic]]:
     """The parameters after all changes, and what could not be done."""
+    if not changes:
+        return parameters, []
     changing = _Changing(list(parameters), routine, types, naming)
     for change in changes:
         changing.make(change)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from rowcall.core.casting import attribute_cast_text, base_of, cast_text
 from rowcall.core.catalog import Attribute, Parameter, ParameterMode, Routine, TypeInfo, TypeKind
 from rowcall.core.endpoint import EndpointParameter, Field, ValueKind
 from rowcall.core.naming import field_name, nested_name, parameter_name
+from rowcall.core.sameness import REMEMBERED, Same
 
 _KINDS: dict[str, ValueKind] = {
     "int2": ValueKind.SMALLINT,
@@ -113,9 +115,16 @@ def expand(routine: Routine, types: Mapping[int, TypeInfo], naming: Naming) -> t
 
     Behind a `source` there is no argument list that could take fields: a composite stays one value.
     """
-    called = routine.source is None
+    return _expanded(Same(routine.parameters), Same(types), naming, called=routine.source is None)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _expanded(
+    parameters: Same[tuple[Parameter, ...]], known: Same[Mapping[int, TypeInfo]], naming: Naming, *, called: bool
+) -> tuple[EndpointParameter, ...]:
+    types = known.value
     expanded: list[EndpointParameter] = []
-    for position, parameter in enumerate(routine.parameters):
+    for position, parameter in enumerate(parameters.value):
         info = types.get(parameter.type_oid)
         if called and info is not None and info.kind is TypeKind.COMPOSITE and info.attributes:
             expanded.extend(_fields(parameter, position, info, types, naming, first=len(expanded) + 1))

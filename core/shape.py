@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rowcall.core.casting import base_of, cast_text
 from rowcall.core.catalog import VOID_TYPE, Attribute, Column, Routine, RoutineKind, TypeInfo, TypeKind
 from rowcall.core.endpoint import ResultColumn, ResultPath, ResultShape
 from rowcall.core.naming import api_name, quote_identifier
+from rowcall.core.sameness import REMEMBERED, Same
 
 JSON = "application/json"
 TEXT = "text/plain"
@@ -34,7 +36,12 @@ def result_shape(
     if routine.kind is RoutineKind.PROCEDURE or routine.return_type_oid == VOID_TYPE or _is_pseudo(returned, "void"):
         return VOID
     selection = _Selection(types, camel, nested, resolve_nested)
-    columns = () if _is_bare(routine, returned, nested) else tuple(selection.columns(routine))
+    if _is_bare(routine, returned, nested):
+        columns: tuple[ResultColumn, ...] = ()
+    elif routine.returns_composite:
+        columns = _attributes(Same(routine.columns), Same(types), camel, resolve_nested)
+    else:
+        columns = tuple(selection.columns(routine))
     single_row = _is_pseudo(returned, "record") or _is_composite(returned)
     if not columns and not routine.returns_set and not single_row:
         return _scalar(routine.return_type_oid, types)
@@ -75,9 +82,6 @@ class _Selection:
     resolve_nested: bool
 
     def columns(self, routine: Routine) -> Iterator[ResultColumn]:
-        if routine.returns_composite:
-            yield from (self._attribute(column) for column in routine.columns)
-            return
         only = len(routine.columns) == 1
         for column in routine.columns:
             info = base_of(column.type_oid, self.types)
@@ -89,7 +93,7 @@ class _Selection:
                 row = f"({quote_identifier(routine.name)}.*)::{cast_text(column.type_oid, self.types)}"
                 yield self._whole(column, row)
             elif only:
-                yield from (self._attribute(_as_column(attribute)) for attribute in info.attributes)
+                yield from (self.attribute(_as_column(attribute)) for attribute in info.attributes)
             elif self.nested or not info.attributes:
                 yield self._whole(column, quote_identifier(column.name))
             else:
@@ -98,7 +102,7 @@ class _Selection:
     def _whole(self, column: Column, expression: str) -> ResultColumn:
         return ResultColumn(expression, api_name(column.name, self.camel).encode(), column)
 
-    def _attribute(self, column: Column) -> ResultColumn:
+    def attribute(self, column: Column) -> ResultColumn:
         return self._whole(column, self._inner(quote_identifier(column.name), column.type_oid))
 
     def _field(self, column: Column, attribute: Attribute) -> ResultColumn:
@@ -116,6 +120,15 @@ class _Selection:
         if info.kind is TypeKind.ARRAY and _is_composite(base_of(info.element, self.types)):
             return f"{expression}::text[]"
         return expression
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _attributes(
+    columns: Same[tuple[Column, ...]], known: Same[Mapping[int, TypeInfo]], camel: bool, resolve_nested: bool
+) -> tuple[ResultColumn, ...]:
+    """The columns of a row type."""
+    selection = _Selection(known.value, camel, nested=False, resolve_nested=resolve_nested)
+    return tuple(selection.attribute(column) for column in columns.value)
 
 
 def _as_column(attribute: Attribute) -> Column:

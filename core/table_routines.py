@@ -73,9 +73,10 @@ class TableOperation(Record):
 def table_routines(tables: Iterable[Table], defaults: TableDefaults) -> Iterator[Routine]:
     """All operations on all tables, table by table, in the order of `OPERATIONS`."""
     for table in tables:
+        parts = _Parts(table)
         for operation in OPERATIONS:
             if operation.name in defaults.operations and _is_possible(operation, table):
-                yield _routine(operation, table, defaults)
+                yield _routine(operation, parts, defaults)
 
 
 def _is_possible(operation: Operation, table: Table) -> bool:
@@ -109,10 +110,29 @@ _CHOICES: dict[Command, Callable[[TableColumn, Table], bool]] = {
 """Which columns are parameters."""
 
 
-def _routine(operation: Operation, table: Table, defaults: TableDefaults) -> Routine:
-    chosen = tuple(column for column in table.columns if _CHOICES[operation.command](column, table))
+class _Parts:
+    """What the operations on a table have in common, made once."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.results = tuple(
+            Column(column.name, column.type_oid, column.type_name) for column in table.columns if column.readable
+        )
+        self._chosen: dict[Command, tuple[tuple[TableColumn, ...], tuple[Parameter, ...]]] = {}
+
+    def chosen(self, command: Command) -> tuple[tuple[TableColumn, ...], tuple[Parameter, ...]]:
+        """The columns that are parameters, and these."""
+        if command not in self._chosen:
+            columns = tuple(column for column in self.table.columns if _CHOICES[command](column, self.table))
+            parameters = tuple(_parameter(column, command, position) for position, column in enumerate(columns))
+            self._chosen[command] = columns, parameters
+        return self._chosen[command]
+
+
+def _routine(operation: Operation, parts: _Parts, defaults: TableDefaults) -> Routine:
+    table = parts.table
+    chosen, parameters = parts.chosen(operation.command)
     gives_rows = operation.returning or operation.command is Command.SELECT
-    results = tuple(column for column in table.columns if column.readable) if gives_rows else ()
     return Routine(
         oid=table.oid,
         kind=table.kind,
@@ -125,15 +145,15 @@ def _routine(operation: Operation, table: Table, defaults: TableDefaults) -> Rou
         returns_set=gives_rows,
         return_type_oid=table.row_type_oid if gives_rows else VOID_TYPE,
         return_type_name=table.name if gives_rows else "void",
-        parameters=tuple(_parameter(column, operation, position) for position, column in enumerate(chosen)),
-        columns=tuple(Column(column.name, column.type_oid, column.type_name) for column in results),
+        parameters=parameters,
+        columns=parts.results if gives_rows else (),
         returns_composite=gives_rows,
         source=TableOperation(operation, table, chosen, _path(operation, table, defaults)),
     )
 
 
-def _parameter(column: TableColumn, operation: Operation, position: int) -> Parameter:
-    required = operation.command is Command.INSERT and column.required
+def _parameter(column: TableColumn, command: Command, position: int) -> Parameter:
+    required = command is Command.INSERT and column.required
     return Parameter(
         column.name, column.type_oid, column.type_name, ParameterMode.IN, not required, position, exact=True
     )

@@ -8,11 +8,13 @@ Everything else in braces stays as written.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rowcall.core.endpoint import EndpointParameter
 from rowcall.core.record import Record
+from rowcall.core.sameness import REMEMBERED, Same
 
 _PLACEHOLDER = re.compile(r"\{(?P<mark>!?)(?P<name>[^{}:!]+)(?::(?P<fallback>[^{}]*))?\}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -50,10 +52,15 @@ def parse_template(text: str, names: Mapping[str, int]) -> Template:
     return Template(tuple(_parts(text, names, unknown)), tuple(unknown))
 
 
-def placeholder_names(parameters: Iterable[EndpointParameter]) -> Mapping[str, int]:
+def placeholder_names(parameters: tuple[EndpointParameter, ...]) -> Mapping[str, int]:
     """Lower-cased name → index of its parameter. A parameter's own name wins over an attribute of another."""
+    return _placeholder_names(Same(parameters))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _placeholder_names(parameters: Same[tuple[EndpointParameter, ...]]) -> Mapping[str, int]:
     names: dict[str, int] = {}
-    numbered = list(enumerate(parameters))
+    numbered = list(enumerate(parameters.value))
     for index, parameter in numbered:
         names.setdefault((parameter.field or parameter.db_name).lower(), index)
         names.setdefault(parameter.api_name.lower(), index)

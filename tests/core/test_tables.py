@@ -270,3 +270,18 @@ def test_of_operations_on_one_route_only_the_first_is_served() -> None:
     assert str(diagnostics[-1]) == (
         "shop.item (delete returning): GET /items belongs to shop.item (select) already; this operation is left out"
     )
+
+
+def test_operations_share_what_they_have_in_common() -> None:
+    """It is made, sent to workers and kept in memory once."""
+    made = endpoints(ITEM)
+    assert made["Insert"].parameters is made["InsertOnConflictDoUpdateReturning"].parameters
+    assert made["Select"].parameters is not made["Insert"].parameters
+    assert made["Select"].shape.columns is made["DeleteReturning"].shape.columns
+    assert made["Insert"].options is made["Update"].options
+
+
+def test_tables_with_the_same_columns_keep_their_own_names_and_paths() -> None:
+    first, second = endpoints(ITEM)["Insert"], endpoints(replace(ITEM, name="other"))["Insert"]
+    assert (first.path, second.path) == ("/api/shop/item", "/api/shop/other")
+    assert first.parameters == second.parameters
