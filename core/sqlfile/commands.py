@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rowcall.core.record import Record
 from rowcall.core.sqlfile.splitting import RawStatement
@@ -144,6 +145,12 @@ def _one_transaction(statements: Sequence[RawStatement], effects: Sequence[Effec
 def _comes_first(statement: RawStatement, what: Effect) -> bool:
     """Nothing may run in its transaction before it."""
     return what is Effect.ALONE or statement.words[:2] == ("set", "transaction")
+
+
+def copies_to_client(statement: RawStatement) -> bool:
+    """`COPY … FROM STDIN` or `COPY … TO STDOUT`; files of the server are its own business."""
+    words = statement.words
+    return words[:1] == ("copy",) and not {("from", "stdin"), ("to", "stdout")}.isdisjoint(pairwise(words))
 
 
 def is_hidden(statement: RawStatement) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rowcall.core.sqlfile.commands import automatic_method
+from rowcall.core.sqlfile.commands import automatic_method, copies_to_client
 from rowcall.core.sqlfile.notes import Notes, read_notes
 from rowcall.core.sqlfile.placeholders import Parameters, PlaceholderError, number
 from rowcall.core.sqlfile.splitting import RawStatement, comment_lines, split
@@ -35,9 +35,10 @@ def read_file(text: str, *, whole: bool = True) -> SqlFile:
     """`whole`: comments count wherever they stand, and not only before the end of the first statement.
 
     Raises:
-        SqlFileError: the placeholders make no sense.
+        SqlFileError: the placeholders make no sense, or a statement cannot be run for a request.
     """
     parts = split(text)
+    _refuse_copies(text, parts.statements)
     try:
         parameters = number(parts.statements)
     except PlaceholderError as error:
@@ -51,6 +52,14 @@ def read_file(text: str, *, whole: bool = True) -> SqlFile:
         comment="\n".join(line for line, _ in comment_lines(heard)),
         method=automatic_method(parts.statements),
     )
+
+
+def _refuse_copies(text: str, statements: tuple[RawStatement, ...]) -> None:
+    """The server describes them without a word, and what they would send or wait for is no result."""
+    for statement in statements:
+        if copies_to_client(statement):
+            message = "COPY FROM STDIN and COPY TO STDOUT cannot run through an endpoint; select rows or insert them"
+            raise SqlFileError(message, *place(text, statement.start))
 
 
 def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True) -> bool:

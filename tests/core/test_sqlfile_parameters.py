@@ -168,3 +168,17 @@ def test_in_header_scope_later_comments_do_not_ask() -> None:
     assert asks_for_endpoint(sql, frozenset())
     assert not asks_for_endpoint(sql, frozenset(), whole=False)
     assert read_file(sql, whole=False).comment == ""
+
+
+@pytest.mark.parametrize("copy", ["copy t from stdin", "COPY (select 1) TO -- out\n STDOUT with (format csv)"])
+def test_what_talks_to_the_client_itself_is_refused(copy: str) -> None:
+    with pytest.raises(SqlFileError, match="cannot run through an endpoint") as caught:
+        read_file(f"-- HTTP POST\nselect 1;\n {copy}")
+    assert (caught.value.line, caught.value.column) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    "statement", ["copy t from '/tmp/stdin'", "select 1 as copy from stdin", "copy stdin to program 'x'"]
+)
+def test_other_copies_and_the_same_words_elsewhere_are_not(statement: str) -> None:
+    assert len(read_file(f"-- HTTP POST\n{statement}").statements) == 1

@@ -28,6 +28,7 @@ BROKEN: dict[str, tuple[str | bytes, tuple[str, ...]]] = {
     "returns.sql": ("-- HTTP GET\n-- @returns wonders\nselect 1", (":2:4: returns: 'wonders' is no type",)),
     "unclosed.sql": ("-- HTTP GET\nselect 'x", (":2:8: error 42601: unterminated quoted string",)),
     "comment.sql": ("-- HTTP GET\nselect 1 /* and so on", (":2:10: error 42601: unterminated /* comment",)),
+    "copies.sql": ("-- HTTP POST\nselect 1; copy pg_class\n to stdout", (":2:11: COPY FROM STDIN and COPY TO STDOUT",)),
     "binary.sql": (b"-- HTTP GET\nselect \x00\x01\xff", (":2: it is no text: it holds a NUL byte",)),
     "latin.sql": ("-- HTTP GET\n-- Gr\xfc\xdfe\nselect 1".encode("latin-1"), (":2: it is not valid UTF-8",)),
     "wide.sql": ("-- HTTP GET\nselect 1".encode("utf-16"), (": it is UTF-16; save it as UTF-8",)),
