@@ -134,7 +134,7 @@ class Binder:
 
     def bind_body(self, body: bytes, path_values: Mapping[str, str] = _Nothing) -> Binding:
         try:
-            members = dict(json_text.members(body))
+            members = dict(json_text.body_members(body))
         except json_text.JsonTextError as error:
             raise BindingError(400, str(error)) from None
         failure = None

@@ -7,6 +7,7 @@ brackets. Everything here is linear in the size of the body.
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import cast
 
@@ -26,6 +27,11 @@ _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 class JsonTextError(ValueError):
     """The text is not what it should be; the message says why."""
+
+
+def body_members(body: bytes) -> list[tuple[str, bytes]]:
+    """`members` of a body as clients send it: with a byte order mark in front, which is no error (RFC 8259, 8.1)."""
+    return members(body.removeprefix(codecs.BOM_UTF8))
 
 
 def members(body: bytes) -> list[tuple[str, bytes]]:

@@ -56,6 +56,6 @@ def _keys(exchange: Exchange, *, in_body: bool) -> list[str]:
             return [key for key, _ in query_text.pairs(exchange.scope.query_string)]
         body = exchange.body or b""
         pairs = form_pairs(exchange.scope, body)
-        return [key for key, _ in (json_text.members(body) if pairs is None else pairs)]
+        return [key for key, _ in (json_text.body_members(body) if pairs is None else pairs)]
     except (json_text.JsonTextError, query_text.QueryTextError, Problem):
         return []

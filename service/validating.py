@@ -84,7 +84,7 @@ def _array_in_body(exchange: Exchange, parameter: EndpointParameter) -> str | No
     pairs = form_pairs(exchange.scope, body)
     if pairs is not None:
         return _joined(pairs, parameter)
-    raw = dict(json_text.members(body)).get(parameter.api_name)
+    raw = dict(json_text.body_members(body)).get(parameter.api_name)
     return None if raw is None else raw.decode()
 
 

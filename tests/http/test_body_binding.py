@@ -137,6 +137,7 @@ def test_value_of_the_wrong_type_is_a_server_error_that_names_it(service: Servic
         (b'{"c":null,"b":null,"a":null}', "NULL|NULL|NULL"),
         (b' \n{ "a" : 1 , "b" : 2 }\t', "1|2|x"),
         (b'{"\\u0061":1}', "1|10|x"),
+        (b'\xef\xbb\xbf{"a":1}', "1|10|x"),
     ],
 )
 def test_defaults(service: Service, body: bytes, seen: str) -> None:
@@ -149,7 +150,7 @@ def test_body_is_json_whatever_its_type_says(service: Service, content_type: str
     assert answer(service.post("/api/defaults", content=b'{"a":1}', headers=headers)) == (200, TEXT, "1|10|x")
 
 
-@pytest.mark.parametrize("body", [b"", b"  \r\n", b"{}"])
+@pytest.mark.parametrize("body", [b"", b"  \r\n", b"{}", b"\xef\xbb\xbf"])
 def test_empty_body_is_an_empty_object(service: Service, body: bytes) -> None:
     assert answer(service.post("/api/without", content=body)) == (200, TEXT, "called")
 
