@@ -26,8 +26,6 @@ from rowcall.service.response_headers import argument_text
 if TYPE_CHECKING:
     from rowcall.service.handler import Services
 
-_UNMAPPED = ErrorPolicy(codes={})
-
 
 def forget_supplied(endpoint: Endpoint, _services: Services) -> Step | None:
     """Drops what a request has for parameters that are not its own."""
@@ -70,7 +68,7 @@ class _Statement:
             renderer=Renderer(services.codecs, "rows", True, False, []),
             pace=Pace(services.options.database.slow),
             volatile=True,
-            policy=_UNMAPPED,
+            policy=ErrorPolicy({}, services.options.policies.timeout),
         )
 
     async def run(self, exchange: Exchange, calls: Together) -> bytes | None:

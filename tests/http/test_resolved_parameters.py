@@ -95,7 +95,12 @@ validate _of using not_empty';
 
 @pytest.fixture(scope="module")
 def service(every_database: Database, serve: Serve) -> Service:
-    return serve(every_database, SQL, workers=2)
+    settings = {
+        "Service:CommandTimeout": "2s",
+        "ErrorHandlingOptions:TimeoutErrorMapping:StatusCode": "503",
+        "ErrorHandlingOptions:TimeoutErrorMapping:Title": "Too slow",
+    }
+    return serve(every_database, SQL, settings, workers=2)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +150,10 @@ def test_an_error_of_the_statement_is_of_no_policy(service: Service) -> None:
     assert answer(service.get("/broken?x=1")) == (200, TEXT, "1")
 
 
+def test_a_statement_has_no_more_time_than_a_routine(service: Service) -> None:
+    assert problem(service.get("/interrupted?how=wait"), 503)["title"] == "Too slow"
+
+
 def test_nothing_runs_for_a_caller_who_is_not_let_in(service: Service, every_database: Database) -> None:
     problem(service.get("/closed"), 401)
     assert every_database.value("select is_called from asked") is False
@@ -167,6 +176,7 @@ def test_a_client_that_leaves_meanwhile_takes_no_session_along(service: Service,
             client.sendall(b"GET /interrupted?how=wait HTTP/1.1\r\nHost: x\r\n\r\n")
             wait_until(lambda: every_database.backends(running), "the second statement runs")
         wait_until(lambda: not every_database.backends(running), "it is cancelled")
+    service.wait_for_log("the client is gone, the query is cancelled")
     assert service.get("/interrupted?how=other").text == "called"
 
 
