@@ -188,6 +188,16 @@ def _signing(options: Options, path: str, defaults: EndpointDefaults) -> Options
     return replace(options, login=login, logout=logout, sensitive=options.sensitive or defaults.hide_signing)
 
 
+def _signing_routine(routine: Routine, draft: Draft) -> Routine:
+    """Of a file that signs in or out, the first statement alone is run (reference 03, 6)."""
+    source = routine.source
+    if not isinstance(source, FileSource) or not source.several:
+        return routine
+    message = "the file signs in or out, so only its first statement is run"
+    draft.diagnostics.append(Diagnostic(draft.name, None, message))
+    return replace(routine, source=source.first_alone())
+
+
 def _is_path(path: str, wanted: str | None) -> bool:
     return wanted is not None and path.lower() == wanted.lower()
 
@@ -197,6 +207,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     naming = Naming(defaults.custom_type_parameter_separator or "_", camel)
     path = draft.path or _default_path(routine, defaults)
     options = _signing(draft.options(_default_options(defaults)), path, defaults)
+    if options.login or options.logout:
+        routine = _signing_routine(routine, draft)
     declared = expand(routine, catalog.types, naming)
     parameters, wrong = change_parameters(declared, draft.parameter_changes, routine, catalog.types, naming)
     draft.diagnostics += wrong

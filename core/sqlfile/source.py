@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rowcall.core.catalog import Column
@@ -70,6 +70,12 @@ class FileSource(Record):
     def several(self) -> bool:
         """Its answer is one object with a key for each statement."""
         return len(self.statements) > 1
+
+    def first_alone(self) -> FileSource:
+        """The file as if it ended behind its first statement."""
+        first = self.statements[0]
+        alone = replace(first, journey=replace(first.journey, last=True))
+        return replace(self, statements=(alone,))
 
     def sql(self, endpoint: Endpoint, present: int) -> str:
         return ";\n".join(statement.text for statement in self.statements)

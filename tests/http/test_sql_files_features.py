@@ -20,6 +20,9 @@ create table visit (who text);
 FILES = {
     "sign_in.sql": "-- HTTP POST\n-- login\n-- allow_anonymous\n"
     "select id as user_id, name as user_name, roles as user_roles from person where name = :name and secret = :secret",
+    "sign_in_first.sql": "-- HTTP POST\n-- login\n-- allow_anonymous\n"
+    "select id as user_id, name as user_name from person where name = :name;\n"
+    "-- @result none\ndelete from person returning id",
     "me.sql": "-- HTTP GET\n-- authorize\n-- user_parameters\nselect :_user_id as me, :_user_name as name",
     "me_or_nobody.sql": "-- HTTP GET\n-- allow_anonymous\n-- user_parameters\n"
     "select :a::int as a, :_user_id::int as me, :b::int as b",
@@ -64,6 +67,14 @@ def signed_in(service: Service) -> dict[str, str]:
 
 def test_a_file_signs_in(service: Service) -> None:
     problem(service.post("/api/sign-in", content=b'{"name":"Ada","secret":"wrong"}'), 401)
+
+
+def test_of_a_file_that_signs_in_only_the_first_statement_runs(service: Service, database: Database) -> None:
+    response = service.post("/api/sign-in-first", content=b'{"name":"Ada"}')
+    assert response.status_code == 200
+    assert "set-cookie" in response.headers
+    assert database.value("select count(*) from person") > 0
+    assert "only its first statement is run" in service.log
 
 
 def test_claims_fill_parameters(service: Service, signed_in: dict[str, str]) -> None:

@@ -1,0 +1,2 @@
+-- HTTP GET
+select '\x01'::bytea; select '\x01'::bytea, 1

@@ -1,0 +1,3 @@
+-- HTTP GET
+-- single
+select '\x0141'::bytea

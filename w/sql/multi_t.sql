@@ -1,0 +1,3 @@
+-- HTTP GET
+-- timeout 200ms
+select 1; select pg_sleep(5)

@@ -1,0 +1,3 @@
+-- HTTP GET
+-- single
+select null::int;

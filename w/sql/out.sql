@@ -1,0 +1,3 @@
+-- HTTP POST
+-- logout
+select 1;

@@ -1,0 +1,3 @@
+-- HTTP GET
+-- single
+select array[1,2]

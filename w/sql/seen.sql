@@ -1,0 +1,2 @@
+-- HTTP GET
+select count(*) from t2 where v='login-second'

@@ -1,0 +1,3 @@
+-- HTTP GET
+-- single
+select '{"a":1}'::jsonb
