@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rowcall.core import json_text, query_text
-from rowcall.core.auth.filling import filled_parameters, with_filled
+from rowcall.core.auth.filling import filled_parameters, hashed_parameters, with_filled
 from rowcall.core.endpoint import Endpoint, Transport
 from rowcall.core.expressions import bound_parameters
 from rowcall.core.overloads import Candidate, choose
@@ -24,7 +24,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     compiled = [compile_endpoint(endpoint, services) for endpoint in endpoints]
     if len(compiled) == 1:
         return compiled[0]
-    candidates = [Candidate.of(bound_parameters(_without_claims(endpoint, services))) for endpoint in endpoints]
+    candidates = [Candidate.of(bound_parameters(_without_filled(endpoint, services))) for endpoint in endpoints]
     in_body = route.primary.transport is Transport.BODY
     limit = services.options.http.body_limit
 
@@ -38,10 +38,11 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     return (choose_by_body if in_body else choose_by_query,)
 
 
-def _without_claims(endpoint: Endpoint, services: Services) -> Endpoint:
-    """What claims fill need not be sent."""
-    filled = filled_parameters(endpoint, services.options.auth.mapping)
-    return with_filled(endpoint, {one.index for one in filled})
+def _without_filled(endpoint: Endpoint, services: Services) -> Endpoint:
+    """What claims and hashes fill need not be sent."""
+    claims = {one.index for one in filled_parameters(endpoint, services.options.auth.mapping)}
+    hashes = {target for target, source in hashed_parameters(endpoint) if target != source}
+    return with_filled(endpoint, claims | hashes)
 
 
 def _travelling_as(primary: Endpoint, endpoint: Endpoint) -> Endpoint:

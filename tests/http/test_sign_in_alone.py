@@ -33,6 +33,8 @@ param _copy is hash of _again\\nvalidate _password using not_empty';
 
 create function hashed_beside(_text text, _hash text) returns text language sql as $$select _hash$$;
 comment on function hashed_beside(text, text) is E'HTTP POST\\nallow_anonymous\\nparam _hash is hash of _text';
+create function hashed_beside(_text text, _hash text, _more text) returns text language sql as $$select _more$$;
+comment on function hashed_beside(text, text, text) is E'HTTP POST\\nallow_anonymous\\nparam _hash is hash of _text';
 
 create function plain() returns text language sql stable as $$select 'fast'$$;
 comment on function plain() is E'HTTP GET\\nallow_anonymous';
@@ -94,6 +96,11 @@ def test_what_is_hashed_for_another_parameter_has_to_be_sent(service: Service) -
     assert problem(response, 404)["detail"] == "parameter 'text' (text) is required"
     assert verify_password("x", service.post("/api/hashed-beside", json={"text": "x"}).text)
     assert answer(service.post("/api/hashed-beside", json={"text": ""})) == (200, TEXT, "")
+
+
+def test_an_overload_is_chosen_without_what_is_hashed_for_it(service: Service) -> None:
+    assert verify_password("x", service.post("/api/hashed-beside", json={"text": "x"}).text)
+    assert answer(service.post("/api/hashed-beside", json={"text": "x", "more": "m"})) == (200, TEXT, "m")
 
 
 def test_a_hash_of_less_work_is_replaced(service: Service, database: Database) -> None:
