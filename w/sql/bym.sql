@@ -1,2 +1,0 @@
--- HTTP GET
-select '\x01'::bytea; select '\x01'::bytea, 1

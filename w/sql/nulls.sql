@@ -1,3 +1,0 @@
--- HTTP GET
--- single
-select null::int;

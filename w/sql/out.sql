@@ -1,3 +1,0 @@
--- HTTP POST
--- logout
-select 1;

@@ -1,3 +1,0 @@
--- HTTP GET
--- single
-select array[1,2]

@@ -1,2 +1,0 @@
--- HTTP GET
-select count(*) from t2 where v='login-second'

@@ -1,3 +1,0 @@
--- HTTP GET
--- single
-select '{"a":1}'::jsonb
