@@ -74,7 +74,9 @@ class Bench:
         self.absent: dict[str, str] = {}
 
     def setting(self) -> Setting:
-        return Setting(self.server, services.free_port(), self.answers, self.options.rowcall, self.options.workers)
+        port, options = services.free_port(), self.options
+        signed = any(scenario.headers for scenario in self.scenarios())
+        return Setting(self.server, port, self.answers, options.rowcall, options.workers, signed=signed)
 
     def start(self, name: str, stack: ExitStack) -> None:
         """A service that does not come up is reported and left out."""

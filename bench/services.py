@@ -37,6 +37,8 @@ class Setting:
     rowcall: Path
     workers: int
     database: str = "bench"
+    signed: bool = False
+    """Some scenario sends a token: rowcall loads what verifies it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,7 @@ def rowcall(*options: str, workers: int | None = None, schema: str = "bench") ->
             f"--Urls=http://127.0.0.1:{setting.port}",
             f"--HttpServer:Workers={workers or setting.workers}",
             "--Log:ConsoleMinimumLevel=Warning",
-            "--Auth:JwtAuth=true",
-            f"--Auth:JwtSecret={SECRET}",
+            *(["--Auth:JwtAuth=true", f"--Auth:JwtSecret={SECRET}"] if setting.signed else []),
             # The database of the start-up check has its routines elsewhere.
             *([f"--Service:IncludeSchemas:0={schema}"] if setting.database != "many" else []),
             *options,

@@ -221,7 +221,7 @@ def statements_hold_no_value_of_a_request(watched: Database) -> Iterator[None]:
     parameters = [text for kind, text in entries if kind == "DETAIL"]
     assert len(statements) > len(CORPUS)
     assert [text for text in statements if MARK in text] == []
-    assert sum(MARK in text for text in parameters) > len(CORPUS) * 10, "this is not the log of the server"
+    assert sum(MARK in text for text in parameters) > len(CORPUS), "this is not the log of the server"
     assert watched.fetch("select id from victim") == [(1,)]
 
 
