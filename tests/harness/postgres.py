@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import pwd
 import random
@@ -113,13 +114,29 @@ PORTS = range(20_000, 30_000)
 """Below the ports that the kernel gives to outgoing connections, one of which could take a free port away again."""
 
 
+def _own_ports() -> Iterator[int]:
+    """Those of this test process, in turn: two services may share a port without noticing (SO_REUSEPORT), so processes
+    that look for one at the same time must not look at the same ones."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    share = len(PORTS) // SHARES
+    own = PORTS[number % SHARES * share :][:share]
+    start = random.SystemRandom().randrange(share)
+    return itertools.cycle([*own[start:], *own[:start]])
+
+
+SHARES = 8
+_candidates: Iterator[int] | None = None
+
+
 def free_port() -> int:
-    """A TCP port that nobody listens on right now, by chance another one for each process that asks."""
-    while True:
-        port = random.SystemRandom().choice(PORTS)
+    """A TCP port that nobody listens on right now, and that this process has not given out lately."""
+    global _candidates
+    _candidates = _candidates or _own_ports()
+    for port in _candidates:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
+    raise AssertionError("a cycle does not end")
 
 
 class PostgresServer:

@@ -98,7 +98,7 @@ def test_without_the_switch_no_other_connection_is_used(
     service = serve_once(own_database, SAME + COMMENTS, {"ConnectionStrings:Second": second.conninfo})
     problem(service.get("/api/there"), 500)
     assert service.get("/api/by-main-name").status_code == 200
-    assert "'SECOND' is none of Default, _default" in service.log
+    service.wait_for_log("'SECOND' is none of Default, _default")
 
 
 def test_a_database_that_is_away_takes_only_its_own_endpoints_with_it(
@@ -206,8 +206,8 @@ def test_routines_run_where_they_were_found(own_database: Database, other: Datab
     assert service.get("/api/of-other").json() == {"a": 1, "b": 2}
     assert answer(service.get("/api/sent-home")) == (200, TEXT, own_database.name)
     assert answer(service.get("/api/common?a=1")) == (200, TEXT, other.name)
-    assert "GET /api/common of connection Second is also public.common(integer) of the main connection" in service.log
-    assert "makes all connections usable by endpoints" in service.log
+    service.wait_for_log("GET /api/common of connection Second is also public.common(integer) of the main connection")
+    service.wait_for_log("makes all connections usable by endpoints")
     other.execute(
         "create function added() returns int language sql stable as 'select 1';"
         "comment on function added() is 'HTTP'; notify rowcall, 'reload'"
@@ -240,8 +240,8 @@ def test_routines_that_are_missing_at_their_target_are_named(
     }
     other.execute("create function there() returns text language sql stable as 'select current_database()::text'")
     service = serve_once(own_database, SAME + COMMENTS, settings)
-    assert "public.by_key() is not there on connection second, needed by GET /api/by-key" in service.log
-    assert "public.remember(text) is not there on connection second" in service.log
+    service.wait_for_log("public.by_key() is not there on connection second, needed by GET /api/by-key")
+    service.wait_for_log("public.remember(text) is not there on connection second")
     assert "public.there() is not there" not in service.log
     assert problem(service.get("/api/by-key"), 500)["detail"] == "42883"
 

@@ -93,8 +93,8 @@ def test_an_unknown_policy_maps_nothing_and_is_warned_of_once(service: Service) 
 
 
 def test_policies_that_cannot_be_used_are_named(service: Service) -> None:
-    assert "ErrorCodePolicies:2 is skipped" in service.log
-    assert "ErrorCodePolicies:3 is skipped: it has not a Name" in service.log
+    service.wait_for_log("ErrorCodePolicies:2 is skipped")
+    service.wait_for_log("ErrorCodePolicies:3 is skipped: it has not a Name")
 
 
 def test_a_cancel_from_outside_is_not_the_services_own_timeout(service: Service) -> None:
@@ -146,5 +146,5 @@ def test_a_cancel_from_outside_is_no_success(built_in: Service) -> None:
 
 def test_an_unknown_default_policy_is_warned_of(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, BUILT_IN, {"ErrorHandlingOptions:DefaultErrorCodePolicy": "default"})
-    assert "'default', which is none of the policies Default" in service.log
+    service.wait_for_log("'default', which is none of the policies Default")
     assert problem(service.get("/api/failing?code=P0001"), 500)["title"] == "P0001: said so"

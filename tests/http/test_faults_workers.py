@@ -155,7 +155,7 @@ def test_endpoint_that_must_not_be_served_ends_the_start_and_is_named(own_databa
     service = Service(tmp_path, {"ConnectionStrings:Default": own_database.conninfo})
     assert service.process.wait(30) == 1
     service.stop()
-    assert "public.bad()" in service.log
+    service.wait_for_log("public.bad()")
 
 
 def test_endpoint_that_must_not_be_served_leaves_the_last_good_table(own_database: Database, serve_once: Serve) -> None:

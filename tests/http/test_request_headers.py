@@ -127,7 +127,7 @@ def test_a_parameter_without_default_is_not_filled(service: Service) -> None:
 
 def test_an_unknown_mode_is_reported_and_changes_nothing(service: Service) -> None:
     assert "User-Agent" in headers_at(service, "/wrong-mode")
-    assert "'somehow' is none of ignore, context, parameter" in service.log
+    service.wait_for_log("'somehow' is none of ignore, context, parameter")
 
 
 def test_a_header_that_is_not_ascii_is_left_out(service: Service) -> None:

@@ -97,7 +97,7 @@ def test_after_the_last_retry_it_is_an_error(service: Service, database: Databas
     members = problem(service.get("/api/flaky?code=40001&failures=9"), 500)
     assert (members["title"], members["detail"]) == ("Internal Server Error", EXHAUSTED)
     assert _runs(database) == 4
-    assert "attempt 3 failed (40001), the next one follows in 0.02 s" in service.log
+    service.wait_for_log("attempt 3 failed (40001), the next one follows in 0.02 s")
 
 
 @pytest.mark.parametrize("code", ["P0002", "23505", "42501"])
@@ -160,7 +160,7 @@ def test_retries_can_be_turned_off(own_database: Database, serve_once: Serve) ->
 
 def test_an_unknown_default_strategy_retries_nothing(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, SETTINGS | {"CommandRetryOptions:DefaultStrategy": "none such"})
-    assert "'none such', which is none of the strategies default, Only Twice" in service.log
+    service.wait_for_log("'none such', which is none of the strategies default, Only Twice")
     assert problem(service.get("/api/flaky?code=40001&failures=1"), 500)["title"] == "40001: run 1"
 
 
@@ -186,7 +186,7 @@ def test_the_loser_of_a_serialization_conflict_sees_the_winner(own_database: Dat
             both = [clients.submit(service.post, "/api/leave-shift", json={"name": name}) for name in ("a", "b")]
             wait_until(lambda: len(own_database.waiting()) == 2, "both have counted")
         assert sorted(answer(one.result()) for one in both) == [(200, TEXT, "0"), (200, TEXT, "1")]
-    assert "attempt 1 failed (40001)" in service.log
+    service.wait_for_log("attempt 1 failed (40001)")
 
 
 def test_a_client_that_leaves_ends_the_retries(own_database: Database, serve_once: Serve) -> None:

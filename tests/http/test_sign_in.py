@@ -174,7 +174,7 @@ def test_success_is_reported_before_the_answer(service: Service, database: Datab
 
 def test_wrong_password_is_logged_without_it(service: Service) -> None:
     sign_in(service, passphrase="hush-hush")
-    assert "wrong password, user id 41, user name kiri" in service.log
+    service.wait_for_log("wrong password, user id 41, user name kiri")
     assert "hush-hush" not in service.log
 
 

@@ -74,7 +74,7 @@ def test_of_a_file_that_signs_in_only_the_first_statement_runs(service: Service,
     assert response.status_code == 200
     assert "set-cookie" in response.headers
     assert database.value("select count(*) from person") > 0
-    assert "only its first statement is run" in service.log
+    service.wait_for_log("only its first statement is run")
 
 
 def test_claims_fill_parameters(service: Service, signed_in: dict[str, str]) -> None:

@@ -47,7 +47,7 @@ def test_message_of_the_start_is_the_users_own(own_database: Database, serve_onc
     settings = {"StartupMessage": message, "ApplicationName": "shop", "EnvironmentName": "Test"}
     service = serve_once(own_database, settings=settings)
     assert service.wait_for_log("is up").endswith("] shop (Test) is up, {unknown} {{x}} [shop]")
-    assert "0 endpoints, 1 worker [rowcall]" in service.log
+    service.wait_for_log("0 endpoints, 1 worker [rowcall]")
 
 
 def test_empty_message_is_not_said(own_database: Database, serve_once: Serve) -> None:

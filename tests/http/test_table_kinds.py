@@ -421,10 +421,10 @@ class TestConfiguration:
             "Service:CrudSource:OnConflictDoUpdateUrlPattern": "{0}/upsert",
         }
         service = serve_once(sources, settings={**TABLES, **settings})
-        assert "34 endpoints of 1 function and 3 tables, 1 worker" in service.log
+        service.wait_for_log("34 endpoints of 1 function and 3 tables, 1 worker")
         assert service.request("PUT", "/full/rest/shop/a", json={"id": 1}).json() == [{"id": 1, "v": None}]
         assert service.request("PUT", "/rest/shop/a/upsert", json={"id": 1}).status_code == 204
-        assert "public.c (select): GET /rest/c is also that of public.c()" in service.log
+        service.wait_for_log("public.c (select): GET /rest/c is also that of public.c()")
 
     def test_a_new_table_is_served_after_a_reload(self, sources: Database, serve_once: Serve) -> None:
         service = serve_once(sources, settings=TABLES, workers=2)
