@@ -9,6 +9,8 @@ from rowcall.ext.request import Statement
 
 numbers = itertools.count(1)
 """For `Statement.id`, which is unique in the process."""
+MOST_ARGUMENTS = 100
+"""That PostgreSQL lets a function have (its FUNC_MAX_ARGS)."""
 
 
 @cache
@@ -19,6 +21,14 @@ def statement_for(sql: str, values: int) -> Statement:
 
 @cache
 def settings_statement(count: int, *, local: bool = True) -> Statement:
-    """Gives `count` settings a value: all in one statement, names and values as parameters (reference 08, rule 6)."""
-    pairs = (f"pg_catalog.set_config(${number}, ${number + 1}, {local})" for number in range(1, 2 * count, 2))
-    return statement_for(f"select {', '.join(pairs)}", 2 * count)
+    """Gives `count` settings a value: all in one statement, names and values as parameters (reference 08, rule 6).
+
+    Each value that set_config gives back would be a column to describe and to send. Counting the NULLs among them needs
+    them all, and is one small number.
+    """
+    calls = [f"pg_catalog.set_config(${number}, ${number + 1}, {local})" for number in range(1, 2 * count, 2)]
+    counts = (
+        f"pg_catalog.num_nulls({', '.join(calls[first : first + MOST_ARGUMENTS])})"
+        for first in range(0, count, MOST_ARGUMENTS)
+    )
+    return statement_for(f"select {', '.join(counts)}", 2 * count)

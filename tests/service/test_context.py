@@ -146,6 +146,18 @@ def test_settings_reach_the_routine_and_not_the_next_request_on_a_shared_connect
     run(work)
 
 
+def test_there_may_be_more_settings_than_a_function_has_arguments(server: harness.Database) -> None:
+    many = [part.encode() for number in range(250) for part in (f"my.s{number}", f"value {number}")]
+    sql = "select json_agg(current_setting('my.s' || n)) from generate_series(0, 249) n"
+
+    async def work() -> None:
+        async with opened(server) as database:
+            context = Context(settings=(lambda _exchange: many,))
+            assert await ask(database, call(sql, context)) == [f"value {number}" for number in range(250)]
+
+    run(work)
+
+
 def test_a_time_limit_and_settings_go_together(server: harness.Database) -> None:
     async def work() -> None:
         async with opened(server) as database:

@@ -216,7 +216,7 @@ def test_a_cancelled_wait_costs_no_connection(database: Database, handed_over: b
 
 def test_a_reset_undoes_what_the_session_was_left_with(database: Database) -> None:
     async def work() -> None:
-        async with exclusive(database) as lane:
+        async with exclusive(database, replace(OPTIONS, exclusive_connections=1)) as lane:
             connection = await lane.acquire()
             dirty = request(
                 "select pg_advisory_lock(99), set_config('work_mem', '1MB', false), set_config('my.x', 'y', false)"
