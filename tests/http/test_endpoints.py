@@ -274,5 +274,6 @@ def test_head_of_a_large_set_leaves_no_query_behind(own_database: Database, serv
     response = service.request("HEAD", "/api/many")
     assert (response.status_code, response.content, response.headers["content-type"]) == (200, b"", "application/json")
     running = """select count(*) from pg_stat_activity
-                  where state = 'active' and query like '%many%' and pid <> pg_backend_pid()"""
+                  where datname = current_database() and state = 'active' and query like '%many%'
+                    and pid <> pg_backend_pid()"""
     wait_until(lambda: own_database.value(running) == 0, "the query is cancelled")

@@ -228,7 +228,7 @@ def test_a_reset_undoes_what_the_session_was_left_with(database: Database) -> No
             assert again is connection
             look = request(
                 "select current_setting('work_mem') = '1MB' as m, current_setting('my.x', true) as x,"
-                " (select count(*) from pg_locks where locktype = 'advisory') as locks"
+                " (select count(*) from pg_locks where pid = pg_backend_pid() and locktype = 'advisory') as locks"
             )
             again.submit(look)
             assert json.loads((await outcome(look)).body) == [{"m": False, "x": "", "locks": 0}]
