@@ -1,7 +1,7 @@
-"""The statements of table operations: names quoted, values as parameters, and never more rows than were asked for.
+"""The statements of table operations: names quoted, values as parameters.
 
-A request that names no row, or not all columns of the key, would change all rows or several; such a statement is
-written only for an endpoint annotated `allow_unfiltered`.
+A delete that names no column means every row, and an update that names a part of the key all rows that fit it
+(reference 01, 15). For an endpoint annotated `require_filter` no such statement is written.
 """
 
 from __future__ import annotations
@@ -83,14 +83,17 @@ def _update(target: str, table: Table, values: Sequence[_Value], endpoint: Endpo
     assigned = [value for value in values if value.column.name not in table.key]
     if not assigned:
         raise UncallableError("an update needs a column besides those of the key")
-    if len(keys) < len(table.key) and not endpoint.options.allow_unfiltered:
+    whole = endpoint.options.require_filter
+    if len(keys) < (len(table.key) if whole else 1):
         names = [one.api_name for one in endpoint.parameters if one.db_name in table.key]
-        raise UncallableError(f"an update needs the whole key: {', '.join(names)}")
+        raise UncallableError(
+            f"an update needs {'the whole key' if whole else 'a column of the key'}: {', '.join(names)}"
+        )
     return f"update {target} set {_listed(value.assignment for value in assigned)}{_where(keys)}"
 
 
 def _delete(target: str, values: Sequence[_Value], endpoint: Endpoint) -> str:
-    if not values and not endpoint.options.allow_unfiltered:
+    if not values and endpoint.options.require_filter:
         raise UncallableError("a delete needs a column that says which rows are meant")
     return f"delete from {target}{_where(values)}"
 

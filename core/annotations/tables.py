@@ -1,16 +1,17 @@
-"""Annotations about operations on tables and views: allow_unfiltered."""
+"""Annotations about operations on tables and views: require_filter."""
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, flag
+from rowcall.core.annotations.declaration import Annotation, assigned_flag, flag
 
 ANNOTATIONS = (
     Annotation(
-        name="allow_unfiltered",
-        aliases=("allow_unfiltered",),
-        syntax="allow_unfiltered",
-        description="On a table: a delete that names no column removes every row, and an update that names a part of "
-        "the key, or nothing of it, changes all rows that fit. Without this line both are refused.",
-        apply=flag("allow_unfiltered"),
+        name="require_filter",
+        aliases=("require_filter",),
+        syntax="require_filter",
+        description="On a table: refuses a delete that names no column and an update that does not name the whole key. "
+        "Without this line the one removes every row, and the other changes all rows that fit the part of the key.",
+        apply=flag("require_filter"),
+        assign=assigned_flag("require_filter"),
     ),
 )

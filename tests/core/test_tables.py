@@ -135,30 +135,34 @@ class TestStatements:
 
 
 class TestTooLittle:
-    """What names no rows is refused unless the comment asks for it."""
+    """What a request means that names no rows, or not all of a key (reference 01, 15)."""
 
-    def test_an_empty_delete_is_refused(self) -> None:
+    def test_an_empty_delete_removes_every_row(self) -> None:
+        assert sql(ITEM, "Delete") == 'delete from "shop"."item"'
+
+    @pytest.mark.parametrize("comment", ["require_filter", "@require_filter = true"])
+    def test_require_filter_refuses_an_empty_delete(self, comment: str) -> None:
         with pytest.raises(UncallableError, match="which rows are meant"):
-            sql(ITEM, "Delete")
+            sql(ITEM, "Delete", comment=comment)
 
-    def test_allow_unfiltered_lets_an_empty_delete_remove_every_row(self) -> None:
-        assert sql(ITEM, "Delete", comment="allow_unfiltered") == 'delete from "shop"."item"'
+    def test_a_part_of_the_key_changes_all_rows_that_fit(self) -> None:
+        both = table(ID, column("part"), NAME, key=("id", "part"))
+        part = sql(both, "Update", "part", "Full Name")
+        assert part == 'update "shop"."item" set "Full Name" = $2::text where "part" = $1::integer'
 
-    def test_an_update_needs_the_whole_key(self) -> None:
+    def test_require_filter_wants_the_whole_key(self) -> None:
         both = table(ID, column("part"), NAME, key=("id", "part"))
         with pytest.raises(UncallableError, match="an update needs the whole key: id, part"):
-            sql(both, "Update", "part", "Full Name")
+            sql(both, "Update", "part", "Full Name", comment="require_filter")
 
-    def test_allow_unfiltered_lets_an_update_change_several_rows(self) -> None:
+    def test_an_update_needs_a_column_of_the_key(self) -> None:
         both = table(ID, column("part"), NAME, key=("id", "part"))
-        part = sql(both, "Update", "part", "Full Name", comment="allow_unfiltered")
-        assert part == 'update "shop"."item" set "Full Name" = $2::text where "part" = $1::integer'
-        every = sql(both, "Update", "Full Name", comment="allow_unfiltered")
-        assert every == 'update "shop"."item" set "Full Name" = $1::text'
+        with pytest.raises(UncallableError, match="an update needs a column of the key: id, part"):
+            sql(both, "Update", "Full Name")
 
     def test_an_update_needs_something_to_set(self) -> None:
         with pytest.raises(UncallableError, match="a column besides those of the key"):
-            sql(ITEM, "Update", "id", comment="allow_unfiltered")
+            sql(ITEM, "Update", "id")
 
     def test_an_insert_needs_a_column(self) -> None:
         with pytest.raises(UncallableError, match="an insert needs a column"):

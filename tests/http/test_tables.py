@@ -22,17 +22,18 @@ create table crate (
     tags text[] default '{new}',
     tenth int generated always as (crate_id * 10) stored
 );
-comment on table crate is 'HTTP';
+comment on table crate is 'HTTP
+require_filter';
 
 create table ticket (ticket_id int generated always as identity primary key, title varchar(5), unique (title));
 comment on table ticket is 'HTTP';
 
 create table line (invoice int, line_no int, text text, primary key (invoice, line_no));
-comment on table line is 'HTTP';
+comment on table line is 'HTTP
+require_filter';
 
 create table sweepable (part int, piece int, note text, primary key (part, piece));
-comment on table sweepable is 'HTTP
-allow_unfiltered';
+comment on table sweepable is 'HTTP';
 
 create table link (a int, b int, primary key (a, b));
 comment on table link is 'HTTP';
@@ -275,12 +276,12 @@ class TestDelete:
         assert len(crates(service, crate)) == 1
 
 
-class TestAllowUnfiltered:
-    def test_lets_updates_change_several_rows_and_deletes_remove_all(self, service: Service) -> None:
+class TestWithoutRequireFilter:
+    def test_updates_change_several_rows_and_deletes_remove_all(self, service: Service) -> None:
         for part, piece in ((1, 1), (1, 2), (2, 1)):
             service.request("PUT", "/api/sweepable", json={"part": part, "piece": piece})
         assert len(service.post("/api/sweepable/returning", json={"part": 1, "note": "x"}).json()) == 2
-        assert len(service.post("/api/sweepable/returning", json={"note": "y"}).json()) == 3
+        assert problem(service.post("/api/sweepable", json={"note": "y"}), 404)
         assert len(service.request("DELETE", "/api/sweepable/returning").json()) == 3
 
 

@@ -1,0 +1,52 @@
+"""Requests and the answers they must have, one pair of lines each, as tables of tests write them.
+
+A request is `METHOD /path body`, where the body may be left out. An answer is a status with what belongs to it:
+
+- `200 [1,2]`: JSON, exactly this body; `200T text` for plain text, `200B` for bytes, `200E` for an empty body;
+- `204`: nothing at all;
+- from 400 on: a problem, whose title and detail hold each of the parts that `|` separates; `401J` for another JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from tests.harness.expect import BYTES, JSON, TEXT, answer, problem
+from tests.harness.service import Service
+
+Exchange = tuple[str, str] | tuple[str, str, Mapping[str, str]]
+"""Request, answer, and the headers that the answer must have."""
+
+_TYPES = {"": JSON, "J": JSON, "T": TEXT, "B": BYTES}
+
+
+def cases(rows: Iterable[Exchange]) -> Iterable[object]:
+    """For `parametrize`: each has its request as its name."""
+    return [pytest.param(row, id=f"{number}-{row[0][:60]}") for number, row in enumerate(rows)]
+
+
+def check(service: Service, exchange: Exchange, headers: Mapping[str, str] | None = None) -> None:
+    """Send the request, and compare."""
+    method, target, *body = exchange[0].split(" ", 2)
+    content = body[0].encode() if body else b""
+    response = service.request(method, target, content=content, headers=dict(headers or {}))
+    wanted_headers = dict(exchange[2]) if len(exchange) == 3 else {}
+    status, _, wanted = exchange[1].partition(" ")
+    number, kind = int(status[:3]), status[3:]
+    if number >= 400 and not kind:
+        members = problem(response, number)
+        said = f"{members['title']} | {members.get('detail', '')}"
+        missing = [part for part in wanted.split("|") if part not in said]
+        assert not missing, f"{said!r} lacks {missing}"
+    else:
+        found, media_type, body = answer(response)
+        _same((found, body), (number, wanted))
+        if wanted:
+            _same(media_type, wanted_headers.get("content-type", _TYPES[kind]))
+    _same({name: response.headers.get(name) for name in wanted_headers}, wanted_headers)
+
+
+def _same(found: object, wanted: object) -> None:
+    assert found == wanted, f"\nfound  {found!r}\nwanted {wanted!r}"
