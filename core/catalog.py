@@ -102,6 +102,8 @@ class Parameter(Record):
     """See `core.endpoint.EndpointParameter.exact`."""
     virtual: bool = False
     """See `core.endpoint.EndpointParameter.virtual`."""
+    placeholder: bool = False
+    """Named by SQL text that rowcall reads, where capitals are no sign of quotes: `:UserId`."""
 
 
 @dataclass(frozen=True, slots=True)

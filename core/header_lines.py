@@ -15,7 +15,7 @@ from urllib.parse import quote
 from rowcall.core.diagnostics import Diagnostic
 from rowcall.core.endpoint import Endpoint
 from rowcall.core.record import Record
-from rowcall.core.template import Template, ValueOf, parse_template, placeholder_names
+from rowcall.core.template import Template, ValueOf, parse_template, placeholder_names, virtual_parameters
 
 MAX_VALUE = 1000
 """Bytes of one value as it is sent. Proxies often take no more than 4,096 for all headers together."""
@@ -61,11 +61,11 @@ class HeaderLines(Record):
 
 
 def header_lines(endpoint: Endpoint) -> HeaderLines:
-    names = placeholder_names(endpoint.parameters)
+    names, staying = placeholder_names(endpoint.parameters), virtual_parameters(endpoint.parameters)
     options = endpoint.options
     return HeaderLines(
-        None if options.content_type is None else parse_template(options.content_type, names),
-        tuple((name.lower(), parse_template(value, names)) for name, value in options.headers),
+        None if options.content_type is None else parse_template(options.content_type, names, staying),
+        tuple((name.lower(), parse_template(value, names, staying)) for name, value in options.headers),
     )
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from rowcall.core.casting import attribute_cast_text, base_of, cast_text
 from rowcall.core.catalog import Attribute, Parameter, ParameterMode, Routine, TypeInfo, TypeKind
 from rowcall.core.endpoint import EndpointParameter, Field, ValueKind
-from rowcall.core.naming import field_name, nested_name, parameter_name
+from rowcall.core.naming import camel_case, field_name, nested_name, parameter_name
 from rowcall.core.sameness import REMEMBERED, Same
 
 _KINDS: dict[str, ValueKind] = {
@@ -140,7 +140,7 @@ def _whole(
     db_name = parameter.name or f"${number}"
     return EndpointParameter(
         db_name=db_name,
-        api_name=parameter_name(parameter.name, number, camel and not parameter.virtual),
+        api_name=_whole_name(parameter, number, camel),
         kind=described.kind,
         array=described.array,
         cast=cast_text(parameter.type_oid, types),
@@ -154,6 +154,12 @@ def _whole(
         delimiter=described.delimiter,
         virtual=parameter.virtual,
     )
+
+
+def _whole_name(parameter: Parameter, number: int, camel: bool) -> str:
+    if camel and parameter.placeholder and parameter.name:
+        return camel_case(parameter.name) or f"${number}"
+    return parameter_name(parameter.name, number, camel and not parameter.virtual)
 
 
 def _fields(

@@ -8,7 +8,7 @@ Everything else in braces stays as written.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -46,10 +46,15 @@ class Template(Record):
         return "".join(part if isinstance(part, str) else clean(_text(part, value_of)) for part in self.parts)
 
 
-def parse_template(text: str, names: Mapping[str, int]) -> Template:
-    """`names`: those of `placeholder_names`."""
+def parse_template(text: str, names: Mapping[str, int], staying: Container[int] = ()) -> Template:
+    """`names`: those of `placeholder_names`. `staying`: parameters whose placeholders stay as written without a value."""
     unknown: list[str] = []
-    return Template(tuple(_parts(text, names, unknown)), tuple(unknown))
+    return Template(tuple(_parts(text, names, staying, unknown)), tuple(unknown))
+
+
+def virtual_parameters(parameters: tuple[EndpointParameter, ...]) -> frozenset[int]:
+    """Those that a file only defines: a request that leaves one out leaves its placeholder (reference 03, 3.4)."""
+    return frozenset(index for index, parameter in enumerate(parameters) if parameter.virtual)
 
 
 def placeholder_names(parameters: tuple[EndpointParameter, ...]) -> Mapping[str, int]:
@@ -87,7 +92,9 @@ def with_variables(text: str, names: Mapping[str, int], variables: Mapping[str, 
     return _PLACEHOLDER.sub(filled, text)
 
 
-def _parts(text: str, names: Mapping[str, int], unknown: list[str]) -> Iterator[str | Placeholder]:
+def _parts(
+    text: str, names: Mapping[str, int], staying: Container[int], unknown: list[str]
+) -> Iterator[str | Placeholder]:
     literal = ""
     end = 0
     for match in _PLACEHOLDER.finditer(text):
@@ -102,7 +109,7 @@ def _parts(text: str, names: Mapping[str, int], unknown: list[str]) -> Iterator[
         if literal:
             yield literal
         literal = ""
-        yield Placeholder(index, match["fallback"] or "")
+        yield Placeholder(index, match["fallback"] or (match[0] if index in staying and not match["mark"] else ""))
     if literal or end < len(text):
         yield literal + text[end:]
 

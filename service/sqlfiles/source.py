@@ -293,7 +293,11 @@ class _Reading:
             oid = self._hinted(file, number)
             shown = self._types[oid].display if oid else "text"
             own = None if name.startswith("$") else name
-            parameters.append(Parameter(own, oid, shown, ParameterMode.IN, has_default=False, argument=number))
+            parameters.append(
+                Parameter(
+                    own, oid, shown, ParameterMode.IN, has_default=False, argument=number, placeholder=own is not None
+                )
+            )
         for virtual in file.notes.virtual:
             oid = self._oids.get(virtual.type_name, 0)
             argument = len(parameters)
