@@ -47,7 +47,7 @@ class Template(Record):
 
 
 def parse_template(text: str, names: Mapping[str, int], staying: Container[int] = ()) -> Template:
-    """`names`: those of `placeholder_names`. `staying`: parameters whose placeholders stay as written without a value."""
+    """`names`: those of `placeholder_names`. `staying`: parameters whose placeholders stay when they have no value."""
     unknown: list[str] = []
     return Template(tuple(_parts(text, names, staying, unknown)), tuple(unknown))
 
