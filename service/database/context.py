@@ -71,12 +71,15 @@ class Context:
 
     def setting_values(self, exchange: Exchange) -> Values:
         """Names and values in turn, those of all sources."""
-        return [part for source in self.settings for part in source(exchange)]
+        values: Values = []
+        for source in self.settings:
+            values.extend(source(exchange))
+        return values
 
     def ahead(self, exchange: Exchange, others: Values) -> Ahead:
         """Everything in front of a call. others: settings that it needs besides, names and values in turn."""
         settings = others + self.setting_values(exchange)
-        return (*ahead_of(settings), *self.commands_ahead(exchange))
+        return ahead_of(settings) + self.commands_ahead(exchange) if self.commands else ahead_of(settings)
 
     def commands_ahead(self, exchange: Exchange) -> Ahead:
         return tuple((command.statement, command.values(exchange)) for command in self.commands)
