@@ -7,6 +7,7 @@ digits travel as they were written. Words such as `infinity` and years that Pyth
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -17,9 +18,12 @@ _MONTH = (
     r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
 _WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,?[ ]+)?"
-_DATES = tuple(
-    re.compile(pattern, re.ASCII | re.IGNORECASE)
-    for pattern in (
+
+
+@functools.cache
+def _dates() -> tuple[re.Pattern[str], ...]:
+    """Compiled with the first date: every process imports this module, few of them soon."""
+    patterns = (
         r"(?P<y>\d{4,7})-(?P<m>\d{1,2})-(?P<d>\d{1,2})",
         r"(?P<y>\d{4})/(?P<m>\d{1,2})/(?P<d>\d{1,2})",
         r"(?P<m>\d{1,2})/(?P<d>\d{1,2})/(?P<y>\d{4})",
@@ -27,7 +31,9 @@ _DATES = tuple(
         rf"{_WEEKDAY}(?P<d>\d{{1,2}})[ -](?P<m>{_MONTH})[ -](?P<y>\d{{4}})",
         rf"{_WEEKDAY}(?P<m>{_MONTH})[ ](?P<d>\d{{1,2}}),?[ ](?P<y>\d{{4}})",
     )
-)
+    return tuple(re.compile(pattern, re.ASCII | re.IGNORECASE) for pattern in patterns)
+
+
 _CLOCK = re.compile(
     r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?P<fraction>\.\d*)?)?(?:[ ]?(?P<half>[ap]m)\b)?"
     r"|(?<=t)(?P<hour2>\d{2})(?P<minute2>\d{2})(?P<second2>\d{2})(?P<fraction2>\.\d*)?",
@@ -145,7 +151,7 @@ def _parse(text: str) -> _Moment:
 
 
 def _read_day(text: str) -> tuple[_Moment, int]:
-    for pattern in _DATES:
+    for pattern in _dates():
         match = pattern.match(text)
         if match:
             month = match["m"]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rowcall.core.record import Record
+from rowcall.core.sqlfile.journey import Journey
 from rowcall.core.sqlfile.splitting import RawStatement
 
 HIDDEN = frozenset(
@@ -41,16 +41,6 @@ class Effect(enum.Enum):
     """COMMIT or ROLLBACK of a whole transaction."""
     ALONE = "alone"
     """May have to be the only statement of its transaction: VACUUM, a CALL that commits …"""
-
-
-@dataclass(frozen=True, slots=True)
-class Journey(Record):
-    """How a statement travels."""
-
-    last: bool
-    """The transaction ends behind it unless the file has begun one, and its success is waited for."""
-    fresh: bool
-    """What a request says to its transaction has to be said in front of this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +117,6 @@ def journeys(
     if last:
         last[-1] = True
     return tuple(Journey(*pair) for pair in zip(last, fresh, strict=True))
-
-
-def one_journey(count: int) -> tuple[Journey, ...]:
-    """All statements are sent together, as one transaction."""
-    return tuple(Journey(last=index == count - 1, fresh=index == 0) for index in range(count))
 
 
 def _one_transaction(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> Iterator[Journey]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.catalog import Column
 from rowcall.core.record import Record
-from rowcall.core.sqlfile.commands import Journey
+from rowcall.core.sqlfile.journey import Journey
 
 if TYPE_CHECKING:
     from rowcall.core.endpoint import Endpoint, Transport

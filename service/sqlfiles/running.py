@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rowcall.core.catalog import Routine
 from rowcall.core.endpoint import Endpoint, ResultPart, ResultPath
-from rowcall.core.sqlfile.commands import one_journey
+from rowcall.core.sqlfile.journey import one_journey
 from rowcall.core.sqlfile.source import FileSource, FileStatement
 from rowcall.ext.body_writer import BodyWriter
 from rowcall.ext.codecs import Codecs
