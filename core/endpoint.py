@@ -253,8 +253,8 @@ class Options(Record):
     """Name of an error policy. None: the default one."""
     retry_strategy: str | None = None
     """Name of a retry strategy. None: the default one."""
-    require_filter: bool = False
-    """On a table: a delete has to name a column, an update the whole key."""
+    allow_unfiltered: bool = False
+    """On a table: a delete may name no column, and then removes every row."""
     login: bool = False
     """The first row that the routine gives signs its caller in (spec 5.3). Nobody is kept from it."""
     logout: bool = False

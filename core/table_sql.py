@@ -1,7 +1,7 @@
 """The statements of table operations: names quoted, values as parameters.
 
-A delete that names no column means every row, and an update that names a part of the key all rows that fit it
-(reference 01, 15). For an endpoint annotated `require_filter` no such statement is written.
+An update that names a part of the key changes all rows that fit it (reference 01, 15). A delete that names no column
+would remove every row, so it is written only for an endpoint annotated `allow_unfiltered` (issue 5).
 """
 
 from __future__ import annotations
@@ -83,17 +83,14 @@ def _update(target: str, table: Table, values: Sequence[_Value], endpoint: Endpo
     assigned = [value for value in values if value.column.name not in table.key]
     if not assigned:
         raise UncallableError("an update needs a column besides those of the key")
-    whole = endpoint.options.require_filter
-    if len(keys) < (len(table.key) if whole else 1):
+    if not keys:
         names = [one.api_name for one in endpoint.parameters if one.db_name in table.key]
-        raise UncallableError(
-            f"an update needs {'the whole key' if whole else 'a column of the key'}: {', '.join(names)}"
-        )
+        raise UncallableError(f"an update needs a column of the key: {', '.join(names)}")
     return f"update {target} set {_listed(value.assignment for value in assigned)}{_where(keys)}"
 
 
 def _delete(target: str, values: Sequence[_Value], endpoint: Endpoint) -> str:
-    if not values and endpoint.options.require_filter:
+    if not values and not endpoint.options.allow_unfiltered:
         raise UncallableError("a delete needs a column that says which rows are meant")
     return f"delete from {target}{_where(values)}"
 

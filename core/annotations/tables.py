@@ -1,4 +1,4 @@
-"""Annotations about operations on tables and views: require_filter."""
+"""Annotations about operations on tables and views: allow_unfiltered."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from rowcall.core.annotations.declaration import Annotation, assigned_flag, flag
 
 ANNOTATIONS = (
     Annotation(
-        name="require_filter",
-        aliases=("require_filter",),
-        syntax="require_filter",
-        description="On a table: refuses a delete that names no column and an update that does not name the whole key. "
-        "Without this line the one removes every row, and the other changes all rows that fit the part of the key.",
-        apply=flag("require_filter"),
-        assign=assigned_flag("require_filter"),
+        name="allow_unfiltered",
+        aliases=("allow_unfiltered",),
+        syntax="allow_unfiltered",
+        description="On a table: a delete that names no column removes every row. Without this line it is refused.",
+        apply=flag("allow_unfiltered"),
+        assign=assigned_flag("allow_unfiltered"),
     ),
 )

@@ -48,5 +48,16 @@ def check(service: Service, exchange: Exchange, headers: Mapping[str, str] | Non
     _same({name: response.headers.get(name) for name in wanted_headers}, wanted_headers)
 
 
+def check_in_order(service: Service, exchanges: Iterable[Exchange]) -> None:
+    """For requests that see what earlier ones have done: as tests of their own they might run in several processes."""
+    failed = []
+    for exchange in exchanges:
+        try:
+            check(service, exchange)
+        except AssertionError as error:
+            failed.append(f"{exchange[0]}: {error}")
+    assert not failed, "\n".join(failed)
+
+
 def _same(found: object, wanted: object) -> None:
     assert found == wanted, f"\nfound  {found!r}\nwanted {wanted!r}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import Exchange, cases, check, check_in_order
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.http.conftest import Serve
@@ -324,9 +324,8 @@ def test_a_file_is_found_by_its_path_and_method(service: Service, exchange: Exch
     check(service, exchange)
 
 
-@pytest.mark.parametrize("exchange", cases(METHOD_CASES))
-def test_what_a_file_does_decides_its_method(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_what_a_file_does_decides_its_method(service: Service) -> None:
+    check_in_order(service, METHOD_CASES)
 
 
 @pytest.mark.parametrize("exchange", cases(PARAMETER_CASES))

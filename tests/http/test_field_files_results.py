@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.exchanges import Exchange, cases, check, check_in_order
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.http.conftest import Serve
@@ -313,6 +313,5 @@ def test_a_file_is_read_as_the_server_reads_it(service: Service, exchange: Excha
     check(service, exchange)
 
 
-@pytest.mark.parametrize("exchange", cases(_exchanges(SEVERAL)))
-def test_several_statements_answer_with_one_object(service: Service, exchange: Exchange) -> None:
-    check(service, exchange)
+def test_several_statements_answer_with_one_object(service: Service) -> None:
+    check_in_order(service, _exchanges(SEVERAL))
