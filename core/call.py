@@ -56,7 +56,7 @@ def call_sql(endpoint: Endpoint, present: int) -> str:
     if routine.kind is RoutineKind.PROCEDURE:
         return f"call {call}"
     if not endpoint.shape.columns:
-        return f"select {call}"
+        return f"select {call}{endpoint.shape.cast}"
     return f"select {', '.join(column.expression for column in endpoint.shape.columns)} from {call}"
 
 

@@ -189,6 +189,8 @@ class ResultShape(Record):
     """Object path: one for each statement."""
     first_only: bool = False
     """Only the first column of the result counts, whatever the others are."""
+    cast: str = ""
+    """Behind a plain `select schema.fn(…)`: `::text[]` where composites are told by PostgreSQL's text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ class _Selection:
             return expression
         if _is_composite(info):
             return f"{expression}::text"
-        if info.kind is TypeKind.ARRAY and _is_composite(base_of(info.element, self.types)):
+        if _holds_composites(info, self.types):
             return f"{expression}::text[]"
         return expression
 
@@ -142,7 +142,9 @@ def _scalar(oid: int, types: Mapping[int, TypeInfo]) -> ResultShape:
         content_type = JSON
     elif _is_built_in(info, "bytea"):
         content_type = BYTES
-    return ResultShape(ResultPath.SCALAR, is_set=False, named=False, content_type=content_type)
+    # Objects are for columns: an array of composites that is all there is has their texts (reference 02, 2).
+    cast = "::text[]" if _holds_composites(info, types) else ""
+    return ResultShape(ResultPath.SCALAR, is_set=False, named=False, content_type=content_type, cast=cast)
 
 
 def _rows_content_type(routine: Routine, columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]) -> str:
@@ -159,6 +161,10 @@ def _is_built_in(info: TypeInfo | None, *names: str) -> bool:
 
 def _is_composite(info: TypeInfo | None) -> bool:
     return info is not None and info.kind is TypeKind.COMPOSITE
+
+
+def _holds_composites(info: TypeInfo | None, types: Mapping[int, TypeInfo]) -> bool:
+    return info is not None and info.kind is TypeKind.ARRAY and _is_composite(base_of(info.element, types))
 
 
 def _is_pseudo(info: TypeInfo | None, name: str) -> bool:

@@ -121,7 +121,7 @@ BODIES: list[tuple[str, str, str | None]] = [
     ("set-of-domain", '[{"id":5,"label":"d"}]', None),
     ("set-of-bare", "[{}]", None),
     ("set-of-arrays", '[[{"id":1,"label":"a"},null],[],null]', None),
-    ("array-of-composites", '[{"id":1,"label":"a"}]', None),
+    ("array-of-composites", '["(1,a)"]', None),
     ("ledgers", '[{"entryId":1,"note":"first"},{"entryId":2,"note":null}]', None),
     ("ledger-column",
      '[{"n":1,"entryId":1,"note":"first"},{"n":1,"entryId":2,"note":null}]',
