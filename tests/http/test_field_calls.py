@@ -102,8 +102,9 @@ ROUTINES = [
     ("give_nothing() returns void", "select null", "HTTP"),
     ("procedure do_it(_a int, inout _b int default 3)", "select _b", "HTTP"),
     ("procedure get_done()", "select 1", "HTTP"),
-    ("give_json_set() returns table(j json, jb jsonb) stable", """select '{"a" : 1}'::json, '{"a":1}'::jsonb""", "HTTP"),
-    ("give_odd_columns() returns table(\"Camel Col\" int, _lead int, trail_ int, \"UPPER\" int, \"from\" int, a1_2b int)"
+    ("give_json_set() returns table(j json, jb jsonb) stable", """select '{"a" : 1}'::json, '{"a":1}'::jsonb""",
+     "HTTP"),
+    ('give_odd_columns() returns table("Camel Col" int, _lead int, trail_ int, "UPPER" int, "from" int, a1_2b int)'
      " stable", "select 1, 2, 3, 4, 5, 6", "HTTP"),
     ("give_long(_records int default 3) returns table(id bigint, name text) stable",
      "select i, 'n' || i from generate_series(1, _records) i", "HTTP"),

@@ -79,7 +79,7 @@ ROUTINES = [
     ("p07(_a text, _b text) returns text", SHOW, "HTTP PUT /p07/{a}/with/{b}"),
     ("p08(_a int, _b text default 'd') returns text", SHOW, "HTTP DELETE /p08/{a}"),
     ("p09(_a int[], _b text default 'd') returns text", SHOW, "HTTP GET /p09/{a}"),
-    ("p10(_a text, _b text default 'd') returns text", SHOW, "HTTP GET /p10/{a?}\nquery_string_null_handling null_literal"),
+    ("p10(_a text, _b text default 'd') returns text", SHOW, "HTTP GET /p10/{a?}\nquery_null null_literal"),
     ("p11(_a int, _b text default 'd') returns text", SHOW, "HTTP GET /p11/{a?}"),
     ("p12(_a boolean, _b timestamp default null) returns text", SHOW, "HTTP GET /p12/{a}/{b}"),
     ("p13(_a jsonb, _b text default 'd') returns text", SHOW, "HTTP GET /p13/{a}"),

@@ -20,8 +20,8 @@ MULTI = """_smallint smallint, _integer integer, _bigint bigint, _numeric numeri
 TIMES = """_date date, _time time, _timetz timetz, _ts timestamp, _tstz timestamptz, _interval interval, _bool boolean,
  _uuid uuid, _real real, _double double precision, _money money, _dates date[], _flags boolean[], _uuids uuid[]"""
 
-OTHERS = """_inet inet, _cidr cidr, _mac macaddr, _bit bit varying, _xml xml, _bytea bytea, _range int4range, _point point,
- _mood mood, _score score, _moods mood[], _tsv tsvector, _oid oid, _jsonpath jsonpath"""
+OTHERS = """_inet inet, _cidr cidr, _mac macaddr, _bit bit varying, _xml xml, _bytea bytea, _range int4range,
+ _point point, _mood mood, _score score, _moods mood[], _tsv tsvector, _oid oid, _jsonpath jsonpath"""
 
 
 def _object(parameters: str) -> str:
@@ -66,12 +66,16 @@ ROUTINES = [
     ("get_keys(_keys text[]) returns text", "select _keys::text", "HTTP"),
     ("get_numbers(_keys int[]) returns text", "select _keys::text", "HTTP"),
     ("get_key_empty(_key text, _n int default 1) returns text",
-     "select coalesce('[' || _key || ']', 'NULL') || coalesce(_n::text, 'NULL')", "HTTP\nquery_string_null_handling empty_string"),
+     "select coalesce('[' || _key || ']', 'NULL') || coalesce(_n::text, 'NULL')",
+     "HTTP\nquery_string_null_handling empty_string"),
     ("get_key_literal(_key text, _keys text[] default null) returns text",
-     "select coalesce('[' || _key || ']', 'NULL') || coalesce(_keys::text, '')", "HTTP\nquery_string_null_handling null_literal"),
-    ("get_key_ignore(_key text) returns text", "select coalesce('[' || _key || ']', 'NULL')", "HTTP\n@query_null_handling ignore"),
-    ("get_key_assigned(_key text) returns text", "select coalesce('[' || _key || ']', 'NULL')", "HTTP\nquery_string_null empty"),
-    ("posted_query(_a int, _b text, _c int default 1) returns text", SHOW, "HTTP POST\nrequest_param_type query_string"),
+     "select coalesce('[' || _key || ']', 'NULL') || coalesce(_keys::text, '')",
+     "HTTP\nquery_string_null_handling null_literal"),
+    ("get_key_ignore(_key text) returns text", "select coalesce('[' || _key || ']', 'NULL')",
+     "HTTP\n@query_null_handling ignore"),
+    ("get_key_assigned(_key text) returns text", "select coalesce('[' || _key || ']', 'NULL')",
+     "HTTP\nquery_string_null empty"),
+    ("posted_query(_a int, _b text, _c int default 1) returns text", SHOW, "HTTP POST\nparam_type query_string"),
     ("get_body(_a int, _b text, _c int default 1) returns text", SHOW, "HTTP GET\nparam_type body_json"),
     ("get_body_short(_a int, _b text, _c int default 1) returns text", SHOW, "HTTP GET\n@request_param_type = body"),
     ("reset_transport(_a int, _b text, _c int default 1) returns text", SHOW, "param_type body\nHTTP GET"),
@@ -79,9 +83,11 @@ ROUTINES = [
     ("delete_thing(_a int, _b text, _c int default 1) returns text", SHOW, "HTTP DELETE /delete-thing"),
     ("delete_query(_a int, _b text, _c int default 1) returns text", SHOW,
      "HTTP DELETE /delete-query\nrequest_param_type query_string"),
-    ("raw_body(_id int, _payload text) returns text", "select coalesce(_id::text, 'NULL') || ':' || coalesce(_payload, 'NULL')",
+    ("raw_body(_id int, _payload text) returns text",
+     "select coalesce(_id::text, 'NULL') || ':' || coalesce(_payload, 'NULL')",
      "HTTP POST\nbody_parameter_name _payload"),
-    ("raw_body_api(_id int default 0, _pay_load text default null) returns text", "select _id || ':' || coalesce(_pay_load, 'NULL')",
+    ("raw_body_api(_id int default 0, _pay_load text default null) returns text",
+     "select _id || ':' || coalesce(_pay_load, 'NULL')",
      "HTTP PUT /raw-body-api\nbody_param_name payLoad"),
     ("raw_body_json(_doc jsonb) returns jsonb", "select _doc", "HTTP POST\nbody_parameter_name _doc"),
     ("raw_body_int(_n int) returns text", "select coalesce(_n::text, 'NULL')", "HTTP POST\nbody_parameter_name _n"),

@@ -129,7 +129,8 @@ ROUTINES = [
     ("notes() returns table(n note, k int) stable", "select note, 1 from note order by note_id", "HTTP\nnested"),
     ("pair_array() returns pair[] stable", "select array[(1, 'a')::pair, null]", "HTTP"),
     ("pair_array_out(out ps pair[]) stable", "select array[(1, 'b c')::pair]", "HTTP"),
-    ("record_nested() returns record stable", "select 1, (2, 'x')::pair, array[1,2], timestamp '2024-01-01', ''", "HTTP"),
+    ("record_nested() returns record stable", "select 1, (2, 'x')::pair, array[1,2], timestamp '2024-01-01', ''",
+     "HTTP"),
     # buffers
     ("buffered() returns setof int stable", "select generate_series(1, 60)", "HTTP\nbuffer_rows 7"),
     ("buffered_one() returns setof int stable", "select generate_series(1, 5)", "HTTP\nbuffer 1"),
