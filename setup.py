@@ -36,7 +36,7 @@ def packages() -> list[str]:
 def extensions() -> list[Extension]:
     profile = os.environ.get("PROFILE") == "1"
     flags = ["-O2", "-g", "-fno-omit-frame-pointer"] if profile else ["-O3"]
-    sanitize = ["-fsanitize=address"] if os.environ.get("ASAN") == "1" else []
+    sanitize = ["-fsanitize=address", "-O1", "-g"] if os.environ.get("ASAN") == "1" else []
     return [
         Extension(
             f"rowcall.ext.{source.stem}",
