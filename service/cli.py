@@ -15,7 +15,11 @@ from rowcall.service.command.switches import Arguments, parse_arguments
 
 def main(tokens: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 after a graceful stop, 1 when the start failed."""
-    arguments = parse_arguments(sys.argv[1:] if tokens is None else tokens)
+    given = sys.argv[1:] if tokens is None else tokens
+    if not all(map(_is_text, given)):
+        print("rowcall: an argument is not UTF-8 text", file=sys.stderr)
+        return 1
+    arguments = parse_arguments(given)
     try:
         code = _report_unknown(arguments) if arguments.unknown is not None else _run(arguments)
         sys.stdout.flush()
@@ -24,6 +28,15 @@ def main(tokens: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 0
     return code
+
+
+def _is_text(token: str) -> bool:
+    """Python keeps bytes that are no UTF-8 as halves of surrogate pairs, which nothing takes."""
+    try:
+        token.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _run(arguments: Arguments) -> int:

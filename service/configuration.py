@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +19,14 @@ DEFAULT_FILES = ("rowcall.json", "rowcall.local.json")
 _MODE = "Config:ValidateConfigKeys"
 _DEMO_FOLDER = ".demo"
 _DEFAULT_ENV_FILE = "./.env"
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+"""Byte order marks; those of UTF-32 begin like those of UTF-16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +64,12 @@ def load(arguments: Arguments) -> Configuration:
         overrides = (("ConnectionStrings:Default", f"embedded:{_DEMO_FOLDER}"), *SETTINGS, *overrides)
     if arguments.has("--watch"):
         overrides = (*overrides, ("Watch:Enabled", "true"))
-    return load_configuration(arguments.files, overrides, os.environ, Path.cwd())
+    return load_configuration(arguments.files, overrides, _readable(os.environ), Path.cwd())
+
+
+def _readable(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Bytes that are no UTF-8 become �: nothing that text is sent to takes them as Python keeps them."""
+    return {name: os.fsencode(text).decode(errors="replace") for name, text in environment.items()}
 
 
 def load_configuration(
@@ -81,15 +95,27 @@ def load_configuration(
 
 
 def _read(file: ConfigFile, directory: Path) -> SourceText | None:
+    if not file.path.strip():
+        raise ConfigError("the name of a configuration file is empty")
     path = directory / file.path
     try:
-        return SourceText(file.path, path.read_text(encoding="utf-8"))
+        return SourceText(file.path, _decoded(path.read_bytes()))
     except FileNotFoundError:
         if file.optional:
             return None
         raise ConfigError(f"the configuration file {file.path} does not exist (looked for {path.absolute()})") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the configuration file {file.path} can't be read: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"the configuration file {file.path} can't be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the configuration file {file.path} is not UTF-8 text (byte {error.start + 1})") from None
+
+
+def _decoded(data: bytes) -> str:
+    """UTF-8, or what a byte order mark says: editors of Windows write UTF-16. Raises UnicodeDecodeError."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding)
+    return data.decode()
 
 
 def _with_env_file(
@@ -101,9 +127,13 @@ def _with_env_file(
     if not name or not used:
         return environment, []
     try:
-        found = parse_env_file((directory / name).read_text(encoding="utf-8"))
-    except OSError:
+        found = parse_env_file(_decoded((directory / name).read_bytes()))
+    except FileNotFoundError:
         return environment, [_missing_env_file(name)]
+    except OSError as error:
+        return environment, [Note(logging.WARNING, f"The environment file {name} can't be read: {error.strerror}")]
+    except UnicodeDecodeError:
+        raise ConfigError(f"Config:EnvFile: the environment file {name} is not UTF-8 text") from None
     kept = len(found.keys() & environment.keys())
     remark = f", {kept} kept from the environment" if kept else ""
     note = Note(logging.INFO, f"Loaded {len(found) - kept} environment variables from {name}{remark}")
@@ -113,4 +143,4 @@ def _with_env_file(
 def _missing_env_file(name: str) -> Note:
     if name == _DEFAULT_ENV_FILE:
         return Note(logging.INFO, f"No environment file {name}; set Config:EnvFile to null to stop looking for it")
-    return Note(logging.WARNING, f"The environment file {name} can't be read")
+    return Note(logging.WARNING, f"The environment file {name} does not exist")

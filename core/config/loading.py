@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rowcall.core.config import relaxed_json
+from rowcall.core.config.errors import ConfigError
 from rowcall.core.config.settings import Settings
-from rowcall.core.config.table import ALIASES, knows
-from rowcall.core.config.tree import Child, Origin, Section, merge, merge_all, single
+from rowcall.core.config.table import ALIASES, canonical, knows
+from rowcall.core.config.tree import MAX_DEPTH, Child, Origin, Section, merge, merge_all, single
 from rowcall.core.config.validation import UnknownKey, unknown_keys
 
 _COMMAND_LINE = Origin("command line")
@@ -46,7 +47,7 @@ def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: 
     `Config:ParseEnvironmentVariables` are read from the files only (reference 06, 1.1).
     """
     from_files = Settings(files, environment)
-    arguments = _canonical(merge_all(single(path, text, _COMMAND_LINE) for path, text in overrides))
+    arguments = _canonical(merge_all(_override(path, text) for path, text in overrides))
     root = files
     if from_files.flag("Config:AddEnvironmentVariables"):
         root = merge(root, environment_keys(environment))
@@ -55,19 +56,20 @@ def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: 
     return Loaded(Settings(root, variables), unknown_keys(merge(files, arguments)))
 
 
+def _override(path: str, text: str) -> Section:
+    if path.count(":") > MAX_DEPTH:
+        raise ConfigError(f"{_COMMAND_LINE}: {path[:60]}…: nested too deeply")
+    return single(path, text, _COMMAND_LINE)
+
+
 def environment_keys(environment: Mapping[str, str]) -> Section:
     """`A__B__C` as key `A:B:C`. Only variables that name a known key: PATH and HOME are nobody's mistake."""
     root = Section()
     for name, text in sorted(environment.items()):
-        path = _renamed(name.replace("__", ":"))
-        if knows(path):
+        path = canonical(name.replace("__", ":"))
+        if path.count(":") <= MAX_DEPTH and knows(path):
             root = merge(root, single(path, text, _ENVIRONMENT))
     return root
-
-
-def _renamed(path: str) -> str:
-    top, colon, rest = path.partition(":")
-    return f"{ALIASES.get(top.casefold(), top)}{colon}{rest}"
 
 
 def _canonical(root: Section) -> Section:

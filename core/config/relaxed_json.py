@@ -12,13 +12,15 @@ import re
 from collections.abc import Callable
 
 from rowcall.core.config.errors import ConfigError
-from rowcall.core.config.tree import Child, Node, Origin, Scalar, Section
+from rowcall.core.config.table import is_secret
+from rowcall.core.config.tree import MAX_DEPTH, Child, Node, Origin, Scalar, Section
 
 _SPACE = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _WORD = re.compile(r"[^\s,:\[\]{}\"/]+")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
-_MAX_DEPTH = 64
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+_CONTROL = re.compile(r"[\x00-\x1f]")
 
 
 def parse(source: str, text: str) -> Section:
@@ -46,7 +48,7 @@ class _Parser:
         return root
 
     def _value(self, path: str, depth: int) -> Node:
-        if depth > _MAX_DEPTH:
+        if depth > MAX_DEPTH:
             raise self._error("nested too deeply", path)
         start = self._peek()
         if start == "{":
@@ -101,19 +103,28 @@ class _Parser:
     def _string(self, path: str) -> str:
         match = _STRING.match(self._text, self._at)
         if match is None:
-            raise self._error("the text has no closing quote on its line", path)
+            raise self._error(self._why_no_text(), path)
         try:
-            value = json.loads(match[0])
+            value = str(json.loads(match[0]))
         except ValueError:
             raise self._error("the text holds an unknown escape sequence", path) from None
+        if _HALF_CHARACTER.search(value):
+            raise self._error("the text holds half of a surrogate pair", path)
         self._at = match.end()
-        return str(value)
+        return value
+
+    def _why_no_text(self) -> str:
+        stop = _CONTROL.search(self._text, self._at)
+        if stop is None or stop[0] in "\r\n":
+            return "the text has no closing quote on its line"
+        return f"the text holds a control character, which is written \\u{ord(stop[0]):04x}"
 
     def _literal(self, path: str) -> str | None:
         match = _WORD.match(self._text, self._at)
         word = match[0] if match else self._peek()
         if word not in ("true", "false", "null") and not _NUMBER.fullmatch(word):
-            what = f"{word!r} is no JSON value; a text needs double quotes" if word else "a value is missing"
+            shown = "what stands here" if is_secret(path) else repr(word)
+            what = f"{shown} is no JSON value; a text needs double quotes" if word else "a value is missing"
             raise self._error(what, path)
         self._at += len(word)
         return None if word == "null" else word

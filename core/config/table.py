@@ -151,6 +151,22 @@ def key_at(path: str) -> Key:
     return room.key
 
 
+def canonical(path: str) -> str:
+    """`path` with the first name of its top-level section: `HttpServer:Limits` for `Kestrel:Limits`."""
+    top, colon, rest = path.partition(":")
+    return f"{ALIASES.get(top.casefold(), top)}{colon}{rest}"
+
+
+def is_secret(path: str) -> bool:
+    """True when a value at `path` must not be shown."""
+    room: Room | None = ROOMS
+    for name in canonical(path).split(":"):
+        room = None if room is None else room.below(name)
+        if room is not None and room.key is not None and room.key.secret:
+            return True
+    return False
+
+
 _SINGLE = {KeyType.TEXT, KeyType.BOOL, KeyType.INT, KeyType.CHOICE, KeyType.INTERVAL, KeyType.ANY}
 
 

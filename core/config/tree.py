@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+MAX_DEPTH = 64
+"""Names of a path, at most: what is nested deeper is no configuration, and trees are walked recursively."""
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:

@@ -112,6 +112,13 @@ def test_environment_keys_are_off_unless_a_file_asks_for_them() -> None:
         ('{"a": 1', "f.json:1:8: expected ',' or '}'"),
         ("{ /* never closed", "f.json:1:3: the comment has no closing */"),
         ('{"a": 1} x', "f.json:1:10: nothing may follow"),
+        ('{"a": "x\ty"}', "f.json:1:7: a: the text holds a control character, which is written \\u0009"),
+        ('{"a": "\\ud800"}', "f.json:1:7: a: the text holds half of a surrogate pair"),
+        ('{"Auth": {"JwtSecret": hunter2}}', "f.json:1:24: Auth:JwtSecret: what stands here is no JSON value"),
+        (
+            '{"Kestrel": {"Certificates": {"a": {"Password": hunter2}}}}',
+            "f.json:1:49: Kestrel:Certificates:a:Password: w",
+        ),
         ('{"Urls": "a",\n "urls": "b"}', "f.json:2:2: urls: the key is given twice, first at f.json:1:2"),
     ],
 )
@@ -119,6 +126,20 @@ def test_a_mistake_names_file_line_column_and_key(text: str, message: str) -> No
     with pytest.raises(ConfigError) as raised:
         parse("f.json", text)
     assert str(raised.value).startswith(message)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_key_of_the_command_line_nested_beyond_reason_is_a_mistake_and_no_crash() -> None:
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        load(overrides={":".join("a" * 3000): "1"})
+
+
+def test_a_variable_that_names_a_key_nested_beyond_reason_is_nobodys_mistake() -> None:
+    settings = load(
+        '{"Config": {"AddEnvironmentVariables": true}}',
+        environment={"ConnectionStrings__" + "__".join("a" * 3000): "1"},
+    )
+    assert settings.names("ConnectionStrings") == ("Default",)
 
 
 def test_a_file_nested_beyond_reason_is_a_mistake_and_no_crash() -> None:
