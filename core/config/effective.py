@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rowcall.core.config.keys import JsonValue, Key, KeyType
-from rowcall.core.config.masking import masked_in_parts, masked_whole
+from rowcall.core.config.masking import masked_in_parts, masked_whole, names_a_secret
 from rowcall.core.config.placeholders import resolve_what_is_set
 from rowcall.core.config.settings import BOOLEANS, Settings
 from rowcall.core.config.table import ROOMS, Room
 from rowcall.core.config.tree import Child, Node, Origin, Scalar, Section
 
 _SECRET_IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
-_SECRET_NAMES = ("password", "secret")
 _NOWHERE = Origin("")
 _MAPS = (KeyType.TEXT_MAP, KeyType.OBJECT_MAP)
 
@@ -102,15 +101,22 @@ def _shown(name: str, text: str | None, key: Key | None, variables: Mapping[str,
         return None
     if key is not None and key.secret:
         return _secret(name, text, key, variables)
+    if _is_named_freely(key) and names_a_secret(name):
+        return masked_whole(text)
     resolved = masked_in_parts(text, variables) if "://" in text else resolve_what_is_set(text, variables)
     is_guessed = key is None or (key.open and key.type is not KeyType.TEXT_MAP)
     return typed(resolved, None if is_guessed else key)
 
 
+def _is_named_freely(key: Key | None) -> bool:
+    """A header, or something in a section of the user's own. Maps of claims name secrets without holding any."""
+    return key is None or key.type is KeyType.OBJECT_MAP or key.path.endswith("Headers")
+
+
 def _secret(name: str, text: str, key: Key, variables: Mapping[str, str]) -> JsonValue:
     if key.path in _SECRET_IN_PARTS:
         return text if _is_default(name, text, key) else masked_in_parts(text, variables)
-    if key.type is KeyType.OBJECT_MAP and not any(word in name.casefold() for word in _SECRET_NAMES):
+    if key.type is KeyType.OBJECT_MAP and not names_a_secret(name):
         return resolve_what_is_set(text, variables)
     return masked_whole(text)
 

@@ -9,7 +9,9 @@ from rowcall.core.config.placeholders import resolve_what_is_set, sole_placehold
 
 MASK = "******"
 
-_SENSITIVE_NAME = r"[\w ]*(?:password|passphrase|passwd|pwd|psw|key|cert|secret)[\w ]*?"
+_SECRET_WORDS = ("password", "passphrase", "passwd", "passwort", "pwd", "psw", "key", "cert", "secret")
+_SENSITIVE_NAME = rf"[\w ]*(?:{'|'.join('[ _]*'.join(word) for word in _SECRET_WORDS)})[\w ]*?"
+"""Spaces and underscores within a keyword do not matter to who reads the string."""
 _START = rf"(?P<name>{_SENSITIVE_NAME})(?P<equals>\s*=\s*)"
 _DOUBLED = r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'"
 _ESCAPED = r"'(?:[^'\\]|\\.)*'\S*"
@@ -21,6 +23,16 @@ _WORD_PAIR = re.compile(rf"{_START}(?P<value>{_ESCAPED}|.*?(?=&|\s+[a-z_]+\s*=|$
 """`password=… dbname=…` of libpq, where a quote in quotes has a backslash, and the query of a URI."""
 _IN_URI = re.compile(r"(?P<name>://[^:/?#@]*)(?P<equals>:)(?P<value>.*)(?=@)", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{!?[^\s{}:!]+(?::[^}]*)?\}")
+
+
+_SECRET_NAME = re.compile(
+    r"password|passwort|passphrase|passwd|pwd|secret|token|api[-_ ]?key|authorization|cookie|credential", re.IGNORECASE
+)
+
+
+def names_a_secret(name: str) -> bool:
+    """True for a name of the user's own, such as that of a header, behind which a secret is to be expected."""
+    return _SECRET_NAME.search(name) is not None
 
 
 def masked_whole(text: str) -> str:

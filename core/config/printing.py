@@ -25,7 +25,7 @@ def printed(entries: Iterable[Entry]) -> str:
 
 
 def matching(entries: Iterable[Entry], word: str) -> tuple[Entry, ...]:
-    """What has `word` in its name, its comment or its value, in any case, with the sections around it.
+    """What has `word` in its name, its comment or its line, in any case, with the sections around it.
 
     A section that matches by itself stays whole.
     """
@@ -34,10 +34,13 @@ def matching(entries: Iterable[Entry], word: str) -> tuple[Entry, ...]:
 
 
 def _matching(entry: Entry, word: str) -> Entry | None:
-    if word in entry.name.casefold() or word in entry.comment.casefold():
+    if word in entry.comment.casefold():
+        return entry
+    first, *rest = ["{"] if entry.entries is not None else _value_lines(entry.value)
+    if any(word in line.casefold() for line in (_start(entry) + first, *rest)):
         return entry
     if entry.entries is None:
-        return entry if any(word in line.casefold() for line in _value_lines(entry.value)) else None
+        return None
     below = matching(entry.entries, word)
     return replace(entry, entries=below) if below else None
 
@@ -54,7 +57,7 @@ def _lines(entries: Sequence[Entry], depth: int) -> Iterator[str]:
 
 def _body(entry: Entry, depth: int) -> Iterator[str]:
     indent = "  " * depth
-    start = f"{indent}{json.dumps(entry.name, ensure_ascii=False)}: "
+    start = indent + _start(entry)
     if entry.entries:
         yield start + "{"
         yield from _lines(entry.entries, depth + 1)
@@ -63,6 +66,10 @@ def _body(entry: Entry, depth: int) -> Iterator[str]:
     first, *rest = ["{}"] if entry.entries is not None else _value_lines(entry.value)
     yield start + first
     yield from (indent + line for line in rest)
+
+
+def _start(entry: Entry) -> str:
+    return f"{json.dumps(entry.name, ensure_ascii=False)}: "
 
 
 def _value_lines(value: JsonValue) -> list[str]:

@@ -28,6 +28,7 @@ from rowcall.core.config.masking import masked_in_parts, masked_whole
         ("postgresql://me@h/db?password=x&sslmode=require", "postgresql://me@h/db?password=******&sslmode=require"),
         ("localhost:6379,password=abc,ssl=false", "localhost:6379,password=******,ssl=false"),
         ("Host=a;Password=", "Host=a;Password="),
+        ("Host=a;Pass word=x;P_W D=y", "Host=a;Pass word=******;P_W D=******"),
         ("embedded:./data", "embedded:./data"),
     ],
 )

@@ -68,10 +68,22 @@ def test_what_no_number_gives_back_the_same_stays_text(text: str) -> None:
         '{"Log": {"OTLPHeaders": {"authorization": "geheim"}}}',
         '{"Service": {"ProxyOptions": {"Host": "http://me:geheim@legacy"}}}',
         '{"ConnectionStrings": {"Default": "Host=h;Password={PW}"}}',
+        '{"Service": {"CustomRequestHeaders": {"Authorization": "Bearer geheim", "X-Api-Key": "geheim"}}}',
+        '{"Service": {"ServerSentEventsResponseHeaders": {"Set-Cookie": "a=geheim"}}}',
+        '{"HttpServer": {"Endpoints": {"A": {"Other": {"KeyPassword": "geheim"}}}}}',
     ],
 )
 def test_no_secret_is_shown(text: str) -> None:
     assert "geheim" not in shown(text, PW="geheim")
+
+
+def test_a_map_of_claims_is_shown_whatever_its_claims_are_called() -> None:
+    mapping = '{"Service": {"AuthenticationOptions": {"ContextKeyClaimsMapping": {"request.token": "token_id"}}}}'
+    assert '"request.token": "token_id"' in shown(mapping)
+
+
+def test_a_filter_finds_what_spans_a_key_and_its_value() -> None:
+    assert '"Urls": "http://x"' in shown('{"Urls": "http://x"}', '"urls": "http://x')
 
 
 def test_a_filter_keeps_what_matches_in_key_meaning_or_value_with_the_sections_around_it() -> None:
