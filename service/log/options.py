@@ -23,6 +23,14 @@ PLATFORM: Mapping[str, int] = {"asyncio": logging.WARNING, "psycopg": logging.WA
 """The libraries whose warnings an operator wants to see."""
 
 
+OTHER_NAMES: Mapping[str, str] = {
+    "npgsqlrest": "rowcall",
+    "npgsqlrestclient": "rowcall.client",
+    "serilog.aspnetcore.requestloggingmiddleware": "rowcall.http",
+}
+"""What the established system calls these channels, case-folded."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileOptions:
     path: Path
@@ -101,7 +109,17 @@ def correlation_header(settings: Settings) -> str | None:
 
 def _configured_levels(settings: Settings) -> dict[str, int]:
     words = settings.text_map("Log:MinimalLevels").items()
-    return {channel: LEVELS[word.casefold()] for channel, word in words if word and word.casefold() in LEVELS}
+    return {_channel(name): LEVELS[word.casefold()] for name, word in words if word and word.casefold() in LEVELS}
+
+
+def _channel(name: str) -> str:
+    """Keys ignore case, the names of loggers don't."""
+    known = {channel.casefold(): channel for channel in (*CHANNELS, *PLATFORM)}
+    folded = name.strip().casefold()
+    if folded in OTHER_NAMES or folded in known:
+        return OTHER_NAMES.get(folded) or known[folded]
+    top, dot, rest = name.strip().partition(".")
+    return f"{known[top.casefold()]}{dot}{rest.lower()}" if top.casefold() in known else name.strip()
 
 
 def _file(settings: Settings) -> FileOptions:

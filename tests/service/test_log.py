@@ -41,6 +41,19 @@ def test_the_level_of_one_channel_leaves_the_others_alone() -> None:
     assert not [line for line in lines if line.endswith("[rowcall.http]")]
 
 
+def test_channels_are_known_in_any_case_and_by_the_names_of_the_established_system() -> None:
+    lines = logged(
+        ("Log:MinimalLevels:ROWCALL", "Error"),
+        ("log:minimallevels:Rowcall.Http", "Off"),
+        ("Log:MinimalLevels:NpgsqlRestClient", "Fatal"),
+    )
+    assert [(line[14:17], line[19:].split()[-1]) for line in lines] == [
+        ("ERR", "[rowcall]"),
+        ("FTL", "[rowcall]"),
+        ("FTL", "[rowcall.client]"),
+    ]
+
+
 def test_an_unknown_level_leaves_the_channel_as_it_is() -> None:
     assert len(logged(("Log:MinimalLevels:rowcall", "Loud"))) == 12
 
