@@ -128,6 +128,10 @@ def listener_plans(settings: Settings) -> tuple[ListenerPlan, ...]:
     """Those of `HttpServer:Endpoints`, or else those of `Urls`. Raises StartupError."""
     default = _default_certificate(settings)
     endpoints = _sections(settings, "HttpServer:Endpoints")
+    complete = {name.casefold() for name in endpoints}
+    bare = next((name for name in settings.names("HttpServer:Endpoints") if name.casefold() not in complete), None)
+    if bare is not None:
+        raise StartupError(f"HttpServer:Endpoints:{bare}: Url is missing")
     if endpoints:
         return tuple(_endpoint_plan(name, endpoint, default, settings) for name, endpoint in endpoints.items())
     protocols = _PROTOCOLS[settings.choice("HttpServer:Protocols").casefold()]

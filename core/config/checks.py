@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rowcall.core.config.errors import ConfigError
 from rowcall.core.config.keys import JsonValue, Key, KeyType
 from rowcall.core.config.placeholders import has_placeholder, resolve_what_is_set
-from rowcall.core.config.settings import BOOLEANS, Settings
+from rowcall.core.config.settings import BOOLEANS, Settings, whole_number
 from rowcall.core.config.table import ROOMS, Room
 from rowcall.core.config.tree import Node, Origin, Scalar, Section
 from rowcall.core.config.validation import RENAMED
@@ -142,8 +142,8 @@ def _wrong_text(text: str, key: Key) -> str | None:
     match key.type:
         case KeyType.BOOL if text.casefold() not in BOOLEANS:
             return f"{text!r} is not a boolean; allowed: {key.allowed}"
-        case KeyType.INT if not _is_whole(text):
-            return f"{text!r} is not a whole number"
+        case KeyType.INT:
+            return _wrong_number(text, key)
         case KeyType.INTERVAL if parse_interval(text) is None:
             return f"{text!r} is not {key.allowed}"
         case KeyType.CHOICE if text.casefold() not in {choice.casefold() for choice in key.choices}:
@@ -156,12 +156,11 @@ def _wrong_text(text: str, key: Key) -> str | None:
             return None
 
 
-def _is_whole(text: str) -> bool:
-    try:
-        int(text)
-    except ValueError:
-        return False
-    return True
+def _wrong_number(text: str, key: Key) -> str | None:
+    number = whole_number(text)
+    if number is None:
+        return f"{text!r} is not a whole number"
+    return f"{number} is too large; the most allowed is {key.maximum}" if number > key.maximum else None
 
 
 def _renamed(settings: Settings) -> Iterator[Mistake]:

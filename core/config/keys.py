@@ -40,6 +40,8 @@ class Key:
     nullable: bool = False
     choices: tuple[str, ...] = ()
     """Allowed values, in canonical spelling; compared without regard to case."""
+    maximum: int = 2_147_483_647
+    """Of an INT."""
     secret: bool = False
     """The value never appears in output or logs."""
     open: bool = False
@@ -89,8 +91,10 @@ def flag(path: str, default: bool | None, meaning: str) -> Key:
     return Key(path, KeyType.BOOL, default, meaning, nullable=default is None)
 
 
-def integer(path: str, default: int | None, meaning: str, *, nullable: bool = False) -> Key:
-    return Key(path, KeyType.INT, default, meaning, nullable=nullable or default is None)
+def integer(
+    path: str, default: int | None, meaning: str, *, nullable: bool = False, maximum: int = 2_147_483_647
+) -> Key:
+    return Key(path, KeyType.INT, default, meaning, nullable=nullable or default is None, maximum=maximum)
 
 
 def choice(path: str, choices: str, default: str | None, meaning: str) -> Key:

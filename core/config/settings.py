@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,18 @@ _DEFAULT = Origin("built-in default")
 BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+def whole_number(text: str) -> int | None:
+    """Decimal digits and nothing else: not all that Python takes for a number."""
+    return int(text) if len(text) <= _LONGEST and _WHOLE.fullmatch(text) else None
+
+
+_LONGEST = 40
+"""Characters; Python refuses to read thousands of digits."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The merged configuration over the defaults of the table. Plain data: it can be pickled for a worker."""
@@ -25,11 +38,14 @@ class Settings:
     """What placeholders are replaced from. Empty when `Config:ParseEnvironmentVariables` is off."""
 
     def text(self, path: str) -> str:
-        """A text that is never null."""
+        """A text that is never null: null and an empty text give the default (reference 06, 1.4)."""
         value = self.text_or_none(path)
-        if value is None:
+        if value and value.strip():
+            return value
+        default = _row(path, KeyType.TEXT).default
+        if default is None:
             raise self._error(path, "a value is needed")
-        return value
+        return self._resolved(path, Scalar(str(default), _DEFAULT)) or ""
 
     def text_or_none(self, path: str) -> str | None:
         """A text; an explicit null is None, an absent key has its default. An empty text stays empty."""
@@ -68,12 +84,13 @@ class Settings:
         value = self._given(path)
         if value is None:
             return key.default if isinstance(key.default, int) and not self._is_null(key, path) else None
-        try:
-            number = int(value)
-        except ValueError:
-            raise self._error(path, f"{value!r} is not a whole number") from None
+        number = whole_number(value)
+        if number is None:
+            raise self._error(path, f"{value!r} is not a whole number")
         if number < minimum:
             raise self._error(path, f"{number} is too small; the least allowed is {minimum}")
+        if number > key.maximum:
+            raise self._error(path, f"{number} is too large; the most allowed is {key.maximum}")
         return number
 
     def seconds(self, path: str) -> float:

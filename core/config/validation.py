@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rowcall.core.config.table import KEYS, ROOMS, Room
 from rowcall.core.config.tree import Node, Origin, Scalar, Section
@@ -33,21 +33,34 @@ class UnknownKey:
         return f"{self.path} at {self.origin}{self.reason and f': {self.reason}'}{meant}"
 
 
+_SUGGESTIONS = 50
+"""Keys for which a near one is looked for, which takes milliseconds each: more of them are no typing errors."""
+
+
 def unknown_keys(root: Section) -> tuple[UnknownKey, ...]:
     """Compare `root` with the table. Open maps and array elements are not inspected."""
-    return tuple(_unknown(root, ROOMS, "", ""))
+    found = []
+    for number, (key, room, known_path) in enumerate(_unknown(root, ROOMS, "", "")):
+        is_near = number < _SUGGESTIONS and not key.reason
+        near = _suggestion(key.path.rpartition(":")[2], key.path, room, known_path) if is_near else None
+        found.append(replace(key, suggestion=near))
+    return tuple(found)
 
 
-def _unknown(section: Section, room: Room, path: str, known_path: str) -> Iterator[UnknownKey]:
+_Found = tuple[UnknownKey, Room, str]
+"""With the room that does not know it, and the room's path."""
+
+
+def _unknown(section: Section, room: Room, path: str, known_path: str) -> Iterator[_Found]:
     kind = kind_of(section, room)
     for child in section:
         child_path = f"{path}:{child.name}" if path else child.name
         known = room.below(child.name)
         if known is None or not _may_be(known, child.node, room):
-            yield UnknownKey(child_path, child.origin, _suggestion(child.name, child_path, room, known_path))
+            yield UnknownKey(child_path, child.origin, None), room, known_path
         elif kind is not None and known.key is not None and known.key.only_for and kind not in known.key.only_for:
             reason = f"it belongs to {' and '.join(known.key.only_for)}, and the Type here is {kind}"
-            yield UnknownKey(child_path, child.origin, None, reason)
+            yield UnknownKey(child_path, child.origin, None, reason), room, known_path
         elif isinstance(child.node, Section) and not known.open:
             name = child.name if known.is_wild else known.name
             below = f"{known_path}:{name}" if known_path else name

@@ -25,6 +25,10 @@ def wrong(text: str, **environment: str) -> list[str]:
     [
         ('{"Service": {"LogCommands": "maybe"}}', "f.json:1:29: Service:LogCommands: 'maybe' is not a boolean"),
         ('{"HttpServer": {"Workers": 1.5}}', "f.json:1:28: HttpServer:Workers: '1.5' is not a whole number"),
+        (
+            '{"HttpServer": {"Workers": 3000000000}}',
+            "f.json:1:28: HttpServer:Workers: 3000000000 is too large; the most",
+        ),
         ('{"Service": {"CommandTimeout": "soon"}}', "f.json:1:32: Service:CommandTimeout: 'soon' is not a duration"),
         ('{"Service": {"CommentsMode": "All"}}', "f.json:1:30: Service:CommentsMode: 'All' is not allowed; allowed: O"),
         ('{"Urls": ["a"]}', "f.json:1:2: Urls: a single value is needed here, not a section"),

@@ -26,6 +26,17 @@ def test_an_empty_text_is_the_default_of_a_switch_and_of_a_number() -> None:
     assert given_("HttpServer:Workers", "").integer_or_none("HttpServer:Workers") is None
 
 
+@pytest.mark.parametrize("text", ["", "  "])
+def test_an_empty_text_is_the_default_where_a_text_is_needed(text: str) -> None:
+    assert given_("Log:FilePath", text).text("Log:FilePath") == "logs/log.txt"
+    assert given_("StartupMessage", text).text_or_none("StartupMessage") == text
+
+
+def test_bytes_may_be_more_than_fit_into_32_bits() -> None:
+    path = "HttpServer:Limits:MaxRequestBodySize"
+    assert given_(path, "5000000000").integer_or_none(path) == 5_000_000_000
+
+
 def test_a_choice_is_read_in_any_case_and_given_in_its_canonical_spelling() -> None:
     assert given_("Service:CommentsMode", "parseall").choice("Service:CommentsMode") == "ParseAll"
 
@@ -36,6 +47,16 @@ def test_a_choice_is_read_in_any_case_and_given_in_its_canonical_spelling() -> N
         ("Service:LogCommands", "maybe", "flag", "'maybe' is not a boolean; allowed: true, yes, 1, false, no, 0"),
         ("HttpServer:Workers", "many", "integer_or_none", "'many' is not a whole number"),
         ("HttpServer:Workers", "-1", "integer_or_none", "-1 is too small; the least allowed is 0"),
+        ("HttpServer:Workers", "1_0", "integer_or_none", "'1_0' is not a whole number"),
+        ("HttpServer:Workers", "٣", "integer_or_none", "'٣' is not a whole number"),
+        ("HttpServer:Workers", "9" * 5000, "integer_or_none", "'999"),
+        (
+            "HttpServer:Workers",
+            "2147483648",
+            "integer_or_none",
+            "2147483648 is too large; the most allowed is 2147483647",
+        ),
+        ("HttpServer:Limits:Http2:MaxFrameSize", "16777216", "integer_or_none", "16777216 is too large"),
         ("Service:CommandTimeout", "soon", "seconds_or_none", "'soon' is not a duration such as"),
         ("Service:CommentsMode", "All", "choice", "'All' is not allowed; allowed: OnlyAnnotated, OnlyWithHttpTag"),
         ("Service:IncludeSchemas", "a", "texts", "a list is needed"),

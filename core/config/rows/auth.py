@@ -51,7 +51,7 @@ ROWS: tuple[Key, ...] = (
     flag(_P + "JwtValidateIssuer", False, "Refuse tokens of another issuer."),
     flag(_P + "JwtValidateAudience", False, "Refuse tokens for another audience."),
     flag(_P + "JwtValidateLifetime", True, "Refuse tokens that are not valid yet or no longer."),
-    flag(_P + "JwtValidateIssuerSigningKey", True, "Check the key that signed a token."),
+    flag(_P + "JwtValidateIssuerSigningKey", True, "Accepted; the signature of a token is always checked."),
     interval(_P + "JwtClockSkew", "5 minutes", "How far clocks may differ. null is 5 minutes.", nullable=True),
     text(
         _P + "JwtRefreshPath",
@@ -97,7 +97,7 @@ ROWS: tuple[Key, ...] = (
         flag(_S + "JwtValidateIssuer", None, "Refuse other issuers. null takes Auth's."),
         flag(_S + "JwtValidateAudience", None, "Refuse other audiences. null takes Auth's."),
         flag(_S + "JwtValidateLifetime", None, "Check the lifetime. null takes Auth's."),
-        flag(_S + "JwtValidateIssuerSigningKey", None, "Check the signing key. null takes Auth's."),
+        flag(_S + "JwtValidateIssuerSigningKey", None, "Accepted; the signature of a token is always checked."),
         text(_S + "JwtRefreshPath", None, "Refresh path of this scheme alone. null offers none."),
     ),
 )

@@ -7,7 +7,7 @@ _B = _P + "BasicAuth:"
 
 ROWS: tuple[Key, ...] = (
     section("Service:AuthenticationOptions", "Login rows, claims, and how they reach routines."),
-    text(_P + "DefaultAuthenticationType", None, "Authentication type of who logs in. null is the database's name."),
+    text(_P + "DefaultAuthenticationType", None, "Accepted; no effect here: nothing shows the type of an identity."),
     text(_P + "StatusColumnName", "status", "Column of a login row: did it work."),
     text(_P + "SchemeColumnName", "scheme", "Column of a login row: which scheme."),
     text(_P + "BodyColumnName", "body", "Column of a login row: the body of the answer."),
@@ -21,7 +21,7 @@ ROWS: tuple[Key, ...] = (
     text(_P + "DefaultUserIdClaimType", "user_id", "Claim that is the user's id."),
     text(_P + "DefaultNameClaimType", "user_name", "Claim that is the user's name."),
     text(_P + "DefaultRoleClaimType", "user_roles", "Claim that holds roles."),
-    text(_P + "DefaultDisplayNameClaimType", "display_name", "Claim that is the name to show."),
+    text(_P + "DefaultDisplayNameClaimType", "display_name", "Accepted; no effect here: nothing shows the name."),
     flag(_P + "SerializeAuthEndpointsResponse", False, "Send the login row in the answer too."),
     flag(_P + "ObfuscateAuthParameterLogValues", True, "Hide values of login, logout and sensitive endpoints in logs."),
     text(

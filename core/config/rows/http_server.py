@@ -4,6 +4,10 @@ from rowcall.core.config.keys import Key, KeyType, choice, flag, integer, interv
 
 _ENDPOINT = "HttpServer:Endpoints:<name>:"
 _CERTIFICATE = _ENDPOINT + "Certificate:"
+_LONG = 2**63 - 1
+_UNSIGNED = 2**32 - 1
+_LARGEST_FRAME = 2**24 - 1
+"""RFC 9113, 6.5.2."""
 
 ROWS: tuple[Key, ...] = (
     section("HttpServer", "The HTTP server. `Kestrel` is accepted as a second name of this section."),
@@ -61,8 +65,13 @@ ROWS: tuple[Key, ...] = (
         "Most open connections of an address, shared equally by the workers; more wait to be accepted. null: no limit.",
     ),
     integer("HttpServer:Limits:MaxConcurrentUpgradedConnections", None, "Accepted; no effect here: nothing upgrades."),
-    integer("HttpServer:Limits:MaxRequestBodySize", None, "Bytes of a request body; null is 30000000. More gives 413."),
-    integer("HttpServer:Limits:MaxRequestBufferSize", None, "Accepted; no effect here."),
+    integer(
+        "HttpServer:Limits:MaxRequestBodySize",
+        None,
+        "Bytes of a request body; null is 30000000. More gives 413.",
+        maximum=_LONG,
+    ),
+    integer("HttpServer:Limits:MaxRequestBufferSize", None, "Accepted; no effect here.", maximum=_LONG),
     integer(
         "HttpServer:Limits:MaxRequestHeaderCount",
         None,
@@ -82,6 +91,7 @@ ROWS: tuple[Key, ...] = (
         "HttpServer:Limits:MaxResponseBufferSize",
         None,
         "Bytes of answer held for each stream of HTTP/2; null is 409600.",
+        maximum=_UNSIGNED,
     ),
     interval(
         "HttpServer:Limits:KeepAliveTimeout",
@@ -98,7 +108,12 @@ ROWS: tuple[Key, ...] = (
     section("HttpServer:Limits:Http2", "HTTP/2."),
     integer("HttpServer:Limits:Http2:MaxStreamsPerConnection", None, "Streams of a connection; null is 100."),
     integer("HttpServer:Limits:Http2:HeaderTableSize", None, "Accepted; no effect here."),
-    integer("HttpServer:Limits:Http2:MaxFrameSize", None, "Bytes of a frame's payload; null is 16384."),
+    integer(
+        "HttpServer:Limits:Http2:MaxFrameSize",
+        None,
+        "Bytes of a frame's payload; null is 16384.",
+        maximum=_LARGEST_FRAME,
+    ),
     integer(
         "HttpServer:Limits:Http2:MaxRequestHeaderFieldSize",
         None,
@@ -106,7 +121,7 @@ ROWS: tuple[Key, ...] = (
     ),
     integer("HttpServer:Limits:Http2:InitialConnectionWindowSize", None, "Window of a connection; null is 1048576."),
     integer("HttpServer:Limits:Http2:InitialStreamWindowSize", None, "Window of a stream; null is 786432."),
-    integer("HttpServer:Limits:Http2:MaxReadFrameSize", None, "Second name of MaxFrameSize."),
+    integer("HttpServer:Limits:Http2:MaxReadFrameSize", None, "Second name of MaxFrameSize.", maximum=_LARGEST_FRAME),
     interval("HttpServer:Limits:Http2:KeepAlivePingDelay", None, "Idle time before a ping; null sends none."),
     interval("HttpServer:Limits:Http2:KeepAlivePingTimeout", None, "Time for the answer to a ping; null is 00:00:20."),
     text("HttpServer:Limits:Http2:KeepAlivePingPolicy", None, "Accepted; no effect here."),

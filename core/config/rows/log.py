@@ -30,7 +30,12 @@ ROWS: tuple[Key, ...] = (
         "Path of the log file; the date is put in front of its extension: `logs/log20250131.txt`. "
         "All workers share it.",
     ),
-    integer("Log:FileSizeLimitBytes", 30_000_000, "Bytes from which a log file is full; 0 sets no limit."),
+    integer(
+        "Log:FileSizeLimitBytes",
+        30_000_000,
+        "Bytes from which a log file is full; 0 sets no limit.",
+        maximum=2**63 - 1,
+    ),
     choice("Log:FileMinimumLevel", LEVELS, "Verbose", "Lowest level that reaches the file."),
     choice("Log:FileFormat", "Text Json", "Text", "Form of the file, as for ConsoleFormat."),
     integer("Log:RetainedFileCountLimit", 30, "How many log files are kept; 0 keeps all."),
