@@ -104,12 +104,30 @@ def _embedded(path: str) -> Embedded:
     return Embedded(Path(path.strip()).expanduser())
 
 
+_NUMBERS = ("connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
+
+
+def _with_numbers(parameters: dict[str, str]) -> dict[str, str]:
+    """libpq would tell a wrong number only when it connects, again and again."""
+    for name in _NUMBERS:
+        if name in parameters and re.fullmatch(r"\s*-?\d{1,9}\s*", parameters[name], re.ASCII) is None:
+            raise StartupError(f"{name} needs a whole number")
+    if not all(map(_is_port, parameters.get("port", "").split(","))):
+        raise StartupError("port needs a number from 1 to 65535")
+    return parameters
+
+
+def _is_port(text: str) -> bool:
+    text = text.strip()
+    return not text or (text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) <= 65_535)
+
+
 def _parse_with_libpq(text: str) -> dict[str, str]:
     try:
         parsed = conninfo.conninfo_to_dict(text)
     except psycopg.ProgrammingError as error:
         raise StartupError(f"not a valid libpq connection string: {_without_secrets(str(error), text)}") from None
-    return {name: str(value) for name, value in parsed.items() if value is not None}
+    return _with_numbers({name: str(value) for name, value in parsed.items() if value is not None})
 
 
 def _without_secrets(message: str, text: str) -> str:
@@ -173,8 +191,9 @@ _SAME = {
     "password": "password psw pwd",
     "passfile": "passfile",
     "sslrootcert": "rootcertificate sslrootcert",
-    "sslcert": "sslcertificate sslcert",
-    "sslkey": "sslkey",
+    "sslcert": "sslcertificate sslcert clientcertificate",
+    "sslkey": "sslkey clientcertificatekey",
+    "krbsrvname": "kerberosservicename krbsrvname",
     "sslpassword": "sslpassword",
     "application_name": "applicationname",
     "client_encoding": "clientencoding encoding",
@@ -192,7 +211,9 @@ _ACCEPTED = """trustservercertificate includeerrordetail includefailedbatchedcom
     connectionlifetime loadbalancetimeout maxautoprepare autoprepareminusages noresetonclose enlist multiplexing
     writecoalescingbufferthresholdbytes readbuffersize writebuffersize socketreceivebuffersize socketsendbuffersize
     internalcommandtimeout loadbalancehosts hostrecheckseconds servercompatibilitymode arraynullabilitymode
-    includerealm"""
+    includerealm checkcertificaterevocation replicationmode loadtablecomposites convertinfinitydatetime
+    integratedsecurity useperfcounters backendtimeouts usesslstream continuousprocessing entitytemplatedatabase
+    entityadmindatabase eftemplatedatabase efadmindatabase"""
 _NO_EFFECT = frozenset(_ACCEPTED.split())
 
 
@@ -222,7 +243,7 @@ def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
     _spread_hosts(parameters)
     _add_session_settings(parameters, settings)
     present = {name: value for name, value in parameters.items() if value != ""}
-    return ConnectionInfo(present, command_timeout, maximum_pool_size)
+    return ConnectionInfo(_with_numbers(present), command_timeout, maximum_pool_size)
 
 
 def _number(keyword: str, value: str) -> int:

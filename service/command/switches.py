@@ -133,20 +133,24 @@ def parse_arguments(tokens: Sequence[str]) -> Arguments:
         token = rest.pop(0)
         word, equals, value = token.partition("=")
         switch = _BY_WORD.get(word.casefold())
-        if switch is not None and (not equals or switch.operands):
+        if switch is not None and equals and not switch.operands:
+            return Arguments(unknown=token, hint=f"{switch.name} takes no value.")
+        if switch is not None:
             operands = (value,) if equals else tuple(_take(rest, switch))
             if len(operands) < switch.least:
                 return Arguments(unknown=token, hint=f"It needs {' and '.join(switch.operands)}.")
             given[switch.name] = operands
         elif token in OPTIONAL:
             optional = True
-        elif token.startswith("--") and equals:
+        elif len(word) > 2 and token.startswith("--") and equals:
             overrides.append((word[2:], value))
         elif token.startswith("-"):
             return Arguments(unknown=token, hint=_near(token))
         else:
             files.append(File(token, optional))
             optional = False
+    if optional:
+        return Arguments(unknown=OPTIONAL[1], hint="It needs FILE.")
     return Arguments(tuple(files), tuple(overrides), given)
 
 
@@ -163,4 +167,5 @@ def _near(token: str) -> str:
     near = difflib.get_close_matches(token.casefold(), words, n=1, cutoff=0.6)
     if near:
         return f"Did you mean {near[0]}?"
-    return "A configuration key is given as --Section:Key=value." if ":" in token else ""
+    looks_like_a_key = ":" in token or token[2:3].isupper()
+    return "A configuration key is given as --Section:Key=value." if looks_like_a_key else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -105,6 +106,10 @@ def test_basic_auth_prints_the_header(tmp_path: Path) -> None:
         (["--basic_auth", "me"], "Unknown parameter --basic_auth\n\nIt needs USER and PASSWORD."),
         (["--Service:UrlPathPrefix"], "A configuration key is given as --Section:Key=value."),
         (["-x"], "Unknown parameter -x\n\nTry: rowcall --help"),
+        (["--Urls"], "A configuration key is given as --Section:Key=value."),
+        (["--validate=yes"], "Unknown parameter --validate=yes\n\n--validate takes no value."),
+        (["--=x"], "Unknown parameter --=x\n\nTry: rowcall --help"),
+        (["-o"], "It needs FILE."),
     ],
 )
 def test_a_switch_that_lacks_something_is_told_what(tmp_path: Path, arguments: list[str], hint: str) -> None:
@@ -184,6 +189,36 @@ def test_default_files_are_read_in_order_and_not_beside_named_ones(tmp_path: Pat
     named = rowcall(tmp_path, "named.json", "-o", "missing.json", broken).stdout
     assert "Third" in named
     assert "First" not in named
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+def test_a_byte_order_mark_tells_the_encoding_of_a_file(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "rowcall.json").write_bytes('{"ApplicationName": "Zoë"}'.encode(encoding))
+    assert '"ApplicationName": "Zoë"' in rowcall(tmp_path, "--config", "Zoë").stdout
+
+
+def test_what_is_no_text_file_is_told_and_ends_with_1(tmp_path: Path) -> None:
+    (tmp_path / "binary.json").write_bytes(b"{\xff\xfe\x00}")
+    (tmp_path / "env.json").write_text('{"Config": {"EnvFile": "binary.json"}}')
+    for name, message in (
+        ("binary.json", "the configuration file binary.json is not UTF-8 text (byte 2)"),
+        (".", "the configuration file . can't be read: Is a directory"),
+        ("", "the name of a configuration file is empty"),
+        ("env.json", "Config:EnvFile: the environment file binary.json is not UTF-8 text"),
+    ):
+        done = rowcall(tmp_path, name, "--validate")
+        assert (done.returncode, message in done.stdout + done.stderr) == (1, True)
+        assert rowcall(tmp_path, name).stderr == f"rowcall: {message}\n"
+
+
+def test_an_argument_that_is_no_text_is_told(tmp_path: Path) -> None:
+    done = rowcall(tmp_path, "--hash", os.fsdecode(b"a\xffb"))
+    assert (done.returncode, done.stderr) == (1, "rowcall: an argument is not UTF-8 text\n")
+
+
+def test_a_variable_that_is_no_text_is_read_as_far_as_it_is(tmp_path: Path) -> None:
+    shown = rowcall(tmp_path, "--ApplicationName={BROKEN}", "--config", "a\ufffdb", BROKEN=os.fsdecode(b"a\xffb"))
+    assert '"ApplicationName": "a\ufffdb"' in shown.stdout
 
 
 def test_an_env_file_fills_gaps_of_the_environment(tmp_path: Path) -> None:

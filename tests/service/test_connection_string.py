@@ -91,6 +91,11 @@ def test_a_folder_is_an_embedded_database() -> None:
         ("Host=db;Command Timeout=hunter2", "Command Timeout needs a whole number"),
         ("Host=db;Target Session Attributes=prefer-nobody", "Target Session Attributes must be one of any"),
         ("embedded:", "`embedded:` needs the folder"),
+        ("Host=db;Port=hunter2", "port needs a number from 1 to 65535"),
+        ("Host=db:1,dc:65536", "port needs a number from 1 to 65535"),
+        ("postgresql://u:hunter2", "port needs a number from 1 to 65535"),
+        ("host=db port=0", "port needs a number from 1 to 65535"),
+        ("Host=db;Timeout=hunter2", "connect_timeout needs a whole number"),
     ],
 )
 def test_a_mistake_names_the_keyword_and_no_secret(text: str, message: str) -> None:
