@@ -19,6 +19,7 @@ from rowcall.ext.codecs import Codecs
 from rowcall.ext.exchange import Runner
 from rowcall.service.auth.identity import Identity
 from rowcall.service.auth.refreshing import refresh_routes
+from rowcall.service.auth.single_use import SingleUse
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.edition import Edition, WorkerOptions
@@ -74,7 +75,8 @@ class Application:
         self._runner = Runner(self._await, self._fail)
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding)
-        refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys)
+        self.single_use = SingleUse()
+        refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
         self._fixed = {Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing}
 
     @property

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from rowcall.service.collector import paused
 
 if TYPE_CHECKING:
+    from rowcall.core.auth.token_families import Mark
     from rowcall.core.config import Settings
     from rowcall.core.key_ring import KeyRing
     from rowcall.service.edition import Edition, WorkerOptions
@@ -89,6 +90,23 @@ class KeysWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenUsed:
+    """Worker → supervisor: a refresh token is being used; is it the first time? Number of the question."""
+
+    number: int
+    mark: Mark
+    keep_until: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenJudged:
+    """Supervisor → worker: the answer. None: it cannot be told."""
+
+    number: int
+    first: bool | None
+
+
+@dataclass(frozen=True, slots=True)
 class Stale:
     """Worker → supervisor: the database no longer fits the edition."""
 
@@ -107,7 +125,9 @@ class Stop:
     seconds: float
 
 
-Message = Start | Keys | KeysWanted | Prepare | Prepared | Swap | Serving | Stale | Logged | Stop
+Message = (
+    Start | Keys | KeysWanted | TokenUsed | TokenJudged | Prepare | Prepared | Swap | Serving | Stale | Logged | Stop
+)
 
 
 class Channel:

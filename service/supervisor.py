@@ -22,6 +22,7 @@ import psycopg
 from rowcall.core.config import Settings
 from rowcall.core.key_ring import KeyRing
 from rowcall.service.announcement import announce
+from rowcall.service.auth.token_uses import judged, token_uses_for
 from rowcall.service.channel import (
     Channel,
     Keys,
@@ -34,6 +35,8 @@ from rowcall.service.channel import (
     Start,
     Stop,
     Swap,
+    TokenJudged,
+    TokenUsed,
 )
 from rowcall.service.database.connector import Connector, pause
 from rowcall.service.deaths import MANY, QUICK, Deaths
@@ -100,7 +103,12 @@ class WorkerProcess:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
 
-    async def listen(self, on_stale: Callable[[], None], on_keys_wanted: Callable[[], None]) -> None:
+    async def listen(
+        self,
+        on_stale: Callable[[], None],
+        on_keys_wanted: Callable[[], None],
+        on_token_used: Callable[[TokenUsed], None],
+    ) -> None:
         """Takes the worker's messages until it is gone."""
         with contextlib.suppress(EOFError):
             while True:
@@ -111,6 +119,8 @@ class WorkerProcess:
                     on_stale()
                 elif isinstance(message, KeysWanted):
                     on_keys_wanted()
+                elif isinstance(message, TokenUsed):
+                    on_token_used(message)
                 elif isinstance(message, Prepared | Serving):
                     error = message.error if isinstance(message, Prepared) else None
                     future = self._answers.get((type(message), message.number))
@@ -136,6 +146,7 @@ class Supervisor:
         self._on_listening = on_listening
         self._connector = Connector(options.target)
         self._keeper = keeper_for(settings, self._connector, self._publish_keys)
+        self._token_uses = token_uses_for(settings, self._connector)
         self._count = worker_count(settings)
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
         if ignored := without_effect(settings):
@@ -245,7 +256,9 @@ class Supervisor:
         self._keep(self._watches, self._watch(worker))
 
     async def _watch(self, worker: WorkerProcess) -> None:
-        await worker.listen(self._stale, self._keeper.look_again)
+        await worker.listen(
+            self._stale, self._keeper.look_again, lambda question: self._background(self._judge(worker, question))
+        )
         code = await worker.process.wait()
         if self._stop.is_set():
             return
@@ -303,6 +316,10 @@ class Supervisor:
         for worker in self._workers:
             if worker is not None:
                 worker.channel.send(Keys(ring))
+
+    async def _judge(self, worker: WorkerProcess, question: TokenUsed) -> None:
+        first = await judged(self._token_uses, question.mark, question.keep_until)
+        worker.channel.send(TokenJudged(question.number, first))
 
     def _stale(self) -> None:
         log.warning("the database has changed under a prepared statement; its catalogue is read again")

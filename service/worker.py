@@ -28,6 +28,8 @@ from rowcall.service.channel import (
     Start,
     Stop,
     Swap,
+    TokenJudged,
+    TokenUsed,
 )
 from rowcall.service.collector import paused
 from rowcall.service.front import front
@@ -59,6 +61,7 @@ class Worker:
         self._stop_within = 30.0
         self._application.set_stale_handler(lambda: channel.send(Stale()))
         self._application.keys.on_unknown = lambda: channel.send(KeysWanted())
+        self._application.single_use.ask = lambda *question: channel.send(TokenUsed(*question))
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -92,6 +95,8 @@ class Worker:
                 self._prepare(message)
             elif isinstance(message, Keys):
                 self._application.keys.ring = message.ring
+            elif isinstance(message, TokenJudged):
+                self._application.single_use.answer(message.number, message.first)
             elif isinstance(message, Swap):
                 self._swap(message.number)
             elif isinstance(message, Stop):

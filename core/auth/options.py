@@ -72,3 +72,5 @@ class AuthOptions:
     login: LoginOptions = LoginOptions()
     mapping: ClaimMapping = ClaimMapping()
     basic: BasicOptions = field(default_factory=BasicOptions)
+    single_use: bool = True
+    """Of refresh tokens."""

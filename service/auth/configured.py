@@ -36,6 +36,7 @@ def auth_options(settings: Settings) -> AuthOptions:
         login=_login(settings),
         mapping=_mapping(settings),
         basic=_basic(settings),
+        single_use=settings.flag(_AUTH + "RefreshTokenSingleUse"),
     )
 
 

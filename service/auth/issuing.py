@@ -11,9 +11,11 @@ from rowcall.core.auth.cookies import end_session, set_session
 from rowcall.core.auth.login import LoginRow
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme
+from rowcall.core.auth.token_families import Mark
 from rowcall.core.problems import Problem
 from rowcall.service.auth.renewal import Headers, cookie_headers
 from rowcall.service.auth.sessions import Sessions, cookie_header
+from rowcall.service.auth.single_use import new_mark
 from rowcall.service.exchange import Exchange
 
 NOT_STORED: Headers = [("cache-control", "no-store"), ("pragma", "no-cache")]
@@ -23,6 +25,7 @@ NOT_STORED: Headers = [("cache-control", "no-store"), ("pragma", "no-cache")]
 class Issuer:
     def __init__(self, options: AuthOptions, sessions: Sessions) -> None:
         self._schemes = options.schemes
+        self._single_use = options.single_use
         self._sessions = sessions
 
     def sign_in(self, exchange: Exchange, row: LoginRow, headers: Headers, body: tuple[str, bytes] | None) -> None:
@@ -58,30 +61,37 @@ class Issuer:
         return scheme
 
     def send_tokens(
-        self, exchange: Exchange, scheme: BearerScheme | JwtScheme, claims: tuple[Claim, ...], headers: Headers
+        self,
+        exchange: Exchange,
+        scheme: BearerScheme | JwtScheme,
+        claims: tuple[Claim, ...],
+        headers: Headers,
+        mark: Mark | None = None,
     ) -> None:
+        """mark: of the refresh token; None: it is the first of its sign-in."""
+        written = (mark or new_mark()).text if self._single_use else None
         if isinstance(scheme, JwtScheme):
-            content_type, content = "application/json", self._signed(scheme, claims)
+            content_type, content = "application/json", self._signed(scheme, claims, written)
         else:
-            content_type, content = "application/json; charset=utf-8", self._opaque(scheme, claims)
+            content_type, content = "application/json; charset=utf-8", self._opaque(scheme, claims, written)
         fields = [("content-type", content_type), *headers, *NOT_STORED]
         exchange.protocol.response_bytes(200, fields, orjson.dumps(content))
 
-    def _opaque(self, scheme: BearerScheme, claims: tuple[Claim, ...]) -> dict[str, object]:
+    def _opaque(self, scheme: BearerScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
         now = time.time()
         return {
             "tokenType": "Bearer",
             "accessToken": self._sessions.access[scheme.name].issue(claims, now, scheme.expire),
             "expiresIn": int(scheme.expire),
-            "refreshToken": self._sessions.refresh[scheme.name].issue(claims, now, scheme.expire),
+            "refreshToken": self._sessions.refresh[scheme.name].issue(claims, now, scheme.expire, mark),
         }
 
-    def _signed(self, scheme: JwtScheme, claims: tuple[Claim, ...]) -> dict[str, object]:
+    def _signed(self, scheme: JwtScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
         """What is left of the lifetimes in whole seconds, after signing: usually one less (reference 04, 5.3)."""
         tokens = self._sessions.signed[scheme.name]
         began = time.time()
         access = tokens.sign(claims, began, scheme.expire)
-        refresh = tokens.sign(claims, began, scheme.refresh_expire, refresh=True)
+        refresh = tokens.sign_refresh(claims, began, scheme.refresh_expire, mark)
         spent = time.time() - began
         return {
             "accessToken": access,

@@ -1,11 +1,12 @@
 """The refresh endpoints: new tokens for a refresh token, without the database (reference 04, 6).
 
-Refresh tokens are stateless like all others: one may be used again until it expires. What is stolen from an opaque
-scheme is worth nothing alone, as the request has to be authenticated besides.
+A refresh token is good for one use (`service.auth.single_use`), unless the configuration says otherwise. What is stolen
+from an opaque scheme is worth nothing alone besides, as the request has to be authenticated.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 
@@ -13,31 +14,39 @@ import orjson
 
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, JwtScheme
+from rowcall.core.auth.token_families import Mark, mark_of
 from rowcall.core.auth.tokens import REGISTERED, BadTokenError
 from rowcall.core.problems import Problem, unauthorized
 from rowcall.service.auth.issuing import Issuer
 from rowcall.service.auth.sessions import Sessions
+from rowcall.service.auth.single_use import SingleUse
+from rowcall.service.auth.tickets import Ticket, Tickets
 from rowcall.service.body import read_body
 from rowcall.service.exchange import Exchange, Step
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys
 
+log = logging.getLogger("rowcall")
+
 LARGEST = 262_144
 """Bytes of a request."""
 
 
-def refresh_routes(options: AuthOptions, sessions: Sessions, keys: Keys) -> Iterator[tuple[str, Step]]:
+def refresh_routes(
+    options: AuthOptions, sessions: Sessions, keys: Keys, single_use: SingleUse
+) -> Iterator[tuple[str, Step]]:
     """Path and step of each; all are POST."""
     issuer = Issuer(options, sessions)
+    once = single_use if options.single_use else None
     for bearer in options.schemes.bearers:
         if bearer.refresh_path:
-            yield bearer.refresh_path, _opaque(bearer, sessions, issuer, keys)
+            yield bearer.refresh_path, _opaque(bearer, sessions, issuer, keys, once)
     for signed in options.schemes.jwts:
         if signed.refresh_path:
-            yield signed.refresh_path, _signed(signed, sessions, issuer)
+            yield signed.refresh_path, _signed(signed, sessions, issuer, once)
 
 
-def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys) -> Step:
+def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys, once: SingleUse | None) -> Step:
     """The new tokens are made from the claims of the current user, who has to be signed in still."""
 
     async def refresh(exchange: Exchange) -> None:
@@ -46,35 +55,49 @@ def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys
         if waiting is not None:
             await waiting
         user = exchange.user
-        tickets = sessions.refresh[scheme.name]
-        try:
-            try:
-                tickets.read(token, time.time())
-            except UnknownKeyError:
-                await keys.read_again()
-                tickets.read(token, time.time())
-        except SealError:
-            user = None
-        if user is None:
+        ticket = await _read(sessions.refresh[scheme.name], keys, token)
+        if user is None or ticket is None:
             raise unauthorized("Bearer", "the refresh token or the session it belongs to is not valid any more")
+        mark = mark_of(ticket.mark, token)
+        await _use(once, mark, scheme.name, scheme.expire)
         claims = tuple(claim for claim in user.claims if claim[0] not in REGISTERED)
-        issuer.send_tokens(exchange, scheme, claims, [])
+        issuer.send_tokens(exchange, scheme, claims, [], mark.next)
 
     return refresh
 
 
-def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer) -> Step:
+async def _read(tickets: Tickets, keys: Keys, token: str) -> Ticket | None:
+    try:
+        try:
+            return tickets.read(token, time.time())
+        except UnknownKeyError:
+            await keys.read_again()
+            return tickets.read(token, time.time())
+    except SealError:
+        return None
+
+
+def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer, once: SingleUse | None) -> Step:
     tokens = sessions.signed[scheme.name]
 
     async def refresh(exchange: Exchange) -> None:
         token = await _token(exchange, "refreshToken")
         try:
-            claims = tokens.verify_refresh(token)
+            claims, mark = tokens.verify_refresh(token)
         except BadTokenError:
             raise unauthorized("Bearer", "Invalid or expired refresh token") from None
-        issuer.send_tokens(exchange, scheme, claims, [])
+        await _use(once, mark, scheme.name, scheme.refresh_expire + scheme.clock_skew)
+        issuer.send_tokens(exchange, scheme, claims, [], mark.next)
 
     return refresh
+
+
+async def _use(once: SingleUse | None, mark: Mark, scheme: str, lifetime: float) -> None:
+    """Raises `Problem` 401 where the token has been used before, or a later one of its sign-in came twice."""
+    if once is None or await once.is_first(mark, lifetime):
+        return
+    log.warning("%s: a refresh token was used again, or one of its sign-in was; that sign-in gets no more", scheme)
+    raise unauthorized("Bearer", "this refresh token has been used before; sign in again")
 
 
 async def _token(exchange: Exchange, member: str) -> str:

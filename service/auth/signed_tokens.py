@@ -18,11 +18,13 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPubl
 
 from rowcall.core.auth.claims import Claim
 from rowcall.core.auth.schemes import JwtScheme
+from rowcall.core.auth.token_families import Mark, mark_of
 from rowcall.core.auth.tokens import REGISTERED, BadTokenError, Verified
 from rowcall.service.startup import StartupError
 
 TOKEN_TYPE = "token_type"  # noqa: S105 (a claim)
 _REFRESH = "refresh"
+_MARK = "refresh_id"
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512", "secp256k1": "ES256K"}
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 
@@ -35,19 +37,20 @@ class SignedTokens:
         self._keys = list(_verification_keys(scheme))
         self._algorithm, self._key = _signing_key(scheme)
 
-    def sign(self, claims: tuple[Claim, ...], now: float, lifetime: float, *, refresh: bool = False) -> str:
-        """A claim that occurs once is a text, one that repeats an array (reference 04, 5.3)."""
-        payload: dict[str, Any] = {}
-        for kind, value in claims:
-            if kind not in REGISTERED and kind != TOKEN_TYPE:
-                payload.setdefault(kind, []).append(value)
-        payload = {kind: values[0] if len(values) == 1 else values for kind, values in payload.items()}
-        if refresh:
-            payload[TOKEN_TYPE] = _REFRESH
+    def sign(self, claims: tuple[Claim, ...], now: float, lifetime: float) -> str:
+        """An access token. A claim that occurs once is a text, one that repeats an array (reference 04, 5.3)."""
+        return self._signed(_by_kind(claims), now, lifetime, {})
+
+    def sign_refresh(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None) -> str:
+        """mark: what tells it from all others. It stands in the header, where no claim can have its name."""
+        header = {} if mark is None else {_MARK: mark}
+        return self._signed({**_by_kind(claims), TOKEN_TYPE: _REFRESH}, now, lifetime, header)
+
+    def _signed(self, payload: dict[str, Any], now: float, lifetime: float, header: dict[str, str]) -> str:
         payload |= {"nbf": int(now), "exp": int(now + lifetime), "iat": int(now)}
         payload |= {"iss": self.scheme.issuer} if self.scheme.issuer else {}
         payload |= {"aud": self.scheme.audience} if self.scheme.audience else {}
-        return jwt.encode(payload, self._key, algorithm=self._algorithm)
+        return jwt.encode(payload, self._key, algorithm=self._algorithm, headers=header)
 
     def verify(self, token: str) -> Verified:
         """An access token. Raises `BadTokenError`."""
@@ -58,12 +61,18 @@ class SignedTokens:
         lifetime = self.scheme.validate_lifetime
         return self.verified(_decoded(token, key, algorithms, self.scheme, lifetime=lifetime))
 
-    def verify_refresh(self, token: str) -> tuple[Claim, ...]:
-        """The claims of a refresh token of this scheme, ready to be issued again. Raises `BadTokenError`."""
+    def verify_refresh(self, token: str) -> tuple[tuple[Claim, ...], Mark]:
+        """The claims of a refresh token of this scheme, ready to be issued again, and its mark.
+
+        Raises:
+            BadTokenError: it is none, or does not hold.
+        """
         payload = self._payload(token, lifetime=True)
         if payload.get(TOKEN_TYPE) != _REFRESH:
             raise BadTokenError("not a refresh token")
-        return tuple(claim for claim in _claims(payload) if claim[0] not in REGISTERED and claim[0] != TOKEN_TYPE)
+        claims = tuple(claim for claim in _claims(payload) if claim[0] not in REGISTERED and claim[0] != TOKEN_TYPE)
+        # The signature may be spelt in several ways; what it signs may not.
+        return claims, mark_of(jwt.get_unverified_header(token).get(_MARK), token.rpartition(".")[0])
 
     def verified(self, payload: dict[str, Any]) -> Verified:
         if payload.get(TOKEN_TYPE) == _REFRESH:
@@ -112,6 +121,14 @@ def _decoded(token: str, key: Any, algorithms: tuple[str, ...], scheme: JwtSchem
     if not isinstance(payload.get("exp"), int | float) or isinstance(payload["exp"], bool):
         raise BadTokenError("its expiry is no number")
     return payload
+
+
+def _by_kind(claims: tuple[Claim, ...]) -> dict[str, Any]:
+    values: dict[str, list[str]] = {}
+    for kind, value in claims:
+        if kind not in REGISTERED and kind != TOKEN_TYPE:
+            values.setdefault(kind, []).append(value)
+    return {kind: several[0] if len(several) == 1 else several for kind, several in values.items()}
 
 
 def _claims(payload: dict[str, Any]) -> Iterator[Claim]:

@@ -18,6 +18,8 @@ class Ticket(NamedTuple):
     claims: tuple[Claim, ...]
     issued: float
     expires: float
+    mark: str | None = None
+    """Of a refresh token that is good for one use (`core.auth.token_families`)."""
 
 
 class Tickets:
@@ -27,13 +29,15 @@ class Tickets:
         """kind: `cookie`, `access` or `refresh`."""
         self._protector = Protector(keys, f"session\0{kind}\0{scheme}")
 
-    def issue(self, claims: tuple[Claim, ...], now: float, lifetime: float) -> str:
-        return self._protector.seal(orjson.dumps({"c": claims, "i": now, "e": now + lifetime}))
+    def issue(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None = None) -> str:
+        content = {"c": claims, "i": now, "e": now + lifetime}
+        return self._protector.seal(orjson.dumps(content if mark is None else {**content, "m": mark}))
 
     def read(self, text: str, now: float) -> Ticket:
         """Raises `SealError`, also for one that has expired or comes from the future."""
         content = orjson.loads(self._protector.open(text))
-        ticket = Ticket(tuple((kind, value) for kind, value in content["c"]), content["i"], content["e"])
+        claims = tuple((kind, value) for kind, value in content["c"])
+        ticket = Ticket(claims, content["i"], content["e"], content.get("m"))
         if not ticket.issued - CLOCK_SKEW <= now < ticket.expires:
             raise SealError("expired, or not valid yet")
         return ticket

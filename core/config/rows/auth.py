@@ -59,6 +59,17 @@ ROWS: tuple[Key, ...] = (
         'Path where POST `{"refreshToken": …}` gives a new pair. null offers none.',
         nullable=True,
     ),
+    flag(
+        _P + "RefreshTokenSingleUse",
+        True,
+        "Take a refresh token once. One that comes again ends every token that followed from its sign-in.",
+    ),
+    text(
+        _P + "RefreshTokenUseCommand",
+        None,
+        "SQL that writes such a use down and tells if it is the first: $1 family, $2 generation, $3 until when. "
+        "null keeps them in memory, or beside the keys with `DataProtection:Storage` FileSystem.",
+    ),
     object_map(_P + "Schemes", {}, "More schemes, by the name a login asks for."),
     choice(_S + "Type", "Cookies BearerToken Jwt", None, "Kind of the scheme. Needed."),
     flag(_S + "Enabled", True, "Offer the scheme."),
