@@ -30,13 +30,25 @@ def hash_password(password: str, iterations: int = ITERATIONS) -> str:
     return text if iterations == ITERATIONS else f"$pbkdf2-sha256$i={iterations}${text}"
 
 
-def verify_password(password: str | None, stored: str) -> bool:
-    """False as well for an empty or missing password and for what is no hash. Compares in constant time."""
+def verify_password(password: str | None, stored: str, work: int = 0) -> bool:
+    """False as well for an empty or missing password and for what is no hash. Compares in constant time.
+
+    work: rounds to spend at least. A hash of less work, from before the work factor was raised, would otherwise tell
+    by its quick answer that somebody is known by this name.
+    """
     parts = _parts(stored)
     if not password or parts is None:
         return False
     iterations, salt, key = parts
-    return hmac.compare_digest(_derived(password, salt, iterations), key)
+    fits = hmac.compare_digest(_derived(password, salt, iterations), key)
+    if missing := missing_rounds(iterations, work):
+        _derived(password, salt, missing)
+    return fits
+
+
+def missing_rounds(iterations: int, work: int) -> int:
+    """What a check against a hash of so many rounds has to spend besides."""
+    return max(0, work - iterations)
 
 
 def iterations_of(stored: str) -> int | None:

@@ -34,11 +34,11 @@ class Hasher:
         self._waiting = 0
 
     async def verify(self, password: str | None, stored: str) -> bool:
-        """Raises `Problem` 503 when too many wait."""
+        """Takes as long as for a hash of today's work factor at least. Raises `Problem` 503 when too many wait."""
         if password_hash.iterations_of(stored) is None:
             await self.pretend(password)
             return False
-        return await self._run(lambda: password_hash.verify_password(password, stored))
+        return await self._run(lambda: password_hash.verify_password(password, stored, self._iterations))
 
     async def pretend(self, password: str | None) -> None:
         """Takes the time of `verify`, for a user who does not exist."""

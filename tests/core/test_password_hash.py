@@ -7,7 +7,14 @@ import hashlib
 
 import pytest
 
-from rowcall.core.auth.password_hash import ITERATIONS, decoy, hash_password, iterations_of, verify_password
+from rowcall.core.auth.password_hash import (
+    ITERATIONS,
+    decoy,
+    hash_password,
+    iterations_of,
+    missing_rounds,
+    verify_password,
+)
 
 SALT = bytes(range(16))
 STORED = base64.b64encode(SALT + hashlib.pbkdf2_hmac("sha256", "grün".encode(), SALT, 600_000, 32)).decode()
@@ -55,6 +62,18 @@ def test_another_work_factor_says_so() -> None:
 def test_what_is_no_hash_verifies_nothing(stored: str) -> None:
     assert iterations_of(stored) is None
     assert not verify_password("grün", stored)
+
+
+@pytest.mark.parametrize("iterations", [ITERATIONS, STRONGER, STRONGER + 1])
+def test_a_check_takes_the_rounds_of_the_decoy_at_least(iterations: int) -> None:
+    """Or a quick answer would tell who has a hash from before the work factor was raised."""
+    work = iterations_of(decoy(STRONGER)) or 0
+    assert iterations + missing_rounds(iterations, work) == max(iterations, STRONGER)
+
+
+def test_rounds_spent_besides_change_no_answer() -> None:
+    assert verify_password("grün", STORED, STRONGER)
+    assert not verify_password("grun", STORED, STRONGER)
 
 
 @pytest.mark.parametrize("password", [None, ""])
