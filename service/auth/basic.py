@@ -27,6 +27,8 @@ log = logging.getLogger("rowcall")
 SCHEME = "Basic"
 REALM = "rowcall"
 REMEMBERED = 10_000
+VALID = 3
+"""Number of the parameter of a challenge command that says if the password is the stored one."""
 
 
 class Credentials(NamedTuple):
@@ -114,9 +116,7 @@ class _Basic:
 
     async def _ask(self, exchange: Exchange, credentials: Credentials, command: Command) -> None:
         """The command alone decides; `$3` tells it what is known about the password (reference 04, 9 step 4)."""
-        valid = None
-        if credentials.user in self._users:
-            valid = "true" if await self._is_valid(credentials) else "false"
+        valid = await self._known_validity(credentials) if VALID in command.takes else None
         values = (credentials.user, credentials.password, valid, self._realm, self._endpoint.path)
         rows = await command.run(exchange, values)
         if not rows or all(cell.text is None for cell in rows[0]):
@@ -129,6 +129,13 @@ class _Basic:
         if row.refused or row.status != 200:
             raise self._refused()
         exchange.user = self._identity.sessions.user(row.claims, SCHEME)
+
+    async def _known_validity(self, credentials: Credentials) -> str | None:
+        """None for a user of whom nothing is known, which takes as long to find out as that a password is wrong."""
+        valid = bool(self._users) and await self._is_valid(credentials)
+        if credentials.user not in self._users:
+            return None
+        return "true" if valid else "false"
 
     def _refused(self) -> Problem:
         log.warning("%s: the challenge command refused, realm %s", self._endpoint.name, self._realm)

@@ -32,6 +32,11 @@ returns table (id text, roles text[], ok boolean) language sql as $$
     select _user || coalesce(_valid::text, '?') || _realm || _path, array[_word], true where _user <> 'nobody'
     union all select 'x', array['boss'], false where _user = 'nobody' and _word = 'known'$$;
 
+create function unasked() returns text language sql as $$select 'in'$$;
+comment on function unasked() is E'HTTP GET
+basic_auth scale7 {STORED}
+challenge_command = select $1 user_id';
+
 create function closed() returns text language sql as $$select 'in'$$;
 comment on function closed() is E'HTTP GET\\nauthorize';
 """
@@ -85,6 +90,11 @@ def test_realm(service: Service) -> None:
 def test_a_command_decides_and_gives_claims(service: Service) -> None:
     assert service.get("/api/asked", headers=credentials("scale7", "gate")).text == "scale7falserowcall/api/askedgate"
     assert service.get("/api/asked", headers=credentials("else", "boss")).text == "else?rowcall/api/askedboss"
+
+
+def test_a_command_that_does_not_ask_about_the_password_decides_alone(service: Service) -> None:
+    assert service.get("/api/unasked", headers=credentials("scale7", "wrong")).text == "in"
+    assert service.get("/api/unasked", headers=credentials("nobody", "wrong")).text == "in"
 
 
 def test_roles_apply_behind_a_command(service: Service) -> None:
