@@ -32,6 +32,7 @@ class _Login:
         self._endpoint = endpoint
         self._options = options.login
         self._identity = options.identity
+        self._status = options.login.status.lower()
         self._camel = services.options.camel_case
         self._hasher = services.auth.hasher
         self._issuer = Issuer(options, services.auth.sessions)
@@ -47,8 +48,7 @@ class _Login:
     async def finish(self, exchange: Exchange) -> None:
         rows = rows_of(exchange)
         cells = rows[0] if rows else []
-        # A routine that finds nobody may return no row, or a record in which everything is NULL.
-        row = self._read(cells) if any(cell.text is not None for cell in cells) else LoginRow(refused=True)
+        row = LoginRow(refused=True) if self._is_nobody(cells) else self._read(cells)
         if row.refused:
             if self._has_hash:
                 await self._hasher.pretend(self._given_password(exchange))
@@ -56,6 +56,15 @@ class _Login:
         if row.hash is not None:
             await self._verify(exchange, row)
         self._answer(exchange, row, cells)
+
+    def _is_nobody(self, cells: list[Cell]) -> bool:
+        """A routine that finds nobody may return no row, or a record in which everything is NULL.
+
+        Of a set, such a row was meant as one: where it has a status, that is an impossible one (reference 04, 3.1).
+        """
+        if any(cell.text is not None for cell in cells):
+            return False
+        return not (self._endpoint.shape.is_set and any(cell.name.lower() == self._status for cell in cells))
 
     def _read(self, cells: list[Cell]) -> LoginRow:
         try:

@@ -26,6 +26,9 @@ create function flag_login(_ok boolean) returns table (user_id int, status boole
 language sql as $$select 7, _ok, 'told you'$$;
 comment on function flag_login(boolean) is E'HTTP POST\\nlogin';
 
+create function null_login() returns table (status boolean) language sql as $$select null::boolean$$;
+comment on function null_login() is E'HTTP POST\\nlogin';
+
 create function text_login() returns table (status text, user_id int) language sql as $$select 'ok', 1$$;
 comment on function text_login() is E'HTTP POST\\nlogin';
 
@@ -202,6 +205,10 @@ def test_null_body_is_an_empty_one(service: Service) -> None:
 @pytest.mark.parametrize("row", [{"status": None, "id": "1"}, {"status": 99}, {"status": 1000}])
 def test_impossible_status_is_500(service: Service, row: dict[str, object]) -> None:
     problem(service.post("/api/row-login", json={"row": row}), 500)
+
+
+def test_null_status_is_500_also_alone(service: Service) -> None:
+    problem(service.post("/api/null-login"), 500)
 
 
 def test_status_of_another_type_is_500(service: Service) -> None:
