@@ -96,7 +96,7 @@ async def _use(once: SingleUse | None, mark: Mark, scheme: str, lifetime: float)
     """Raises `Problem` 401 where the token has been used before, or a later one of its sign-in came twice."""
     if once is None or await once.is_first(mark, lifetime):
         return
-    log.warning("%s: a refresh token was used again, or one of its sign-in was; that sign-in gets no more", scheme)
+    log.warning("%s: refused a refresh token that was used before, or that follows from one used twice", scheme)
     raise unauthorized("Bearer", "this refresh token has been used before; sign in again")
 
 

@@ -1,0 +1,187 @@
+"""A refresh token is good for one use, whichever worker or host it comes to (issue 7, RFC 9700 4.14.2)."""
+
+from __future__ import annotations
+
+import json
+import string
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import jwt
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.members import EVERY_SCHEME, SECRET, bearer, member_sql, tokens
+
+OPAQUE, SIGNED = "/api/token/refresh", "/api/jwt/refresh"
+
+KEPT_IN_DATABASE = """
+create table refresh_token (family text primary key, used int not null, expires timestamptz not null);
+create function use_refresh_token(text, int, timestamptz) returns boolean language sql as $$
+    insert into refresh_token values ($1, $2, $3)
+    on conflict (family) do update set
+        used = case when refresh_token.used < excluded.used then excluded.used else 2147483647 end,
+        expires = excluded.expires
+    returning used = $2
+$$;
+"""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, member_sql(), EVERY_SCHEME, workers=2)
+
+
+def issued(service: Service, scheme: str) -> dict[str, object]:
+    """To somebody without a password, whom nothing has to be hashed for."""
+    return tokens(service, scheme, "open")
+
+
+def signed(service: Service, token: object) -> httpx.Response:
+    """Over a connection of its own: any worker may get it."""
+    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+        return client.post(SIGNED, json={"refreshToken": token})
+
+
+def opaque(service: Service, token: object, access: object) -> httpx.Response:
+    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+        return client.post(OPAQUE, json={"refresh": token}, headers=bearer(access))
+
+
+def refreshed(response: httpx.Response) -> str:
+    assert response.status_code == 200, response.text
+    return str(response.json()["refreshToken"])
+
+
+def refuse(response: httpx.Response) -> None:
+    assert "used before" in problem(response, 401)["detail"]
+    assert response.headers["www-authenticate"] == "Bearer"
+
+
+def test_each_token_gives_the_next(service: Service) -> None:
+    token = str(issued(service, "Bearer")["refreshToken"])
+    for _ in range(10):
+        token = refreshed(signed(service, token))
+
+
+def test_a_second_use_ends_what_followed_from_the_sign_in(service: Service) -> None:
+    first = issued(service, "Bearer")["refreshToken"]
+    second = refreshed(signed(service, first))
+    third = refreshed(signed(service, second))
+    refuse(signed(service, first))
+    refuse(signed(service, third))
+    service.wait_for_log("Bearer: refused a refresh token that was used before")
+
+
+def test_of_many_at_once_one_is_taken(service: Service) -> None:
+    token = issued(service, "Bearer")["refreshToken"]
+    with ThreadPoolExecutor(16) as threads:
+        answers = list(threads.map(lambda _: signed(service, token).status_code, range(16)))
+    assert sorted(answers) == [200] + [401] * 15
+
+
+def test_every_sign_in_is_for_itself(service: Service) -> None:
+    """Of the same person, in the same second: on the telephone and at the desk."""
+    sign_ins = [issued(service, "Bearer")["refreshToken"] for _ in range(3)]
+    assert len(set(sign_ins)) == 3
+    refreshed(signed(service, sign_ins[0]))
+    refuse(signed(service, sign_ins[0]))
+    for token in sign_ins[1:]:
+        refreshed(signed(service, token))
+
+
+def test_opaque_tokens(service: Service) -> None:
+    made = issued(service, "BearerToken")
+    access = made["accessToken"]
+    second = refreshed(opaque(service, made["refreshToken"], access))
+    third = refreshed(opaque(service, second, access))
+    refuse(opaque(service, second, access))
+    refuse(opaque(service, third, access))
+
+
+def test_who_is_not_signed_in_uses_up_no_opaque_token(service: Service) -> None:
+    made = issued(service, "BearerToken")
+    problem(opaque(service, made["refreshToken"], "stranger"), 401)
+    refreshed(opaque(service, made["refreshToken"], made["accessToken"]))
+
+
+def test_another_spelling_of_a_signature_is_the_same_token(service: Service) -> None:
+    """32 bytes are 43 characters of base64, and the last one has two bits that say nothing."""
+    token = str(issued(service, "Bearer")["refreshToken"])
+    refreshed(signed(service, token))
+    alphabet = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
+    for last in alphabet:
+        problem(signed(service, token[:-1] + last), 401)
+
+
+def test_a_token_from_before_counting_is_good_once(service: Service) -> None:
+    claims = jwt.decode(str(issued(service, "Bearer")["refreshToken"]), SECRET, algorithms=["HS256"])
+    token = jwt.encode(claims, SECRET, algorithm="HS256")
+    refreshed(signed(service, token))
+    refuse(signed(service, token))
+
+
+def test_the_claims_of_a_refresh_token_are_those_of_the_field(service: Service) -> None:
+    """What tells one from another stands in the header."""
+    token = str(issued(service, "Bearer")["refreshToken"])
+    claims = jwt.decode(token, SECRET, algorithms=["HS256"])
+    assert list(claims) == ["user_id", "user_name", "depot", "token_type", "nbf", "exp", "iat"]
+    assert set(jwt.get_unverified_header(token)) == {"alg", "typ", "refresh_id"}
+    access = str(issued(service, "Bearer")["accessToken"])
+    assert jwt.get_unverified_header(access) == {"alg": "HS256", "typ": "JWT"}
+
+
+def test_the_established_behaviour(own_database: Database, serve_once: Serve) -> None:
+    settings = {**EVERY_SCHEME, "Auth:RefreshTokenSingleUse": "false"}
+    service = serve_once(own_database, member_sql(), settings, workers=2)
+    token = issued(service, "Bearer")["refreshToken"]
+    for _ in range(6):
+        refreshed(signed(service, token))
+    assert jwt.get_unverified_header(str(token)) == {"alg": "HS256", "typ": "JWT"}
+    made = issued(service, "BearerToken")
+    for _ in range(2):
+        refreshed(opaque(service, made["refreshToken"], made["accessToken"]))
+
+
+def test_a_shared_folder_holds_over_hosts(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    """And so over a restart, after which nothing else is known."""
+    folder = tmp_path / "keys"
+    settings = {**EVERY_SCHEME, "DataProtection:Storage": "FileSystem", "DataProtection:FileSystemPath": str(folder)}
+    one = serve_once(own_database, member_sql(), settings, workers=2)
+    other = serve_once(own_database, settings=settings)
+    first = issued(one, "Bearer")["refreshToken"]
+    second = refreshed(signed(other, first))
+    third = refreshed(signed(one, second))
+    refuse(signed(other, second))
+    refuse(signed(other, third))
+    (file,) = (folder / "used-refresh-tokens").iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_database_holds_over_hosts(own_database: Database, serve_once: Serve) -> None:
+    settings = {**EVERY_SCHEME, "Auth:RefreshTokenUseCommand": "select use_refresh_token($1, $2, $3)"}
+    one = serve_once(own_database, member_sql() + KEPT_IN_DATABASE, settings)
+    other = serve_once(own_database, settings=settings)
+    first = issued(one, "Bearer")["refreshToken"]
+    second = refreshed(signed(other, first))
+    third = refreshed(signed(one, second))
+    refuse(signed(other, second))
+    refuse(signed(one, third))
+    lifetime = own_database.value("select extract(epoch from expires - now())::int from refresh_token")
+    assert 0 < lifetime <= 7 * 86_400 + 300
+
+
+def test_where_nobody_can_tell_no_token_is_taken(own_database: Database, serve_once: Serve) -> None:
+    settings = {**EVERY_SCHEME, "Auth:RefreshTokenUseCommand": "select use_refresh_token($1, $2, $3)"}
+    service = serve_once(own_database, member_sql(), settings)
+    token = issued(service, "Bearer")["refreshToken"]
+    response = signed(service, token)
+    assert response.headers["retry-after"] == "1"
+    assert json.loads(response.content)["status"] == 503
+    service.wait_for_log("the use of a refresh token cannot be written down")
+    own_database.execute(KEPT_IN_DATABASE)
+    refreshed(signed(service, token))
