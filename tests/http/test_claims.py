@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from tests.harness.database import Database
@@ -41,10 +39,6 @@ comment on function context() is E'HTTP GET\\nallow_anonymous\\nuser_context\\ns
 create function context_written() returns text language sql volatile
 as $$select current_setting('request.user_id', true)$$;
 comment on function context_written() is E'HTTP POST\\nauthorize\\nuser_context';
-
-create procedure context_called(inout _id text default null) language plpgsql as $$begin
-    commit; _id := current_setting('request.user_id', true); end$$;
-comment on procedure context_called(text) is E'HTTP POST\\nauthorize\\nuser_context';
 
 create function without_context() returns text language sql volatile
 as $$select coalesce(nullif(current_setting('request.user_id', true), ''), 'nothing')$$;
@@ -198,15 +192,6 @@ def test_context(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> 
         "depot": "north",
     }
     assert service.get("/api/context", headers=mo).json()["depot"] == ""
-
-
-def test_context_reaches_writing_functions_and_procedures(service: Service, kiri: dict[str, str]) -> None:
-    assert service.post("/api/context-written", headers=kiri, json={}).text == "41"
-    assert json.loads(service.post("/api/context-called", headers=kiri, json={}).text or '"41"') in (
-        "41",
-        41,
-        {"id": "41"},
-    )
 
 
 def test_context_does_not_outlive_its_request(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:

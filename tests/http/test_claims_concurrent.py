@@ -1,0 +1,154 @@
+"""Many people at once over few connections: nobody's claims reach another's request (spec 5.5, issue 7).
+
+Routines of every kind take turns on the same connections, in shared pipelines and alone, and end in every way: with a
+result, with an error, after a COMMIT of their own. Each says who it believes to be called by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.members import EVERY_SCHEME, bearer
+
+_NAMES = ("request.user_id", "request.user_name", "request.user_roles", "request.claims")
+_SAID = " || '|' || ".join(f"coalesce(current_setting('{name}', true), '')" for name in _NAMES)
+
+SQL = f"""
+create function sign_in(_n int) returns table (user_id int, user_name text, user_roles text[], scheme text)
+language sql as $$select _n, 'user-' || _n, array['r' || _n, 'all'], 'BearerToken'$$;
+comment on function sign_in(int) is 'HTTP POST
+login';
+
+create function said() returns text language sql volatile as $$select {_SAID}$$;
+create function read_quickly() returns text language sql stable as $$select {_SAID}$$;
+comment on function read_quickly() is 'HTTP GET
+user_context';
+create function written() returns text language sql volatile as $$select {_SAID}$$;
+comment on function written() is 'HTTP POST
+user_context';
+create function many() returns setof text language sql stable as $$select {_SAID} from generate_series(1, 3)$$;
+comment on function many() is 'HTTP GET
+user_context';
+create function failing() returns text language plpgsql stable as $$begin raise exception '%', {_SAID}; end$$;
+comment on function failing() is 'HTTP GET
+user_context';
+
+create table noted (client int, said text);
+create procedure committing(_client int) language plpgsql as $$begin
+    commit;
+    insert into noted values (_client, said());
+    commit;
+end$$;
+comment on procedure committing(int) is 'HTTP POST
+user_context';
+
+create function quietly() returns text language sql stable as $$select {_SAID}$$;
+comment on function quietly() is 'HTTP GET';
+create function quietly_written() returns text language sql volatile as $$select {_SAID}$$;
+comment on function quietly_written() is 'HTTP POST';
+
+create function told(_user_id text default null, _user_roles text[] default null, _user_claims json default null)
+returns text language sql stable as $$select concat_ws('|', _user_id, _user_roles, _user_claims)$$;
+comment on function told(text, text[], json) is 'HTTP GET
+user_parameters';
+create function told_written(_user_id text default null, _user_roles text[] default null) returns text
+language sql volatile as $$select concat_ws('|', _user_id, _user_roles)$$;
+comment on function told_written(text, text[]) is 'HTTP POST
+user_parameters';
+"""
+
+CLIENTS, ROUNDS = 12, 8
+NOBODY = "|||"
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    settings = {
+        **EVERY_SCHEME,
+        "Service:AuthenticationOptions:ClaimsJsonContextKey": "request.claims",
+        "ConnectionSettings:Pool:SharedConnections": "1",
+        "ConnectionSettings:Pool:ExclusiveConnections": "2",
+    }
+    return serve(database, SQL, settings)
+
+
+class Client:
+    """One person with a connection of their own. Number 0 is not signed in."""
+
+    def __init__(self, service: Service, number: int) -> None:
+        self.number = number
+        self.http = httpx.Client(base_url=service.url, timeout=60, trust_env=False)
+        if number:
+            token = self.http.post("/api/sign-in", json={"n": number}).json()["accessToken"]
+            self.http.headers.update(bearer(token))
+
+    @property
+    def context(self) -> str:
+        n = self.number
+        claims = f'{{"user_id":"{n}","user_name":"user-{n}","user_roles":["r{n}","all"]}}'
+        return f'{n}|user-{n}|{{"r{n}","all"}}|{claims}' if n else NOBODY
+
+    @property
+    def parameters(self) -> str:
+        n = self.number
+        return f'{n}|{{r{n},all}}|{{"user_id":"{n}","user_name":"user-{n}","user_roles":["r{n}","all"]}}' if n else ""
+
+    def get(self, path: str) -> str:
+        return self.http.get(path).text
+
+    def post(self, path: str) -> str:
+        return self.http.post(path, json={}).text
+
+
+def _read(client: Client) -> None:
+    assert client.get("/api/read-quickly") == client.context
+    assert client.http.get("/api/many").json() == [client.context] * 3
+
+
+def _write(client: Client) -> None:
+    assert client.post("/api/written") == client.context
+
+
+def _fail(client: Client) -> None:
+    response = client.http.get("/api/failing")
+    assert (response.status_code, response.json()["title"]) == (400, client.context)
+
+
+def _commit(client: Client) -> None:
+    assert client.http.post("/api/committing", json={"client": client.number}).status_code == 204
+
+
+def _hear_nothing(client: Client) -> None:
+    assert client.get("/api/quietly") == NOBODY
+    assert client.post("/api/quietly-written") == NOBODY
+
+
+def _be_told(client: Client) -> None:
+    assert client.get("/api/told") == client.parameters
+    assert client.post("/api/told-written") == client.parameters.rpartition('|{"')[0]
+
+
+STEPS: tuple[Callable[[Client], None], ...] = (_read, _write, _fail, _commit, _hear_nothing, _be_told)
+
+
+def test_nobody_hears_of_others(service: Service, database: Database) -> None:
+    clients = [Client(service, number) for number in range(CLIENTS)]
+
+    def live(client: Client) -> None:
+        for turn in range(ROUNDS * len(STEPS)):
+            # Each begins elsewhere, so that different routines meet.
+            STEPS[(turn + client.number) % len(STEPS)](client)
+        client.http.close()
+
+    with ThreadPoolExecutor(CLIENTS) as threads:
+        for done in [threads.submit(live, client) for client in clients]:
+            done.result()
+    noted = database.fetch("select client, said, count(*)::int from noted group by 1, 2 order by 1")
+    assert noted == [(client.number, client.context, ROUNDS) for client in clients]
