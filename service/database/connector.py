@@ -25,7 +25,6 @@ KEEPALIVES = {
 
 # What the text of values depends on, and the same keepalives for the server's side.
 SESSION = {
-    "client_encoding": "UTF8",
     "DateStyle": "ISO",
     "IntervalStyle": "postgres",
     "bytea_output": "hex",
@@ -34,6 +33,10 @@ SESSION = {
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
 }
+
+# As a parameter of its own it wins over `options`, the environment (PGCLIENTENCODING), the role and the database:
+# bodies are UTF-8, whatever else the operator prefers (reference 02, 1).
+ENCODING = {"client_encoding": "UTF8"}
 
 LONGEST_PAUSE = 5.0
 
@@ -64,9 +67,9 @@ class Connector:
         """The one to try before, if there is a choice."""
 
     def _parameters(self, session: Mapping[str, str]) -> dict[str, str]:
-        parameters = {"connect_timeout": "15", **KEEPALIVES, **self._target.parameters}
+        parameters = {"connect_timeout": "15", **KEEPALIVES, **self._target.parameters, **ENCODING}
         if self._target.pooler:
-            return {"client_encoding": "UTF8", **parameters}
+            return parameters
         settings = {**SESSION, "statement_timeout": str(round(self._target.timeout * 1000)), **session}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         given = parameters.get("options")

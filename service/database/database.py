@@ -51,10 +51,7 @@ RESET = [
 
 # Behind a transaction pooler no session is ours, so what the text of values depends on travels with each request.
 POOLED_SETTINGS: Values = [
-    part.encode()
-    for name, value in SESSION.items()
-    if name not in ("client_encoding",) and not name.startswith("tcp_")
-    for part in (name, value)
+    part.encode() for name, value in SESSION.items() if not name.startswith("tcp_") for part in (name, value)
 ]
 
 PROCESSORS = os.cpu_count() or 1

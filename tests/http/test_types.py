@@ -160,6 +160,8 @@ AS_SCALARS = [
     (Value("text[]", "array['a', null]", '["a",null]'), JSON),
     (Value("timestamp[]", "array[timestamp '2024-01-15 10:30']", '["2024-01-15T10:30:00"]'), JSON),
     (Value("int[]", "null", ""), JSON),
+    (Value("int2vector", "'1 2'", "1 2"), TEXT),
+    (Value("oidvector", "'1 2 3'", "1 2 3"), TEXT),
 ]
 
 
@@ -213,3 +215,32 @@ def test_xml_is_text(own_database: Database, serve_once: Serve) -> None:
         pytest.skip("this PostgreSQL is built without XML")
     service = serve_once(own_database, "comment on function doc() is 'HTTP'")
     assert answer(service.get("/api/doc")) == (200, JSON, '["<a>\\"</a>"]')
+
+
+SETTINGS = """
+alter database {0} set client_encoding = 'LATIN1';
+alter database {0} set datestyle = 'German';
+alter database {0} set intervalstyle = 'iso_8601';
+alter database {0} set bytea_output = 'escape';
+alter database {0} set extra_float_digits = -5;
+alter database {0} set timezone = 'Asia/Kathmandu';
+"""
+EVERYTHING = """
+create function everything(out t text, out at timestamptz, out i interval, out b bytea, out f float8) language sql stable
+as $$select 'ж', timestamptz '2024-01-15 10:30+00', interval '1 day 2 hours', '\\x00ff'::bytea, 0.1::float8 + 0.2$$;
+comment on function everything() is 'HTTP'
+"""
+
+
+@pytest.mark.parametrize("preferred", ["", "client_encoding=LATIN1", "options=-c%20client_encoding%3DLATIN1"])
+def test_no_setting_changes_the_text_of_values_but_the_time_zone(
+    own_database: Database, serve_once: Serve, preferred: str
+) -> None:
+    own_database.execute(EVERYTHING)
+    own_database.execute(SETTINGS.format(own_database.name))
+    service = serve_once(own_database, "", {"ConnectionStrings:Default": f"{own_database.conninfo}?{preferred}"})
+    assert answer(service.get("/api/everything")) == (
+        200,
+        JSON,
+        '{"t":"ж","at":"2024-01-15T16:15:00+05:45","i":"1 day 02:00:00","b":"\\\\x00ff","f":0.30000000000000004}',
+    )
