@@ -138,7 +138,7 @@ def _as_column(attribute: Attribute) -> Column:
 def _scalar(oid: int, types: Mapping[int, TypeInfo]) -> ResultShape:
     info = base_of(oid, types)
     content_type = TEXT
-    if info is not None and (info.kind is TypeKind.ARRAY or _is_built_in(info, "json", "jsonb")):
+    if _is_array(info) or _is_built_in(info, "json", "jsonb"):
         content_type = JSON
     elif _is_built_in(info, "bytea"):
         content_type = BYTES
@@ -157,6 +157,11 @@ def _rows_content_type(routine: Routine, columns: tuple[ResultColumn, ...], type
 
 def _is_built_in(info: TypeInfo | None, *names: str) -> bool:
     return info is not None and info.schema == "pg_catalog" and info.name in names
+
+
+def _is_array(info: TypeInfo | None) -> bool:
+    """Whatever array a polymorphic function gives, it is one."""
+    return info is not None and (info.kind is TypeKind.ARRAY or _is_built_in(info, "anyarray", "anycompatiblearray"))
 
 
 def _is_composite(info: TypeInfo | None) -> bool:

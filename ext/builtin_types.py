@@ -21,8 +21,6 @@ SCALARS: Final[dict[int, str]] = {
 }
 
 ARRAYS: Final[dict[int, int]] = {
-    22: 21,
-    30: 26,
     143: 142,
     199: 114,
     271: 5069,

@@ -36,3 +36,9 @@ def test_arrays_are_those_of_the_server(every_database: Database) -> None:
     assert found.items() <= ARRAYS.items()
     assert {oid: delimiter for oid, _, delimiter in rows if delimiter != ","} == DELIMITERS
     assert max(ARRAYS) < FIRST_USER_OID
+
+
+def test_nothing_else_is_an_array(every_database: Database) -> None:
+    """`int2vector` has elements, but its text is none of an array's."""
+    others = "select oid::int8 from pg_type t where not exists (select from pg_type e where e.typarray = t.oid)"
+    assert ARRAYS.keys().isdisjoint(oid for (oid,) in every_database.fetch(others))

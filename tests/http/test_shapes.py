@@ -29,6 +29,7 @@ create function one_json() returns json language sql stable as $$select '{"a" : 
 create function one_jsonb() returns jsonb language sql stable as $$select '{"a":[1,2]}'::jsonb$$;
 create function one_array() returns int[] language sql stable as 'select array[1,null,3]';
 create function one_bytes() returns bytea language sql stable as $$select '\\x00ff41'::bytea$$;
+create function any_array(_x anyelement default 'x'::text) returns anyarray language sql stable as 'select array[_x]';
 create function two_out(out a int, out b_name text) language sql stable as $$select 1, 'x'$$;
 create function one_gauge() returns gauge language sql stable as $$select (1, 'n')::gauge$$;
 create function null_gauge() returns gauge language sql stable as 'select null::gauge';
@@ -90,6 +91,7 @@ SHAPES = [
     ("one-json", 200, JSON, '{"a" : [1,  2]}'),
     ("one-jsonb", 200, JSON, '{"a": [1, 2]}'),
     ("one-array", 200, JSON, "[1,null,3]"),
+    ("any-array", 200, JSON, '["x"]'),
     ("two-out", 200, JSON, '{"a":1,"bName":"x"}'),
     ("one-gauge", 200, JSON, '{"id":1,"label":"n"}'),
     ("null-gauge", 200, JSON, '{"id":null,"label":null}'),
