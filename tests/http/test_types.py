@@ -226,7 +226,8 @@ alter database {0} set extra_float_digits = -5;
 alter database {0} set timezone = 'Asia/Kathmandu';
 """
 EVERYTHING = """
-create function everything(out t text, out at timestamptz, out i interval, out b bytea, out f float8) language sql stable
+create function everything(out t text, out at timestamptz, out i interval, out b bytea, out f float8)
+language sql stable
 as $$select 'ж', timestamptz '2024-01-15 10:30+00', interval '1 day 2 hours', '\\x00ff'::bytea, 0.1::float8 + 0.2$$;
 comment on function everything() is 'HTTP'
 """
