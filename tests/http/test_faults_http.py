@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.errors import ErrorCodes
+from h2.events import Event, WindowUpdated
 
 from tests.harness.database import Database
 from tests.harness.expect import TEXT, answer, problem
@@ -18,10 +22,14 @@ SQL = """
 create function echo(_v text) returns text language sql stable as 'select _v';
 create function named(_name text) returns text language sql stable as 'select _name';
 create function size(_v text) returns int language sql volatile as 'select length(_v)';
+create table kept (v text);
+create function keep(_v text) returns int language sql volatile as 'insert into kept values (_v) returning length(v)';
 create function kind(_v jsonb) returns text language sql volatile as 'select jsonb_typeof(_v)';
 comment on function echo(text) is 'HTTP GET /echo';
 comment on function named(text) is 'HTTP GET /named/{_name}';
 comment on function size(text) is 'HTTP POST /size';
+comment on function keep(text) is 'HTTP POST /keep
+body_parameter_name _v';
 comment on function kind(jsonb) is 'HTTP POST /kind';
 """
 
@@ -207,6 +215,74 @@ def test_chunked_body_beyond_the_limit_is_refused(service: Service) -> None:
 def test_body_within_the_limit_is_taken(service: Service) -> None:
     text = "x" * (BODY_LIMIT - 100)
     assert answer(service.post("/size", json={"v": text})) == (200, TEXT, str(len(text)))
+
+
+CHUNKED = b"POST /keep HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+
+
+def kept(database: Database) -> list[str]:
+    return [text for (text,) in database.fetch("select v from kept")]
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        CHUNKED + b"\r\n5\r\nhalf \r\n",
+        CHUNKED + b"\r\n9\r\nhalf ",
+        CHUNKED + b"\r\n5\r\nhalf \r\nZZ\r\nmore\r\n0\r\n\r\n",
+        CHUNKED + b"\r\n5\r\nhalf XX0\r\n\r\n",
+        CHUNKED + b"\r\n-1\r\nhalf\r\n0\r\n\r\n",
+        CHUNKED + b"\r\n5\r\nhalf \r\nFFFFFFFFFFFFFFFFF\r\nmore\r\n0\r\n\r\n",
+        b"POST /keep HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf ",
+    ],
+    ids=["no-last-chunk", "in-a-chunk", "size", "end-of-chunk", "negative", "huge", "content-length"],
+)
+def test_body_that_is_cut_off_or_broken_is_not_taken_for_a_whole_one(
+    database: Database, service: Service, request_bytes: bytes
+) -> None:
+    response = _half_closed(service, request_bytes)
+    assert response is not None
+    assert (response.status, response.headers["content-type"]) == (400, "application/problem+json")
+    assert response.headers["connection"] == "close"
+    assert "half " not in kept(database)
+
+
+def test_chunks_may_end_in_announced_trailer_fields(database: Database, service: Service) -> None:
+    head = CHUNKED + b"Trailer: X-Sum\r\nConnection: close\r\n\r\n"
+    response = service.raw(head + b"3\r\nall\r\n6\r\n of it\r\n0\r\nX-Sum: 9\r\n\r\n")
+    assert response is not None
+    assert (response.status, response.body) == (200, b"9")
+    assert "all of it" in kept(database)
+
+
+def test_stream_that_is_reset_in_its_body_is_forgotten(database: Database, service: Service) -> None:
+    """Over HTTP/2, where there is no length to compare with."""
+    client = H2Connection(H2Configuration(client_side=True))
+    with service.connect() as connection:
+        client.initiate_connection()
+        _exchange_settings(client, connection)
+        request = [(":method", "POST"), (":path", "/keep"), (":scheme", "http"), (":authority", "x")]
+        client.send_headers(1, request)
+        for _ in range(BODY_LIMIT // 2 // 10_000):
+            client.send_data(1, b"half " * 2_000)
+        connection.sendall(client.data_to_send())
+        _wait_for_event(client, connection, lambda event: isinstance(event, WindowUpdated) and event.stream_id == 1)
+        client.reset_stream(1, ErrorCodes.CANCEL)
+        connection.sendall(client.data_to_send())
+        service.wait_for_log("POST /keep responded 400")
+    assert [text for text in kept(database) if text.startswith("half ")] == []
+
+
+def _exchange_settings(client: H2Connection, connection: socket.socket) -> None:
+    connection.sendall(client.data_to_send())
+    _wait_for_event(client, connection, lambda event: isinstance(event, WindowUpdated) and event.stream_id == 0)
+    connection.sendall(client.data_to_send())
+
+
+def _wait_for_event(client: H2Connection, connection: socket.socket, wanted: Callable[[Event], bool]) -> None:
+    """Room in the window of a stream comes with what the service has read of it."""
+    while not any(wanted(event) for event in client.receive_data(connection.recv(65536))):
+        connection.sendall(client.data_to_send())
 
 
 @pytest.mark.parametrize("depth", [10_000, 400_000])
