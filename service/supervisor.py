@@ -179,8 +179,7 @@ class Supervisor:
                 starting.result()
                 await self._stop.wait()
             else:
-                starting.cancel()
-                await asyncio.wait({starting})
+                await _give_up(starting)
         finally:
             await self._shut_down()
         return 0
@@ -424,6 +423,14 @@ def _log_difference(edition: Edition, difference: Difference) -> None:
     ):
         for name in names:
             log.info("%s %s", word, name)
+
+
+async def _give_up(starting: asyncio.Task[None]) -> None:
+    """Cancels it until it ends: libraries may take a cancellation for an error that passes, or wait for the server to
+    have cancelled as well."""
+    while not starting.done():
+        starting.cancel()
+        await asyncio.wait({starting}, timeout=1)
 
 
 async def _end(worker: WorkerProcess, seconds: float) -> None:

@@ -71,10 +71,12 @@ class Worker:
         loop.add_signal_handler(signal.SIGTERM, self._stopping.set)
         if self._threads is not None:
             loop.set_default_executor(ThreadPoolExecutor(self._threads))
-        await self._application.start()
+        # Beside what follows: a database that accepts connections and then says nothing would hold up everything else.
+        starting = asyncio.create_task(self._application.start())
         listening = asyncio.create_task(self._listen())
         watching = asyncio.create_task(close_silent(self._listeners, self._silence))
         await self._stopping.wait()
+        starting.cancel()
         await self._stop()
         watching.cancel()
         # Before the channel is closed from here: its end would look like that of the supervisor.

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg.pq import DiagnosticField, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
-from psycopg.waiting import Ready, Wait
+from psycopg.waiting import Ready, Wait, wait_async
 
 from rowcall.core.sqlfile.commands import Suspects
 
@@ -134,10 +134,13 @@ async def _ask(
 
     pgconn.enter_pipeline_mode()
     try:
-        answers = await connection.wait(_exchange(pgconn, send, iter(questions), count))
-    finally:
-        if pgconn.status == psycopg.pq.ConnStatus.OK:
-            pgconn.exit_pipeline_mode()
+        # Not `connection.wait`, which does not let go before all that is under way has been answered.
+        answers = await wait_async(_exchange(pgconn, send, iter(questions), count), pgconn.socket, interval=0.1)
+    except BaseException:
+        # Whatever stopped it, answers are still to come that nobody will take.
+        pgconn.finish()
+        raise
+    pgconn.exit_pipeline_mode()
     return [results[1:] if len(results) > 1 else results for results in answers]
 
 

@@ -16,10 +16,12 @@ from pathlib import Path
 
 import httpx
 import psycopg
+import pytest
 
 from tests.harness.database import Database
 from tests.harness.postgres import free_port
-from tests.harness.service import _environment
+from tests.harness.service import Service, _environment
+from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -52,7 +54,23 @@ def test_message_of_the_start_is_the_users_own(own_database: Database, serve_onc
 
 def test_empty_message_is_not_said(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, settings={"StartupMessage": ""})
+    service.wait_for_log("0 endpoints, 1 worker")
     assert len([line for line in service.log.splitlines() if line.endswith("[rowcall.client]")]) == 1
+
+
+@pytest.mark.parametrize("locked", ["pg_catalog.pg_description", "shelf"], ids=["catalogue", "files"])
+def test_service_stops_when_told_so_while_it_reads(own_database: Database, tmp_path: Path, locked: str) -> None:
+    """What is asked of the database then is not answered: neither what runs nor what waits behind it."""
+    own_database.execute("create table shelf (id int)")
+    files = write_files(tmp_path / "sql", {f"{n}.sql": f"-- HTTP GET\nselect id + {n} from shelf" for n in range(5)})
+    with psycopg.connect(own_database.conninfo) as connection:
+        connection.execute(f"lock table {locked} in access exclusive mode")
+        settings = {"ConnectionStrings:Default": own_database.conninfo, **file_settings(files)}
+        service = Service(tmp_path / "service", settings)
+        wait_until(lambda: own_database.backends("wait_event_type = 'Lock'"), "the reading waits", 30)
+        assert service.stop() == 0
+    service.check_log()
+    assert "cannot read the database" not in service.log
 
 
 class Terminal:
