@@ -16,7 +16,7 @@ import pytest
 from tests.harness.expect import BYTES, JSON, TEXT, answer, problem
 from tests.harness.service import Service
 
-Exchange = tuple[str, str] | tuple[str, str, Mapping[str, str]]
+Exchange = tuple[str, str] | tuple[str, str, Mapping[str, str | None]]
 """Request, answer, and the headers that the answer must have."""
 
 _TYPES = {"": JSON, "J": JSON, "T": TEXT, "B": BYTES}
