@@ -89,7 +89,7 @@ def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | 
 
 
 def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
-    """From here on an error response has the comment's headers too (reference 02, 10.1)."""
+    """From here on an error response has the comment's headers too (reference 01, 1 step 15)."""
     return CommentHeaders(endpoint) if endpoint.options.headers else None
 
 
@@ -239,13 +239,13 @@ STEPS: Sequence[Factory] = (
     authenticate,
     authorize,
     refuse_unknown_connection,
-    comment_headers,
     keep_body,
     bind,
     forget_supplied,
     fill_headers,
     validate,
     hash_parameters,
+    comment_headers,
     skip_null_call,
     resolve_parameters,
     choose_format,

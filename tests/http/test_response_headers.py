@@ -169,10 +169,10 @@ def test_error_after_authorization_has_the_headers_but_its_own_content_type(serv
     assert fields(fixed, "x-fixed") == ["a", "b"]
 
 
-def test_request_that_cannot_be_bound_has_the_headers_without_values(service: Service) -> None:
+def test_request_that_cannot_be_bound_has_none_of_them(service: Service) -> None:
     response = service.get("/api/failing?unknown=1")
     problem(response, 404)
-    assert response.headers["content-disposition"] == "attachment; filename="
+    assert "content-disposition" not in response.headers
 
 
 def test_unauthorized_request_has_none_of_them(service: Service) -> None:
