@@ -13,7 +13,8 @@ from tests.http.conftest import Serve
 SQL = """
 create function fail(_state text, _text text default 'as told') returns int language plpgsql as
   $$ begin raise exception '%', _text using errcode = _state; end $$;
-create function slow(_seconds float8) returns int language plpgsql as $$ begin perform pg_sleep(_seconds); return 1; end $$;
+create function slow(_seconds float8) returns int language plpgsql as
+  $$ begin perform pg_sleep(_seconds); return 1; end $$;
 create sequence tries;
 create function flaky(_state text, _until int) returns int language plpgsql as $$
   begin

@@ -10,7 +10,6 @@ from tests.harness.exchanges import Exchange, cases, check
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
-
 LOGINS: dict[str, tuple[str, str]] = {
     "bare": ("user_id int", "7"),
     "of_nobody": ("user_id int", "7 where false"),
@@ -111,11 +110,12 @@ CLAIMS: dict[str, tuple[str, str, str]] = {
     "array_of_one": ("user_id int, tags text[]", "1, array['a']", '{"user_id":"1","tags":"a"}'),
     "array_of_none": ("user_id int, tags text[]", "1, '{}'::text[]", '{"user_id":"1"}'),
     "int_array": ("user_id int, ports int[]", "1, array[80,443]", '{"user_id":"1","ports":["80","443"]}'),
-    "bools": ("user_id int, active bool, gone bool", "1, true, false", '{"user_id":"1","active":"True","gone":"False"}'),
+    "bools": ("user_id int, active bool, gone bool", "1, true, false",
+              '{"user_id":"1","active":"True","gone":"False"}'),
     "numbers": ("user_id bigint, n numeric, d float8", "9007199254740993, 1.50, 0.5",
                 '{"user_id":"9007199254740993","n":"1.50","d":"0.5"}'),
-    "others": ("user_id uuid, at date, ts timestamp", "'00000000-0000-0000-0000-00000000000a'::uuid, date '2026-01-02', "
-               "timestamp '2026-01-02 03:04:05'",
+    "others": ("user_id uuid, at date, ts timestamp", "'00000000-0000-0000-0000-00000000000a'::uuid, "
+               "date '2026-01-02', timestamp '2026-01-02 03:04:05'",
                '{"user_id":"00000000-0000-0000-0000-00000000000a","at":"2026-01-02","ts":"2026-01-02 03:04:05"}'),
     "names": ('user_id int, some_claim text, "MixedCase" text, "with space" text', "1, 'a', 'b', 'c'",
               '{"user_id":"1","some_claim":"a","MixedCase":"b","with space":"c"}'),
@@ -144,7 +144,9 @@ user_parameters';
 
 def _sql(hashed: str) -> str:
     rows = [(name, "", *row, "") for name, row in LOGINS.items()]
-    rows += [(f"c_{name}", "", f"scheme text, {row[0]}", f"'BearerToken', {row[1]}", "") for name, row in CLAIMS.items()]
+    rows += [
+        (f"c_{name}", "", f"scheme text, {row[0]}", f"'BearerToken', {row[1]}", "") for name, row in CLAIMS.items()
+    ]
     rows.append(("with_hash", "_password text", "hash text, user_id int", f"'{hashed}', 7", "sensitive"))
     columns = "hash text, status int, user_id int"
     rows.append(("hash_and_status", "_password text, _status int", columns, f"'{hashed}', _status, 7", "sensitive"))
