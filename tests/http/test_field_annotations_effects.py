@@ -181,7 +181,6 @@ COMMENT_CASES: list[Exchange] = [
     ("GET /api/k-hash?a=", "200E"),
     ("GET /api/k-hash-self?a=secret", "200T 64"),
     ("GET /api/k-timeout?a=20", "504 Command execution timed out"),
-    ("GET /api/k-timeout?a=0", "200T 1"),
     ("GET /api/k-timeout-long?a=0.2", "200T 1"),
     ("GET /api/k-retry?a=55P03&n=3", "200T 1"),
     ("GET /api/k-retry?a=40001&n=1000", "500 40001"),
