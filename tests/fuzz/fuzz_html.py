@@ -11,7 +11,7 @@ from __future__ import annotations
 from rowcall.ext.html_rows import HtmlTable
 from tests.ext.results import result_of
 from tests.ext.twins.markup import html_table
-from tests.fuzz.mutation import cells_of, main
+from tests.fuzz.mutation import cells_of, main, with_choices
 
 OIDS = (25, 16, 23, 114, 17, 77_777)
 STRETCHES = (0, 0, 0, 1020, 4090, 4095, 4096, 8190)
@@ -38,4 +38,4 @@ def check(data: bytes) -> None:
 
 
 if __name__ == "__main__":
-    main(check, SEEDS, SYNTAX)
+    main(check, with_choices(SEEDS), SYNTAX)

@@ -2,22 +2,16 @@
 
     python -m tests.fuzz.fuzz_raw [seconds]
 
-With atheris installed its coverage-guided engine drives the target (and takes its own arguments); without it a
-mutator of our own does, for the given number of seconds (default 10). Reads out of bounds show when the extensions are
-built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
+Reads out of bounds show when the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
 """
 
 from __future__ import annotations
-
-import importlib
-import random
-import sys
-import time
 
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.raw_rows import BytesRenderer, RawRenderer
 from tests.ext.results import result_of
 from tests.ext.twins.raw import RawColumn, render_raw
+from tests.fuzz.mutation import main, with_choices
 
 TYPES = (("text", 25), ("int4", 23), ("jsonb", 3802), ("bytea", 17), ("date", 1182), ("unknown", 77_777))
 SEEDS = (
@@ -72,47 +66,5 @@ def decoded(text: bytes) -> bytes:
     return bytes.fromhex(digits.decode()) if is_hex else text
 
 
-def mutate(data: bytes, dice: random.Random) -> bytes:
-    for _ in range(dice.randint(1, 4)):
-        start = dice.randint(0, len(data))
-        end = min(len(data), start + dice.choice((0, 0, 1, 1, 2, 8)))
-        inserted = dice.choice((dice.choice(SYNTAX), data[start : start + dice.randint(0, 12)], dice.randbytes(1), b""))
-        data = data[:start] + inserted + data[end:]
-    return data[:2000]
-
-
-def run(seconds: float, seed: int | None = None) -> int:
-    """Mutates the seeds and their descendants until the time is over; gives the number of inputs tried."""
-    dice = random.Random(seed)
-    pool = [dice.randbytes(2) + seed_text for seed_text in SEEDS for _ in range(8)]
-    kept = len(pool)
-    end = time.monotonic() + seconds
-    tried = 0
-    while time.monotonic() < end:
-        data = mutate(dice.choice(pool), dice)
-        try:
-            check(data)
-        except Exception:
-            print(f"failing input: {data!r}", file=sys.stderr)
-            raise
-        tried += 1
-        if len(pool) < 500:
-            pool.append(data)
-        elif dice.random() < 0.05:
-            pool[dice.randrange(kept, len(pool))] = data
-    return tried
-
-
-def main() -> None:
-    try:
-        atheris = importlib.import_module("atheris")
-    except ImportError:
-        seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
-        print(f"{run(seconds)} inputs in {seconds:g} s")
-        return
-    atheris.Setup(sys.argv, check)
-    atheris.Fuzz()
-
-
 if __name__ == "__main__":
-    main()
+    main(check, with_choices(SEEDS), SYNTAX)

@@ -1,17 +1,12 @@
 """Fuzzes the reading of requests: no crash, no read out of bounds, and never another answer than the slow twin's.
 
-    python tests/fuzz/fuzz_request.py [seconds]
+    python -m tests.fuzz.fuzz_request [seconds]
 
-With atheris installed its coverage-guided engine drives the target (and takes its own arguments); without it a
-mutator of our own does, for the given number of seconds (default 10). Reads out of bounds show when the extensions are
-built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
+Reads out of bounds show when the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
 """
 
 from __future__ import annotations
 
-import random
-import sys
-import time
 from typing import Any
 
 from rowcall.core import json_text, query_text
@@ -20,6 +15,7 @@ from rowcall.core.endpoint import EndpointParameter, QueryNull, Transport, Value
 from rowcall.ext.json_object import JsonError, elements, members, unescape
 from rowcall.ext.parameters import FastBinder
 from rowcall.ext.query_string import QueryError, parse
+from tests.fuzz.mutation import main
 
 SEEDS = (
     b"a=1&b=x%20y+z&c=2026-03-01T10:00:00%2B02:00&flag&=&d=%ff%00%zz%",
@@ -88,46 +84,5 @@ def check(data: bytes) -> None:
                 agree(outcome(getattr(slow, method), argument), bound, method)
 
 
-def mutate(text: bytes, dice: random.Random) -> bytes:
-    for _ in range(dice.randint(1, 4)):
-        start = dice.randint(0, len(text))
-        end = min(len(text), start + dice.choice((0, 0, 1, 1, 2, 8)))
-        inserted = dice.choice((dice.choice(SYNTAX), text[start : start + dice.randint(0, 12)], b""))
-        text = text[:start] + inserted + text[end:]
-    return text[:2000]
-
-
-def run(seconds: float, seed: int | None = None) -> int:
-    """Mutates the seeds and their descendants until the time is over; gives the number of texts tried."""
-    dice = random.Random(seed)
-    pool = list(SEEDS)
-    end = time.monotonic() + seconds
-    tried = 0
-    while time.monotonic() < end:
-        text = mutate(dice.choice(pool), dice)
-        try:
-            check(text)
-        except Exception:
-            print(f"failing text: {text!r}", file=sys.stderr)
-            raise
-        tried += 1
-        if len(pool) < 500:
-            pool.append(text)
-        elif dice.random() < 0.05:
-            pool[dice.randrange(len(SEEDS), len(pool))] = text
-    return tried
-
-
-def main() -> None:
-    try:
-        import atheris
-    except ImportError:
-        seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
-        print(f"{run(seconds)} texts in {seconds:g} s")
-        return
-    atheris.Setup(sys.argv, check)
-    atheris.Fuzz()
-
-
 if __name__ == "__main__":
-    main()
+    main(check, SEEDS, SYNTAX)

@@ -14,7 +14,7 @@ import re
 from rowcall.ext.sheet_rows import SheetRows
 from tests.ext.results import result_of
 from tests.ext.twins.markup import DATE, KINDS, date_serial, sheet_rows
-from tests.fuzz.mutation import Cells, cells_of, main
+from tests.fuzz.mutation import Cells, cells_of, main, with_choices
 
 OIDS = (25, 1700, 1114, 16, 701, 1082, 1184, 23, 114)
 STRETCHES = (0, 0, 0, 0, 1020, 4090, 4094, 8190, 32_760)
@@ -86,4 +86,4 @@ def check_days(texts: list[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    main(check, SEEDS, SYNTAX)
+    main(check, with_choices(SEEDS), SYNTAX)

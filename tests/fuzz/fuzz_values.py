@@ -1,22 +1,17 @@
 """Fuzzes the reading of array, tuple and record text: no crash, and the output is always valid JSON.
 
-    python tests/fuzz/fuzz_values.py [seconds]
+    python -m tests.fuzz.fuzz_values [seconds]
 
-With atheris installed its coverage-guided engine drives the target (and takes its own arguments); without it a
-mutator of our own does, for the given number of seconds (default 10). json columns are fuzzed for crashes only: their
-text is embedded as the server validated it.
+json columns are fuzzed for crashes only: their text is embedded as the server validated it.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
-import random
-import sys
-import time
 
 from rowcall.ext.codecs import Codecs
 from rowcall.ext.values import render_value
+from tests.fuzz.mutation import main
 
 SEEDS = (
     '(1,"a ""b"" \\\\c",t)',
@@ -54,58 +49,14 @@ def no_json(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
 
 
-def check(text: bytes) -> None:
+def check(data: bytes) -> None:
     """The property: every type turns any UTF-8 text into one JSON value."""
+    text = data.decode(errors="replace").encode()
     for oid in (*TYPES, 2249, 1700, 16):
         # Numbers stay text: 1e+1010 is JSON, though no double (orjson refuses it).
         json.loads(render_value(CODECS, oid, text), parse_int=str, parse_float=str, parse_constant=no_json)
     render_value(CODECS, JSON_TYPE, text)
 
 
-def target(data: bytes) -> None:
-    check(data.decode(errors="replace").encode())
-
-
-def mutate(text: str, dice: random.Random) -> str:
-    for _ in range(dice.randint(1, 4)):
-        start = dice.randint(0, len(text))
-        end = min(len(text), start + dice.choice((0, 0, 1, 1, 2, 8)))
-        inserted = dice.choice((dice.choice(SYNTAX), text[start : start + dice.randint(0, 12)], ""))
-        text = text[:start] + inserted + text[end:]
-    return text[:2000]
-
-
-def run(seconds: float, seed: int | None = None) -> int:
-    """Mutates the seeds and their descendants until the time is over; gives the number of texts tried."""
-    dice = random.Random(seed)
-    pool = list(SEEDS)
-    end = time.monotonic() + seconds
-    tried = 0
-    while time.monotonic() < end:
-        text = mutate(dice.choice(pool), dice)
-        try:
-            check(text.encode())
-        except Exception:
-            print(f"failing text: {text!r}", file=sys.stderr)
-            raise
-        tried += 1
-        if len(pool) < 500:
-            pool.append(text)
-        elif dice.random() < 0.05:
-            pool[dice.randrange(len(SEEDS), len(pool))] = text
-    return tried
-
-
-def main() -> None:
-    try:
-        atheris = importlib.import_module("atheris")
-    except ImportError:
-        seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
-        print(f"{run(seconds)} texts in {seconds:g} s")
-        return
-    atheris.Setup(sys.argv, target)
-    atheris.Fuzz()
-
-
 if __name__ == "__main__":
-    main()
+    main(check, [text.encode() for text in SEEDS], [text.encode() for text in SYNTAX])

@@ -1,4 +1,4 @@
-"""What the targets over rows share: rows from bytes, mutations of them, and a loop that needs no other tool.
+"""What the targets share: mutations of their seeds, a loop that needs no other tool, and rows from bytes.
 
 With atheris installed its coverage-guided engine drives a target (and takes its own arguments); without it the loop
 here does, for the given number of seconds (default 10).
@@ -34,10 +34,16 @@ def mutate(data: bytes, syntax: Sequence[bytes], dice: random.Random) -> bytes:
     return data[:2000]
 
 
+def with_choices(texts: Sequence[bytes], count: int = 2) -> list[bytes]:
+    """Seeds for a target that reads `count` bytes in front as choices: each text with several of them."""
+    dice = random.Random(0)
+    return [dice.randbytes(count) + text for text in texts for _ in range(8)]
+
+
 def run(check: Check, seeds: Sequence[bytes], syntax: Sequence[bytes], seconds: float, seed: int | None = None) -> int:
     """Mutates the seeds and their descendants until the time is over; gives the number of inputs tried."""
     dice = random.Random(seed)
-    pool = [dice.randbytes(2) + text for text in seeds for _ in range(8)]
+    pool = list(seeds)
     kept = len(pool)
     end = time.monotonic() + seconds
     tried = 0
