@@ -78,6 +78,7 @@ cdef class Connection:
     cdef int _drain(self) except -1
     cdef int _result(self, PGresult *result) except -1
     cdef int _end_of_rows(self, Request request, PGresult *result) except -1
+    cdef int _look_at_command(self, PGresult *result) except -1
     cdef int _ask_for_rows(self, Request request) except -1
     cdef int _rows(self, Request request, PGresult *result) except -1
     cdef int _discard(self, Request request) except -1

@@ -77,6 +77,9 @@ cdef tuple WATCHED = (
     b"search_path",
 )
 
+# What commands say of themselves that deallocate every statement of the session, or prepare or deallocate one.
+cdef tuple FORGETTING = (b"DEALLOCATE ALL", b"DISCARD ALL")
+cdef tuple PREPARING = (b"PREPARE", b"DEALLOCATE")
 
 # Its number is no endpoint's: those count from 1.
 cdef Statement ROLLBACK = Statement(0, b"rollback", 0)
@@ -399,6 +402,8 @@ cdef class Connection:
                     request.parse += 1
                 elif request.steps[request.step] == STEP_CALL:
                     self._end_of_rows(request, result)
+                    if status == PGRES_COMMAND_OK:
+                        self._look_at_command(result)
             elif status == PGRES_FATAL_ERROR:
                 self._error(request, result)
             elif status == PGRES_PIPELINE_ABORTED:
@@ -440,6 +445,18 @@ cdef class Connection:
                 self._discard(request)
         request.part += 1
         request.start_part()
+        return 0
+
+    cdef int _look_at_command(self, PGresult *result) except -1:
+        """After a command of a file that leaves the session with other prepared statements than are known here, nobody
+        else can use it, and the file itself goes on with none."""
+        if self.state == ConnectionState.CLOSED:
+            return 0
+        command = <bytes>pq.cmdStatus(result)
+        if command in FORGETTING:
+            self.prepared.clear()
+        if command in FORGETTING or command in PREPARING:
+            self.drain("a file prepared or deallocated statements")
         return 0
 
     cdef int _ask_for_rows(self, Request request) except -1:
@@ -494,6 +511,8 @@ cdef class Connection:
             self._forget_parse(request)
         elif error.sqlstate == "26000" and request.statement.name in self.prepared:
             self.drain("a routine deallocated prepared statements")
+        elif error.sqlstate == "42P05":
+            self.drain("a routine left a prepared statement")
         elif error.sqlstate == "25P02":
             self.drain("a transaction was left open")
         if request.error is None:

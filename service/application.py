@@ -172,7 +172,8 @@ class Application:
         path = scope.path
         if "\0" in path or "\ufffd" in path:
             raise Problem(400, "the path is not valid UTF-8 text")
-        allowed = allowed_methods(router, path)
+        everything = path == "*" and scope.method == "OPTIONS"  # asks about the server (RFC 9110, 9.3.7)
+        allowed = _every_method(router) if everything else allowed_methods(router, path)
         if not allowed:
             raise Problem(404, f"there is no endpoint at {path[:200]}")
         if scope.method == "OPTIONS":
@@ -201,11 +202,16 @@ class Application:
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
     """For `Allow`: what is routed, HEAD wherever GET is, and OPTIONS."""
     methods = set(router.allowed(path))
-    if not methods:
-        return ()
-    if "GET" in methods:
-        methods.add("HEAD")
-    return tuple(sorted({*methods, "OPTIONS"}))
+    return _with_implied(methods) if methods else ()
+
+
+def _every_method(router: Router) -> tuple[str, ...]:
+    return _with_implied({route.method for route in router.routes})
+
+
+def _with_implied(methods: set[str]) -> tuple[str, ...]:
+    implied = {"HEAD", "OPTIONS"} if "GET" in methods else {"OPTIONS"}
+    return tuple(sorted(methods | implied))
 
 
 def codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs:

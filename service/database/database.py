@@ -44,6 +44,7 @@ RESET = [
         b"reset session authorization",
         b"reset all",
         b"discard temp",
+        b"discard sequences",
         b"unlisten *",
         b"close all",
     )

@@ -83,6 +83,9 @@ class Failures:
             return False
         if error.sqlstate in ("25P01", "25P02") and request.connection is None:
             return True
+        if error.sqlstate == "42P05" and not call.procedure:
+            # An earlier run has left it there, on a connection that closes now; this one has been rolled back.
+            return True
         return _renew_statement(call, mask, request)
 
     def _report_stale(self, request: Request) -> None:

@@ -5,12 +5,15 @@ Each routine gives back the number it was called with, so that a mixed-up or rep
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.harness.database import Database, create_database
 from tests.harness.expect import TEXT, answer, problem
 from tests.harness.load import Load, Outcome
 from tests.harness.postgres import PostgresServer
+from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -209,3 +212,56 @@ def test_statements_thrown_away_by_the_session_are_prepared_again(own_database: 
     for number in range(20):
         assert answer(service.get(f"/api/echo?id={number}"))[2] == str(number)
         assert service.get("/api/forget-all").status_code == 204
+
+
+ONE_CONNECTION = {
+    "ConnectionSettings:Pool:SharedConnections": "1",
+    "ConnectionSettings:Pool:ExclusiveConnections": "1",
+    "CommandRetryOptions:Enabled": "false",
+}
+
+
+def test_what_a_file_does_to_prepared_statements_stays_its_own(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    files = {
+        "forget.sql": "-- HTTP GET\ndeallocate all",
+        "forget_between.sql": "-- HTTP GET\nselect 1 as a; deallocate all; select 2 as b",
+        "forget_within.sql": "-- HTTP GET\nbegin; select 1 as a; deallocate all; select 2 as b; commit",
+        "discard.sql": "-- HTTP GET\nselect 1 as a; discard all",
+        "prepare.sql": "-- HTTP GET\nprepare mine as select 1",
+        "prepare_here.sql": "-- HTTP GET\nprepare mine as select 1; execute mine; deallocate mine",
+        "add.sql": "-- HTTP GET\nselect :n::int + 1",
+    }
+    settings = ONE_CONNECTION | file_settings(write_files(tmp_path, files))
+    service = serve_once(own_database, settings=settings)
+    for _ in range(3):
+        for name in files:
+            path = f"/api/{name.removesuffix('.sql').replace('_', '-')}"
+            assert (name, service.get(path, params={"n": "1"} if name == "add.sql" else {}).is_success) == (name, True)
+            assert answer(service.get("/api/add?n=4"))[2] == "[5]"
+
+
+def test_statement_that_a_routine_leaves_prepared_is_not_in_its_own_way(
+    own_database: Database, serve_once: Serve
+) -> None:
+    sql = """
+    create function prepare() returns text language plpgsql volatile
+      as $$begin execute 'prepare mine as select 1'; return 'done'; end$$;
+    comment on function prepare() is 'HTTP GET';
+    """
+    service = serve_once(own_database, sql, ONE_CONNECTION)
+    assert [answer(service.get("/api/prepare"))[2] for _ in range(4)] == ["done"] * 4
+
+
+def test_last_value_of_a_sequence_is_not_handed_to_the_next_caller(own_database: Database, serve_once: Serve) -> None:
+    sql = """
+    create sequence numbers;
+    create function draw() returns bigint language sql volatile as $$select nextval('numbers')$$;
+    create function last_drawn() returns bigint language sql volatile as 'select lastval()';
+    comment on function draw() is 'HTTP GET';
+    comment on function last_drawn() is 'HTTP GET';
+    """
+    service = serve_once(own_database, sql, ONE_CONNECTION)
+    assert answer(service.get("/api/draw"))[2] == "1"
+    assert problem(service.get("/api/last-drawn"), 500)["detail"] == "55000"

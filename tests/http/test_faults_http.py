@@ -128,6 +128,12 @@ def test_http_1_0_is_served(service: Service) -> None:
     assert (response.status, response.body) == (200, b"old")
 
 
+def test_options_of_the_server_itself(service: Service) -> None:
+    response = service.raw(b"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert response is not None
+    assert (response.status, response.headers["allow"]) == (204, "GET, HEAD, OPTIONS, POST")
+
+
 @pytest.mark.parametrize(
     "header",
     [b"X-Long: " + b"a" * 2_000_000, b"\r\n".join(b"X-%d: 1" % n for n in range(5000))],
