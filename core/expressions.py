@@ -6,7 +6,7 @@ Every `{name}` becomes a `$n` of its own, so that a value of a request is never 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rowcall.core.diagnostics import Diagnostic
@@ -27,6 +27,8 @@ class Resolved(Record):
     target: int
     """Index of the parameter."""
     sql: str
+    typed: str
+    """The same with every value cast to the type of its parameter, for what PostgreSQL cannot infer."""
     values: tuple[int | None, ...]
     """For `$1` and on: index of a parameter, None where the name is none: NULL."""
     line: str
@@ -40,7 +42,7 @@ def resolved_parameters(endpoint: Endpoint) -> tuple[Resolved, ...]:
     }
     names = placeholder_names(endpoint.parameters)
     return tuple(
-        _resolved(targets[name], f"{name} = {expression}", expression, names)
+        _resolved(targets[name], f"{name} = {expression}", expression, names, endpoint.parameters)
         for name, expression in endpoint.options.expressions
         if name in targets
     )
@@ -69,15 +71,20 @@ def expression_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
                 yield Diagnostic(identity, line, f"{{{word}}} names no parameter and is NULL")
 
 
-def _resolved(target: int, line: str, expression: str, names: Mapping[str, int]) -> Resolved:
-    values: list[int | None] = []
+def _resolved(
+    target: int, line: str, expression: str, names: Mapping[str, int], parameters: Sequence[EndpointParameter]
+) -> Resolved:
+    values = tuple(names.get(word.lower()) for word in _PLACEHOLDER.findall(expression))
+    types = ("text" if index is None else parameters[index].cast for index in values)
+    numbered = [f"${number}" for number, _ in enumerate(values, 1)]
+    cast = [f"{number}::{type}" for number, type in zip(numbered, types, strict=True)]
+    untyped, typed = (_as_text(_written(expression, each)) for each in (numbered, cast))
+    return Resolved(target, untyped, typed, values, line)
 
-    def numbered(match: re.Match[str]) -> str:
-        values.append(names.get(match[1].lower()))
-        return f"${len(values)}"
 
-    sql = _PLACEHOLDER.sub(numbered, expression)
-    return Resolved(target, _as_text(sql), tuple(values), line)
+def _written(expression: str, values: Iterable[str]) -> str:
+    following = iter(values)
+    return _PLACEHOLDER.sub(lambda _match: next(following), expression)
 
 
 def _as_text(sql: str) -> str:

@@ -56,15 +56,23 @@ def resolve(endpoint: Endpoint, services: Services) -> Step | None:
     return fill
 
 
+UNDECIDED = frozenset({"42P18", "42725", "42804", "42883", "42P08", "22P02", "22007"})
+"""Errors that may come from values without a type: PostgreSQL infers none, several, or one that was not meant."""
+
+
 class _Statement:
-    """One expression, ready to run."""
+    """One expression, ready to run: with values that have no type, so that they suit whatever they are compared with,
+    or with those of their parameters, where only that is a statement."""
 
     def __init__(self, endpoint: Endpoint, resolved: Resolved, services: Services) -> None:
         self.target = resolved.target
         self._values = resolved.values
+        self._texts = (resolved.sql, resolved.typed)
+        self._typed = 0
+        """Which of both has been found to work. It is the mask of the request."""
         self._call = Call(
             label=f"{endpoint.name} {endpoint.parameters[resolved.target].db_name}",
-            build=lambda _mask: (resolved.sql, len(resolved.values)),
+            build=lambda typed: (self._texts[typed], len(self._values)),
             renderer=Renderer(services.codecs, "rows", True, False, []),
             pace=Pace(services.options.database.slow),
             volatile=True,
@@ -80,7 +88,25 @@ class _Statement:
         inner = Exchange(exchange.scope, exchange.protocol)
         texts = [None if index is None else argument_text(exchange, index) for index in self._values]
         inner.arguments = [None if text is None else text.encode() for text in texts]
-        await calls.run(self._call, inner)
+        await self._run_either(inner, calls)
         request = inner.request
         rows = orjson.loads(request.body) if request is not None and request.body else []
         return None if not rows or rows[0] is None else str(rows[0]).encode()
+
+    async def _run_either(self, inner: Exchange, calls: Together) -> None:
+        """What only the other form can do is remembered. Where neither can, this one tells why.
+
+        Raises:
+            Problem: it failed.
+        """
+        inner.mask = self._typed
+        failed = await calls.attempt(self._call, inner)
+        if failed.succeeded:
+            return
+        if self._values and failed.error is not None and failed.error.sqlstate in UNDECIDED:
+            inner.mask = 1 - self._typed
+            if (await calls.attempt(self._call, inner)).succeeded:
+                self._typed = inner.mask
+                return
+            inner.mask = self._typed
+        await calls.recover(self._call, inner, failed)

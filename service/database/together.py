@@ -55,18 +55,35 @@ class Together:
         Raises:
             Problem: it failed, or the connection that it had to share is gone.
         """
+        request = await self.attempt(call, exchange)
+        if not request.succeeded:
+            await self.recover(call, exchange, request)
+
+    async def attempt(self, call: Call, exchange: Exchange) -> Request:
+        """One run. A failure is not logged and not repeated; `recover` does that.
+
+        Raises:
+            Problem: the connection that it had to share is gone.
+        """
+        request = await self._run_once(call, exchange)
+        exchange.request = request
+        self._begun = self._begun or request.succeeded
+        return request
+
+    async def recover(self, call: Call, exchange: Exchange, request: Request) -> None:
+        """What follows a run that failed: others, as long as they may.
+
+        Raises:
+            Problem: they failed, too, or the connection that they had to share is gone.
+        """
         tries = Tries()
-        while True:
-            request = await self._run_once(call, exchange)
-            if request.succeeded:
-                self._begun = True
-                exchange.request = request
-                return
+        while not request.succeeded:
             lost = self._connection is None or self._connection.state != ConnectionState.READY
             pause = None if self._begun and lost else self._failures.pause(call, exchange.mask, request, tries)
             if pause is None:
                 raise self._failures.problem(call, exchange, request, tries)
             await asyncio.sleep(pause)
+            request = await self.attempt(call, exchange)
 
     async def _run_once(self, call: Call, exchange: Exchange) -> Request:
         request = self._request_of(call, exchange)

@@ -47,6 +47,12 @@ def test_an_expression_is_a_statement_with_numbered_parameters(
     assert resolved(f"HTTP\n{comment}") == expected
 
 
+def test_values_may_have_the_types_of_their_parameters() -> None:
+    made = endpoint(parameter("_uid"), parameter("_token", 25), comment="_token = select {uid}, {token}, {nobody}")
+    (one,) = resolved_parameters(made)
+    assert statement(one.typed) == "select $1::integer, $2::text, $3::text"
+
+
 def test_what_an_expression_cannot_mean_is_reported() -> None:
     made = endpoint(parameter("_uid"), parameter("_box", CRATE), comment="_uid = select {nobody}\n_box = select 1")
     assert [(one.line, one.message) for one in expression_diagnostics(made)] == [

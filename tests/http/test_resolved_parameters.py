@@ -85,6 +85,14 @@ comment on function renamed(int, text) is 'HTTP GET /renamed
 param _t is token
 token = select t from app.tokens where u = {_uid} order by t limit 1';
 
+create function told(_t text, _d date, _l int[], _said text) returns text language sql stable as 'select _said';
+comment on function told(text, date, int[], text) is 'HTTP GET /told
+_said = select format(''%s %s %s %s %s'', {_t}, to_char({_d}, ''YYYY''), {_d} - 1, array_length({_l}, 1), {_t} is null)';
+
+create function doubled(_n text, _m int) returns int language sql stable as 'select _m';
+comment on function doubled(text, int) is 'HTTP GET /doubled
+_m = select {_n} * 2';
+
 create function table_of(_of text, _rows int) returns table (n int) language sql stable as
 $$ select generate_series(1, _rows) $$;
 comment on function table_of(text, int) is 'HTTP GET /rows
@@ -118,6 +126,9 @@ def service(every_database: Database, serve: Serve) -> Service:
         ("/typed?day=nonsense&flag=nonsense&list=x&doc=%7B", "2026-03-01 f 2 v"),
         ("/renamed?uid=7", "also seven"),
         ("/strict?given=7", "called"),
+        ("/told?t=x&d=2026-01-01&l=5&l=6", "x 2026 2025-12-31 2 f"),
+        ("/told?t=y&d=2025-01-01&l=7", "y 2025 2024-12-31 1 f"),
+        ("/doubled?n=4", "8"),
     ],
 )
 def test_the_database_says_what_the_value_is(service: Service, path: str, body: str) -> None:
@@ -148,6 +159,12 @@ def test_an_error_of_the_statement_is_of_no_policy(service: Service) -> None:
     assert problem(service.get("/broken?x=0"), 500)["title"] == "22012: division by zero"
     assert problem(service.get("/refused"), 500)["title"] == "P0001: not so"
     assert answer(service.get("/broken?x=1")) == (200, TEXT, "1")
+
+
+def test_a_value_that_fits_neither_way_is_reported_as_it_was_tried_first(service: Service) -> None:
+    title = '22P02: invalid input syntax for type integer: "x"'
+    assert [problem(service.get("/doubled?n=x"), 500)["title"] for _ in range(3)] == [title] * 3
+    assert service.get("/doubled?n=4").text == "8"
 
 
 def test_a_statement_has_no_more_time_than_a_routine(service: Service) -> None:
