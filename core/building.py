@@ -174,7 +174,7 @@ def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
         method=method,
         changes={"transport": reads if source is None else source.transport},
         tags=tags if source is None else source.tags,
-        parameters=frozenset(parameter.name for parameter in routine.parameters if parameter.name),
+        parameters=frozenset(one.name or f"${number}" for number, one in enumerate(routine.parameters, 1)),
         claimed=frozenset() if source is None else source.claimed,
     )
 

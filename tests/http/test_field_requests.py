@@ -92,6 +92,8 @@ ROUTINES = [
     ("get_resolved_strict(_a int, _b text default null) returns text strict", AB, "HTTP\n_b = select 'x'"),
     ("get_resolved_quote(_a text, _b text default null) returns text", AB, "HTTP\n_b = select '[' || {_a} || ']'"),
     ("post_resolved(_a int, _b text default null) returns text", AB, "HTTP\n_b = select 'p' || {_a}::text"),
+    ("get_resolved_unnamed(int, text) returns text", "select $1 || $2",
+     "HTTP\nparam $1 id\nparam $2 found\nfound = select 'n' || {id}::text"),
     # response headers
     ("get_with_headers(_a int, _b text default null) returns text", AB,
      "HTTP\nX-A: {_a}\nX-B: [{b}]\nX-Both: {a}-{_B}\nX-Stray: {not here} {}\nX-Fallback: {!b:none}\nX-Plain: a: b"),
@@ -208,6 +210,7 @@ CASES: list[Case] = [
      "200 text ';drop table item;--|[';drop table item;--]"),
     ("POST /api/post-resolved", {"a": 3}, "200 text 3|p3"),
     ("POST /api/post-resolved", {"a": 3, "b": "mine"}, "200 text 3|p3"),
+    ("GET /api/get-resolved-unnamed?id=4", None, "200 text 4n4"),
     ("GET /api/get-typed", None, "200 text/html; charset=utf-8 <b>"),
     ("GET /api/get-typed-last", None, "200 text/b <b>"),
     ("GET /api/get-typed-rows", None, "200 application/vnd.x+json [1]"),

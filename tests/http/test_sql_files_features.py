@@ -35,6 +35,8 @@ FILES = {
     "others.sql": "-- HTTP GET\n-- authorize other\nselect 1 as n",
     "resolved.sql": "-- HTTP GET\n-- allow_anonymous\n-- owner = select name from person where id = {id}::int\n"
     "select :id::int as id, :owner as owner",
+    "resolved_number.sql": "-- HTTP GET\n-- allow_anonymous\n-- param $1 id\n-- param $2 owner\n"
+    "-- owner = select name from person where id = {id}\nselect $1::int as id, $2 as owner",
     "checked.sql": "-- HTTP GET\n-- allow_anonymous\n-- validate _mail using email\nselect :_mail as mail, 1 as n",
     "as_table.sql": "-- HTTP GET\n-- allow_anonymous\n-- table_format = html\nselect 1 as id, (4,2)::dims as size",
     "raw_body.sql": "-- HTTP POST\n-- allow_anonymous\n-- body_parameter_name text\n"
@@ -100,6 +102,7 @@ def test_roles_decide(service: Service, signed_in: dict[str, str]) -> None:
 
 def test_parameters_are_resolved_and_validated(service: Service) -> None:
     assert answer(service.get("/api/resolved?id=7")) == (200, JSON, '[{"id":7,"owner":"Ada"}]')
+    assert answer(service.get("/api/resolved-number?id=7")) == (200, JSON, '[{"id":7,"owner":"Ada"}]')
     assert service.get("/api/checked?Mail=nobody").status_code in (400, 404)
 
 
