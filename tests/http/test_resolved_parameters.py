@@ -87,7 +87,7 @@ token = select t from app.tokens where u = {_uid} order by t limit 1';
 
 create function told(_t text, _d date, _l int[], _said text) returns text language sql stable as 'select _said';
 comment on function told(text, date, int[], text) is 'HTTP GET /told
-_said = select format(''%s %s %s %s %s'', {_t}, to_char({_d}, ''YYYY''), {_d} - 1, array_length({_l}, 1), {_t} is null)';
+_said = select concat_ws('' '', {_t}, to_char({_d}, ''YYYY''), {_d} - 1, array_length({_l}, 1), {_t} is null)';
 
 create function doubled(_n text, _m int) returns int language sql stable as 'select _m';
 comment on function doubled(text, int) is 'HTTP GET /doubled
