@@ -135,6 +135,8 @@ def _wrong_section(node: Section, key: Key) -> str | None:
         return "a single value is needed here, not a section"
     if key.type in _MAPS and node.is_array:
         return "names with their values in { } are needed here, not a list"
+    if key.type in _LISTS and not node.is_array:
+        return "a list in [ ] is needed here, not a section"
     return None
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import random
 import string
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rowcall.core.config import relaxed_json
 from rowcall.core.config.errors import ConfigError
+from rowcall.core.config.keys import KeyType
 from rowcall.core.config.settings import Settings
-from rowcall.core.config.table import ALIASES, canonical, knows
-from rowcall.core.config.tree import MAX_DEPTH, Child, Origin, Section, merge, merge_all, single
+from rowcall.core.config.table import ALIASES, ROOMS, Room, canonical, knows
+from rowcall.core.config.tree import MAX_DEPTH, Child, Origin, Section, is_index, merge, merge_all, single
 from rowcall.core.config.validation import UnknownKey, unknown_keys
 
 _COMMAND_LINE = Origin("command line")
@@ -51,9 +52,23 @@ def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: 
     root = files
     if from_files.flag("Config:AddEnvironmentVariables"):
         root = merge(root, environment_keys(environment))
-    root = merge(root, arguments)
+    root = with_lists(merge(root, arguments), ROOMS)
     variables = {**_random_tokens(), **environment} if from_files.flag("Config:ParseEnvironmentVariables") else {}
     return Loaded(Settings(root, variables), unknown_keys(merge(files, arguments)))
+
+
+_LISTS = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS, KeyType.NAMES, KeyType.ANY}
+
+
+def with_lists(section: Section, room: Room) -> Section:
+    """A list of which single elements were given, `Section:Key:0=…`, is a list like one in brackets."""
+    children = {
+        name: replace(child, node=with_lists(child.node, below)) if isinstance(child.node, Section) and below else child
+        for name, child in section.children.items()
+        for below in [room.below(child.name)]
+    }
+    is_list = room.key is not None and room.key.type in _LISTS and all(map(is_index, children))
+    return Section(children, is_array=section.is_array or (is_list and bool(children)))
 
 
 def _override(path: str, text: str) -> Section:

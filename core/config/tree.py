@@ -61,8 +61,12 @@ class Section:
 Node = Scalar | Section
 
 
+def is_index(name: str) -> bool:
+    return name.isascii() and name.isdigit()
+
+
 def _sort_key(name: str) -> tuple[int, int, str]:
-    if name.isascii() and name.isdigit():
+    if is_index(name):
         return (0, int(name), "")
     return (1, 0, name.casefold())
 

@@ -35,6 +35,14 @@ def wrong(text: str, **environment: str) -> list[str]:
         ('{"Service": "x"}', "f.json:1:13: Service: a section is needed here, not a single value"),
         ('{"Service": {"IncludeSchemas": "x"}}', 'f.json:1:32: Service:IncludeSchemas: a list is needed, such as ["a"'),
         (
+            '{"ErrorHandlingOptions": {"ErrorCodePolicies": {"Default": {}}}}',
+            "f.json:1:27: ErrorHandlingOptions:ErrorCodePolicies: a list in [ ] is needed here, not a section",
+        ),
+        (
+            '{"ErrorHandlingOptions": {"TimeoutErrorMapping": {"StatusCode": 1000}}}',
+            "f.json:1:65: ErrorHandlingOptions:TimeoutErrorMapping:StatusCode: 1000 is too large; the most",
+        ),
+        (
             '{"RateLimiterOptions": {"Enabled": true, "Policies": [{"Name": "x"}]}}',
             "f.json:1:42: RateLimiterOptions:Policies: names with their values in { } are needed here, not a list",
         ),

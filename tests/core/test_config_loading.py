@@ -54,6 +54,27 @@ def test_the_command_line_sets_list_elements_and_wins() -> None:
     assert settings.text("Urls") == "u"
 
 
+POLICIES = "ErrorHandlingOptions:ErrorCodePolicies"
+
+
+def test_elements_given_one_by_one_make_a_list() -> None:
+    settings = load(
+        '{"Config": {"AddEnvironmentVariables": true}, "Service": {"BeforeRoutineCommands": ["select 1"]}}',
+        overrides={f"{POLICIES}:0:Name": "a", f"{POLICIES}:0:ErrorCodes:22012:StatusCode": "422"},
+        environment={"Service__BeforeRoutineCommands__1__Sql": "select 2", "Service__AvailableEnvVars__0": "A"},
+    )
+    assert settings.value(POLICIES) == ({"ErrorCodes": {"22012": {"StatusCode": "422"}}, "Name": "a"},)
+    assert settings.value("Service:BeforeRoutineCommands") == ("select 1", {"Sql": "select 2"})
+    assert settings.name_defaults("Service:AvailableEnvVars") == {"A": None}
+
+
+def test_one_element_given_on_the_command_line_leaves_the_list_of_a_file_a_list() -> None:
+    settings = load(
+        '{"Service": {"BeforeRoutineCommands": ["a", "b"]}}', overrides={"Service:BeforeRoutineCommands:1": "c"}
+    )
+    assert settings.value("Service:BeforeRoutineCommands") == ("a", "c")
+
+
 def test_a_configured_list_replaces_the_default_list() -> None:
     settings = load('{"ConnectionSettings": {"RetryOptions": {"RetrySequenceSeconds": [0.5]}}}')
     assert settings.numbers("ConnectionSettings:RetryOptions:RetrySequenceSeconds") == (0.5,)

@@ -29,7 +29,7 @@ ROWS: tuple[Key, ...] = (
     flag("ErrorHandlingOptions:RemoveTraceId", True, "Leave `traceId` out of problem bodies."),
     text("ErrorHandlingOptions:DefaultErrorCodePolicy", "Default", "Policy of endpoints that name none."),
     section("ErrorHandlingOptions:TimeoutErrorMapping", "The answer when a command takes too long."),
-    integer("ErrorHandlingOptions:TimeoutErrorMapping:StatusCode", 504, "Status."),
+    integer("ErrorHandlingOptions:TimeoutErrorMapping:StatusCode", 504, "Status, from 200 to 599.", maximum=599),
     text("ErrorHandlingOptions:TimeoutErrorMapping:Title", "Command execution timed out", "Title.", nullable=True),
     text("ErrorHandlingOptions:TimeoutErrorMapping:Details", None, "Detail; null gives the SQLSTATE."),
     text("ErrorHandlingOptions:TimeoutErrorMapping:Type", None, "Type URI; null is the one of the status."),

@@ -21,7 +21,7 @@ _SOURCE = _POLICY + "Partition:Sources:[]:"
 ROWS: tuple[Key, ...] = pending(
     section("RateLimiterOptions", "How often callers may ask."),
     flag(_P + "Enabled", False, "Limit."),
-    integer(_P + "StatusCode", 429, "Status of a refusal."),
+    integer(_P + "StatusCode", 429, "Status of a refusal.", maximum=599),
     text(
         _P + "StatusMessage",
         "Too many requests. Please try again later.",
@@ -60,7 +60,7 @@ ROWS: tuple[Key, ...] = pending(
         flag(_POLICY + "AutoReplenishment", True, "Refill as time passes."),
     ),
     *only_for("Concurrency", flag(_POLICY + "OldestFirst", True, "Whoever waits longest goes first.")),
-    integer(_POLICY + "StatusCode", None, "Status of a refusal. null takes the one above."),
+    integer(_POLICY + "StatusCode", None, "Status of a refusal. null takes the one above.", maximum=599),
     text(_POLICY + "StatusMessage", None, "What a refused caller reads. null takes the one above."),
     Key(_POLICY + "Partition", KeyType.SECTION, None, "Count callers apart. null counts all together.", nullable=True),
     objects(_POLICY + "Partition:Sources", (), "What tells callers apart; the first that is not empty counts."),
