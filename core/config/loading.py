@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from rowcall.core.config import relaxed_json
 from rowcall.core.config.errors import ConfigError
 from rowcall.core.config.keys import KeyType
+from rowcall.core.config.placeholders import NoSubstitution
 from rowcall.core.config.settings import Settings
 from rowcall.core.config.table import ALIASES, ROOMS, Room, canonical, knows
 from rowcall.core.config.tree import MAX_DEPTH, Child, Origin, Section, is_index, merge, merge_all, single
@@ -53,7 +54,8 @@ def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: 
     if from_files.flag("Config:AddEnvironmentVariables"):
         root = merge(root, environment_keys(environment))
     root = with_lists(merge(root, arguments), ROOMS)
-    variables = {**_random_tokens(), **environment} if from_files.flag("Config:ParseEnvironmentVariables") else {}
+    is_parsed = from_files.flag("Config:ParseEnvironmentVariables")
+    variables = {**_random_tokens(), **environment} if is_parsed else NoSubstitution(environment)
     return Loaded(Settings(root, variables), unknown_keys(merge(files, arguments)))
 
 

@@ -12,6 +12,10 @@ from collections.abc import Mapping
 _PLACEHOLDER = re.compile(r"\{(!?)([^\s{}:!]+)(?::([^}]*))?\}")
 
 
+class NoSubstitution(dict[str, str]):
+    """The environment where `Config:ParseEnvironmentVariables` is off: what the user has written stays as it is."""
+
+
 class MissingVariable(Exception):
     """A `{!NAME}` without fallback names a variable that is not set."""
 
@@ -40,11 +44,13 @@ def resolve(text: str, variables: Mapping[str, str]) -> str:
             raise MissingVariable(name)
         return str(fallback)
 
-    return _PLACEHOLDER.sub(replacement, text) if "{" in text else text
+    return text if "{" not in text or isinstance(variables, NoSubstitution) else _PLACEHOLDER.sub(replacement, text)
 
 
 def resolve_what_is_set(text: str, variables: Mapping[str, str]) -> str:
     """Like `resolve`, for showing and checking, which never fail: an unset `{!NAME}` stays as it is."""
+    if isinstance(variables, NoSubstitution):
+        return text
     missing = {match[2] for match in _PLACEHOLDER.finditer(text) if match[1] and match[3] is None} - variables.keys()
     return (
         resolve(text, {**variables, **{name: f"{{!{name}}}" for name in missing}})

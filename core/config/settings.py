@@ -35,7 +35,7 @@ class Settings:
 
     root: Section = field(default_factory=Section)
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What placeholders are replaced from. Empty when `Config:ParseEnvironmentVariables` is off."""
+    """What placeholders are replaced from; NoSubstitution when `Config:ParseEnvironmentVariables` is off."""
 
     def text(self, path: str) -> str:
         """A text that is never null: null and an empty text give the default (reference 06, 1.4)."""
@@ -222,8 +222,10 @@ class Settings:
     def _resolved(self, path: str, scalar: Scalar) -> str | None:
         if scalar.text is None:
             return None
+        # Defaults are ours: their placeholders stand for what PGHOST and its like say, whatever the switch.
+        variables = dict(self.variables) if scalar.origin is _DEFAULT else self.variables
         try:
-            return resolve(scalar.text, self.variables)
+            return resolve(scalar.text, variables)
         except MissingVariable as error:
             raise self._error(path, str(error)) from None
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rowcall.core.config import ConfigError, Settings, assemble
+from rowcall.core.config.effective import effective
 from rowcall.core.config.env_file import parse_env_file
 from rowcall.core.config.loading import SourceText, load_files
 from rowcall.core.config.placeholders import MissingVariable, resolve
+from rowcall.core.config.printing import printed
 
 SET = {"HOST": "db", "EMPTY": "", "BRACES": "{HOST}"}
 
@@ -86,8 +90,16 @@ def test_the_default_connection_string_takes_the_variables_of_libpq() -> None:
 
 
 def test_the_switch_turns_replacement_off() -> None:
-    loaded = settings('{"Config": {"ParseEnvironmentVariables": false}, "Urls": "{U}"}', {"U": "x"})
-    assert loaded.text("Urls") == "{U}"
+    text = '{"Config": {"ParseEnvironmentVariables": false}, "Urls": "{U}{!U}{!V}{!V:v}", "Service": {"LogCommands": "{U}"}}'
+    loaded = pickle.loads(pickle.dumps(settings(text, {"U": "true"})))
+    assert loaded.text("Urls") == "{U}{!U}{!V}{!V:v}"
+    assert loaded.flag("Service:LogCommands") is False
+    assert '"Urls": "{U}{!U}{!V}{!V:v}"' in printed(effective(loaded))
+
+
+def test_the_default_connection_string_takes_its_variables_whatever_the_switch() -> None:
+    loaded = settings('{"Config": {"ParseEnvironmentVariables": false}}', {"PGDATABASE": "shop"})
+    assert "Host=localhost;Port=5432;Database=shop;" in (loaded.map_text("ConnectionStrings", "Default") or "")
 
 
 def test_random_tokens_have_the_length_asked_for_and_stay_the_same() -> None:
