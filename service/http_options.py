@@ -51,6 +51,16 @@ def without_effect(settings: Settings) -> tuple[str, ...]:
     return tuple(named)
 
 
+def doubts(settings: Settings, https_port: int | None) -> Iterator[str]:
+    """What is configured and does not do what it says (reference 06, 4)."""
+    if ignored := without_effect(settings):
+        yield f"this HTTP server has nothing for: {', '.join(ignored)}"
+    if settings.names("HttpServer:Endpoints") and _is_given(settings, "Urls"):
+        yield "Urls is not used: HttpServer:Endpoints says where to listen"
+    if https_port is None and settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"):
+        yield "Ssl:UseHttpsRedirection does nothing: no address speaks https"
+
+
 HEADER_COUNT = 100
 """Headers that granian reads at most."""
 

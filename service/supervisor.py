@@ -41,7 +41,7 @@ from rowcall.service.channel import (
 from rowcall.service.database.connector import Connector, pause
 from rowcall.service.deaths import MANY, QUICK, Deaths
 from rowcall.service.edition import Difference, Edition, WorkerOptions
-from rowcall.service.http_options import listener_plans, unix_mode, without_effect, worker_count
+from rowcall.service.http_options import doubts, listener_plans, unix_mode, worker_count
 from rowcall.service.listeners import Listener, Listeners
 from rowcall.service.log import current_log, is_watched
 from rowcall.service.progress import Progress
@@ -149,8 +149,8 @@ class Supervisor:
         self._token_uses = token_uses_for(settings, self._connector)
         self._count = worker_count(settings)
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
-        if ignored := without_effect(settings):
-            log.warning("this HTTP server has nothing for: %s", ", ".join(ignored))
+        for doubt in doubts(settings, self._listeners.https_port):
+            log.warning("%s", doubt)
         self._workers: list[WorkerProcess | None] = [None] * self._count
         self._edition = Edition(0, (), {})
         self._publishing = asyncio.Lock()

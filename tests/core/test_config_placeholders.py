@@ -90,7 +90,8 @@ def test_the_default_connection_string_takes_the_variables_of_libpq() -> None:
 
 
 def test_the_switch_turns_replacement_off() -> None:
-    text = '{"Config": {"ParseEnvironmentVariables": false}, "Urls": "{U}{!U}{!V}{!V:v}", "Service": {"LogCommands": "{U}"}}'
+    off = '"Config": {"ParseEnvironmentVariables": false}'
+    text = f'{{{off}, "Urls": "{{U}}{{!U}}{{!V}}{{!V:v}}", "Service": {{"LogCommands": "{{U}}"}}}}'
     loaded = pickle.loads(pickle.dumps(settings(text, {"U": "true"})))
     assert loaded.text("Urls") == "{U}{!U}{!V}{!V:v}"
     assert loaded.flag("Service:LogCommands") is False

@@ -1,0 +1,34 @@
+"""What is said about the server's addresses when they do not do what is configured (reference 06, 4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.core.config import assemble, load_files
+from rowcall.service.http_options import doubts, listener_plans
+from rowcall.service.startup import StartupError
+
+ENDPOINT = ("HttpServer:Endpoints:A:Url", "http://127.0.0.1:0")
+
+
+def said(*overrides: tuple[str, str], https_port: int | None = None) -> list[str]:
+    return list(doubts(assemble(load_files([]), overrides, {}).settings, https_port))
+
+
+def test_addresses_that_endpoints_replace_are_told() -> None:
+    assert said(ENDPOINT, ("Urls", "http://127.0.0.1:1")) == [
+        "Urls is not used: HttpServer:Endpoints says where to listen"
+    ]
+    assert said(ENDPOINT) == []
+    assert said(("Urls", "http://127.0.0.1:1")) == []
+
+
+def test_a_redirection_that_leads_nowhere_is_told() -> None:
+    assert said(("Ssl:Enabled", "true")) == ["Ssl:UseHttpsRedirection does nothing: no address speaks https"]
+    assert said(("Ssl:Enabled", "true"), https_port=443) == []
+    assert said(("Ssl:Enabled", "true"), ("Ssl:UseHttpsRedirection", "false")) == []
+
+
+def test_an_endpoint_that_is_no_section_ends_the_start() -> None:
+    with pytest.raises(StartupError, match="HttpServer:Endpoints:A: Url is missing"):
+        listener_plans(assemble(load_files([]), [("HttpServer:Endpoints:A", "http://127.0.0.1:0")], {}).settings)
