@@ -16,6 +16,7 @@ from rowcall.service.command.switches import Arguments
 from rowcall.service.command.switches import File as ConfigFile
 
 DEFAULT_FILES = ("rowcall.json", "rowcall.local.json")
+_DEFAULT = tuple(ConfigFile(name, optional=True) for name in DEFAULT_FILES)
 _MODE = "Config:ValidateConfigKeys"
 _DEMO_FOLDER = ".demo"
 _DEFAULT_ENV_FILE = "./.env"
@@ -67,6 +68,11 @@ def load(arguments: Arguments) -> Configuration:
     return load_configuration(arguments.files, overrides, _readable(os.environ), Path.cwd())
 
 
+def configuration_files(arguments: Arguments) -> tuple[Path, ...]:
+    """Where `load` looks, whether there is something or not."""
+    return tuple(Path(file.path).absolute() for file in arguments.files or _DEFAULT)
+
+
 def _readable(environment: Mapping[str, str]) -> Mapping[str, str]:
     """Bytes that are no UTF-8 become �: nothing that text is sent to takes them as Python keeps them."""
     return {name: os.fsencode(text).decode(errors="replace") for name, text in environment.items()}
@@ -82,7 +88,7 @@ def load_configuration(
 
     Raises ConfigError for a missing file and for whatever `core.config` finds wrong.
     """
-    chosen = files or [ConfigFile(name, optional=True) for name in DEFAULT_FILES]
+    chosen = files or _DEFAULT
     sources, notes = [], []
     for file in chosen:
         source = _read(file, directory)

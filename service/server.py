@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from rowcall.core.config import Settings
 from rowcall.service.connections import Connections
@@ -13,7 +13,13 @@ from rowcall.service.exposure_options import exposure
 from rowcall.service.log import current_log
 from rowcall.service.options import worker_options
 from rowcall.service.reader import EndpointReader
+from rowcall.service.startup import START_AGAIN
 from rowcall.service.supervisor import Supervisor
+
+
+async def _again(until: Callable[[], Awaitable[None]], supervisor: Supervisor) -> None:
+    await until()
+    supervisor.end(START_AGAIN)
 
 
 def run(
@@ -21,8 +27,9 @@ def run(
     connections: Connections,
     log: logging.Logger,
     on_listening: Callable[[list[str]], None] | None = None,
+    until: Callable[[], Awaitable[None]] | None = None,
 ) -> int:
-    """Serves until SIGTERM or SIGINT. Gives the exit code.
+    """Serves until SIGTERM or SIGINT, and gives the exit code; or until `until` comes back, and gives START_AGAIN.
 
     Raises:
         StartupError: a port is taken, the database cannot be read, no worker can serve.
@@ -34,7 +41,12 @@ def run(
     async def serve() -> int:
         reader = EndpointReader(settings, options, connections.plan, exposure(settings, options, connections.plan))
         supervisor = Supervisor(settings, options, reader, on_listening)
-        return await supervisor.run()
+        waiting = asyncio.ensure_future(_again(until, supervisor)) if until else None
+        try:
+            return await supervisor.run()
+        finally:
+            if waiting is not None:
+                waiting.cancel()
 
     current_log().connect_database(for_libpq(options.target.parameters))
     log.debug("starting")

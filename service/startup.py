@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class StartupError(Exception):
     """The message tells the user what is wrong and what to do about it; it never holds a password."""
+
+
+START_AGAIN = -1
+"""In place of an exit code: the configuration has changed."""

@@ -155,6 +155,7 @@ class Supervisor:
         self._edition = Edition(0, (), {})
         self._publishing = asyncio.Lock()
         self._stop = asyncio.Event()
+        self._code = 0
         self._reload = asyncio.Event()
         self._database_changed = False
         """Asked for: more than another look at the files."""
@@ -169,7 +170,7 @@ class Supervisor:
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+            loop.add_signal_handler(number, self.end, 0)
         loop.add_signal_handler(signal.SIGHUP, self._read_everything)
         try:
             starting = loop.create_task(self._start())
@@ -182,7 +183,12 @@ class Supervisor:
                 await _give_up(starting)
         finally:
             await self._shut_down()
-        return 0
+        return self._code
+
+    def end(self, code: int) -> None:
+        """Makes `run` stop in order and give `code`."""
+        self._code = code
+        self._stop.set()
 
     async def _start(self) -> None:
         # Workers import while the database is read.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,21 +14,53 @@ from rowcall.core.config import ConfigError, Settings
 from rowcall.core.config.checks import mistakes, without_effect
 from rowcall.service.command.about import version
 from rowcall.service.command.switches import Arguments
-from rowcall.service.configuration import Configuration, load
+from rowcall.service.configuration import Configuration, configuration_files, load
+from rowcall.service.configuration_watch import ConfigurationWatch
 from rowcall.service.connection_string import ConnectionInfo, Embedded, connection_for
 from rowcall.service.connections import Connections, connection_plan
 from rowcall.service.log import configure_logging
+from rowcall.service.startup import START_AGAIN, StartupError
 
 
 def serve(arguments: Arguments) -> int:
     """Serves until a signal ends it. Raises ConfigError or StartupError."""
-    with _termination_as_exit():
+    code = _start(arguments)
+    while code == START_AGAIN:
+        logging.getLogger("rowcall.client").info("the configuration has changed")
+        code = _start_again(arguments)
+    return code
+
+
+def _start_again(arguments: Arguments) -> int:
+    """A configuration that can be read may still be impossible; then the next change is waited for."""
+    watch = _watch(arguments)
+    try:
         return _start(arguments)
+    except (ConfigError, StartupError) as error:
+        print(f"rowcall: {error}", file=sys.stderr, flush=True)
+    with _termination_as_exit():
+        asyncio.run(watch.changed())
+    return START_AGAIN
+
+
+def _watch(arguments: Arguments) -> ConfigurationWatch:
+    return ConfigurationWatch(configuration_files(arguments), lambda: _check(load(arguments)))
+
+
+def _check(configuration: Configuration) -> None:
+    require_readable(configuration.settings)
+    if configuration.validation_mode == "Error" and configuration.unknown:
+        raise ConfigError(f"unknown configuration key {configuration.unknown[0]}")
 
 
 def _start(arguments: Arguments) -> int:
+    watch = _watch(arguments)
+    with _termination_as_exit():
+        return _serve(arguments, load(arguments), watch)
+
+
+def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:
     demo = arguments.has("--demo")
-    configuration = load(arguments)
     settings = configuration.settings
     require_readable(settings)
     log = configure_logging(settings)
@@ -41,7 +75,8 @@ def _start(arguments: Arguments) -> int:
     with connections(settings, demo=demo) as opened:
         from rowcall.service import server
 
-        return server.run(settings, opened, log, on_listening=_listening(demo=demo))
+        until = watch.changed if settings.flag("Watch:Enabled") else None
+        return server.run(settings, opened, log, _listening(demo=demo), until)
 
 
 def require_readable(settings: Settings) -> None:

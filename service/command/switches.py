@@ -85,7 +85,10 @@ SWITCHES = (
         ("bash", "zsh", "fish"),
     ),
     Switch(("--demo",), "Serve a demo database from a private PostgreSQL in ./.demo (needs rowcall[embedded])."),
-    Switch(("--watch",), "Serve changes of .sql files and of the database as they are made, as Watch:Enabled does."),
+    Switch(
+        ("--watch",),
+        "Serve changes of .sql files, the database and configuration files as they are made, as Watch:Enabled does.",
+    ),
     Switch(("--json",), "With --version and --validate: print JSON."),
 )
 """The first of several that are given decides, in the order of this table."""

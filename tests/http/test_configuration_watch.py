@@ -1,0 +1,82 @@
+"""While watching, a saved configuration file starts the service again; one that cannot be used does not (reference 06,
+2.11).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.harness.sql_files import save
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create function word() returns text language sql stable as $$ select 'here' $$;
+comment on function word() is 'HTTP GET';
+"""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, {"Watch:Enabled": "true"}, workers=2)
+
+
+@pytest.fixture
+def file(service: Service) -> Path:
+    """The default file, which is not there when the service starts."""
+    return Path(f"/proc/{service.process.pid}/cwd").resolve() / "rowcall.json"
+
+
+def with_prefix(prefix: str) -> str:
+    return json.dumps({"Service": {"UrlPathPrefix": prefix}})
+
+
+def wait_for(service: Service, path: str) -> None:
+    """On a connection of its own each time: it is refused while the service starts again."""
+
+    def is_served() -> bool:
+        try:
+            with httpx.Client(base_url=service.url, timeout=10, trust_env=False) as client:
+                return client.get(path).status_code == 200
+        except httpx.TransportError:
+            return False
+
+    wait_until(is_served, f"{path} is served; the log says\n{service.log[-2000:]}", 30)
+
+
+def test_a_saved_file_is_in_force_and_a_removed_one_is_not(service: Service, file: Path) -> None:
+    save(file, with_prefix("/saved"))
+    wait_for(service, "/saved/word")
+    file.unlink()
+    wait_for(service, "/api/word")
+
+
+def test_a_file_that_cannot_be_used_changes_nothing_and_says_why(service: Service, file: Path) -> None:
+    save(file, with_prefix("/good"))
+    wait_for(service, "/good/word")
+    save(file, "{ broken")
+    service.wait_for_log("the changed configuration cannot be used, the last good one stays: rowcall.json:1:3:")
+    save(file, '{"HttpServer": {"Threads": "many"}}')
+    service.wait_for_log("rowcall.json:1:28: HttpServer:Threads: 'many' is not a whole number")
+    wait_for(service, "/good/word")
+
+
+def test_after_a_start_that_failed_the_next_change_is_waited_for(service: Service, file: Path) -> None:
+    save(file, '{"Service": {"ConnectionName": "nowhere"}}')
+    service.wait_for_log("rowcall: Service:ConnectionName is 'nowhere', but ConnectionStrings has Default")
+    save(file, with_prefix("/mended"))
+    wait_for(service, "/mended/word")
+
+
+def test_it_stops_as_it_does_before_any_change(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database, "", {"Watch:Enabled": "true"})
+    save(Path(f"/proc/{service.process.pid}/cwd").resolve() / "rowcall.json", with_prefix("/again"))
+    wait_for(service, "/again/word")
+    assert service.stop() == 0
+    assert service.log.rstrip().endswith("stopped [rowcall]")
