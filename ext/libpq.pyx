@@ -2,7 +2,11 @@
 
 import importlib
 
-import psycopg.pq
+try:
+    import psycopg.pq
+except ImportError as error:
+    # psycopg without any of its implementations, or one whose libpq has gone.
+    raise ImportError(f"rowcall needs psycopg with its C implementation (psycopg[c]): {error}") from error
 
 
 cdef extern from "libpq_table.h" nogil:
@@ -27,7 +31,10 @@ cdef int _load() except -1:
         raise ImportError(f"cannot reopen {module.__file__}: {(<bytes>dlerror()).decode(errors='replace')}")
     cdef const char *missing = libpq_fill(&pq, library)
     if missing != NULL:
-        raise ImportError(f"the libpq in use has no {(<bytes>missing).decode()}; version 14 or newer is needed")
+        raise ImportError(
+            f"rowcall needs libpq 14 or newer; the one in use ({psycopg.pq.version() // 10000}) "
+            f"has no {(<bytes>missing).decode()}"
+        )
     return 0
 
 

@@ -42,22 +42,34 @@ def _is_text(token: str) -> bool:
 def _run(arguments: Arguments) -> int:
     switch = arguments.switch
     module, _, name = (switch.run if switch else "serve:serve").partition(":")
-    run: Callable[[Arguments], int] = getattr(importlib.import_module(f"rowcall.service.command.{module}"), name)
     try:
+        run: Callable[[Arguments], int] = getattr(importlib.import_module(f"rowcall.service.command.{module}"), name)
         return run(arguments)
     except Exception as error:
-        if not _is_explained(error):
+        explanation = _explanation(error)
+        if explanation is None:
             raise
-        print(f"rowcall: {error}", file=sys.stderr)
+        print(f"rowcall: {explanation}", file=sys.stderr)
         return 1
 
 
-def _is_explained(error: Exception) -> bool:
-    """Errors whose message is all that the user needs."""
+def _explanation(error: Exception) -> str | None:
+    """Of errors whose message is all that the user needs."""
+    if isinstance(error, ImportError):
+        return _why_no_libpq()
     from rowcall.core.config.errors import ConfigError
     from rowcall.service.startup import StartupError
 
-    return isinstance(error, ConfigError | StartupError)
+    return str(error) if isinstance(error, ConfigError | StartupError) else None
+
+
+def _why_no_libpq() -> str | None:
+    """Whichever import met it first: the one that looks for a libpq knows what is wrong with it, and what is needed."""
+    try:
+        importlib.import_module("rowcall.ext.libpq")
+    except ImportError as error:
+        return str(error)
+    return None
 
 
 def _report_unknown(arguments: Arguments) -> int:

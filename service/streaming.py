@@ -28,7 +28,7 @@ from rowcall.service.silent import own_sockets
 log = logging.getLogger("rowcall")
 
 PIPE_BYTES = 262_144
-_F_SETPIPE_SZ = 1031
+"""Where the system lets a pipe have a size: on Linux. Elsewhere it is what the system gives."""
 
 
 class PipeBody:
@@ -39,9 +39,12 @@ class PipeBody:
         self._patience = patience
         self._written = 0
         self._read_end, self._write_end = os.pipe()
+        self._pipe = os.fstat(self._read_end).st_ino
+        """Of the reading end: macOS gives each end a number of its own."""
         os.set_blocking(self._write_end, False)
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(self._write_end, _F_SETPIPE_SZ, PIPE_BYTES)
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(self._write_end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._gone = self._loop.create_task(self._watch(protocol))
         protocol.response_file(status, headers, f"/dev/fd/{self._read_end}")
 
@@ -82,7 +85,7 @@ class PipeBody:
 
     def _close_read_end_if_read(self) -> None:
         """Once something was read, granian has the reading end open; ours would hide that it closes it."""
-        if self._read_end >= 0 and _unread(self._write_end) < self._written:
+        if self._read_end >= 0 and _unread(self._read_end) < self._written:
             self._close_read_end()
 
     def _close_read_end(self) -> None:
@@ -100,7 +103,7 @@ class PipeBody:
 
     async def _until_read(self) -> None:
         deadline = self._loop.time() + self._patience
-        while _unread(self._write_end) >= self._written > 0 and not self._gone.done() and self._loop.time() < deadline:  # noqa: ASYNC110
+        while _unread(self._read_end) >= self._written > 0 and not self._gone.done() and self._loop.time() < deadline:  # noqa: ASYNC110
             # There is no event for it: nobody says when a file has been opened.
             await asyncio.sleep(0.002)
 
@@ -120,10 +123,9 @@ class PipeBody:
         """Over a Unix socket clients have no address to find their connection by. So whatever reads the pipe here gets
         something that cannot be read in its place: granian then ends the connection in the middle of the body.
         """
-        pipe = os.fstat(self._write_end).st_ino
         folder = os.open("/", os.O_RDONLY)
         for number in _descriptors():
-            if number not in (self._read_end, self._write_end) and _inode(number) == pipe:
+            if number not in (self._read_end, self._write_end) and _inode(number) == self._pipe:
                 os.dup2(folder, number, inheritable=False)
         os.close(folder)
         # A read that waits on the pipe goes on waiting; this ends it, and the next one fails.
@@ -147,6 +149,7 @@ def _inode(descriptor: int) -> int:
 
 
 def _unread(pipe: int) -> int:
+    """Bytes in it. Of its reading end: on macOS the writing end always says 0."""
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0\0\0\0"), sys.byteorder)
 
 
