@@ -128,4 +128,6 @@ cdef ServerError error_of(const PGresult *result)
 cdef int check_values(Statement statement, list values) except -1
 
 cdef inline const Oid *types_of(Statement statement) noexcept:
-    return NULL if statement.type_memory is None else <const Oid *>PyBytes_AS_STRING(statement.type_memory)
+    if statement.type_memory is None:
+        return NULL
+    return <const Oid *>PyBytes_AS_STRING(statement.type_memory)
