@@ -6,7 +6,7 @@ try:
     import psycopg.pq
 except ImportError as error:
     # psycopg without any of its implementations, or one whose libpq has gone.
-    raise ImportError(f"rowcall needs psycopg with its C implementation (psycopg[c]): {error}") from error
+    raise ImportError(f"psycopg's C implementation (psycopg[c]) is needed: {error}") from error
 
 
 cdef extern from "libpq_table.h" nogil:
@@ -21,7 +21,7 @@ cdef int _load() except -1:
     implementation = psycopg.pq.__impl__
     if implementation not in ("c", "binary"):
         raise ImportError(
-            f"rowcall needs the C implementation of psycopg (psycopg[c]); the one in use is {implementation!r}"
+            f"psycopg's C implementation (psycopg[c]) is needed; the one in use is {implementation!r}"
         )
     # dlsym on the handle of psycopg's own extension module searches the libpq it is linked with.
     module = importlib.import_module(f"psycopg_{implementation}.pq")
@@ -32,7 +32,7 @@ cdef int _load() except -1:
     cdef const char *missing = libpq_fill(&pq, library)
     if missing != NULL:
         raise ImportError(
-            f"rowcall needs libpq 14 or newer; the one in use ({psycopg.pq.version() // 10000}) "
+            f"libpq 14 or newer is needed; the one in use ({psycopg.pq.version() // 10000}) "
             f"has no {(<bytes>missing).decode()}"
         )
     return 0

@@ -1,7 +1,7 @@
 """Connections that end, pause or are cancelled: what is known about each request afterwards (reference 08, 5 and 11).
 
-What libpq before 17 does (`PQpipelineSync` sends each segment at once) is not reached here: psycopg's wheel brings a
-newer one.
+What libpq before 17 does (`PQpipelineSync` sends each segment at once) is reached only where psycopg was built with
+such a one.
 """
 
 from __future__ import annotations
