@@ -13,12 +13,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.harness import postgres as postgres_servers
 from tests.harness.database import Database, create_database, drop_database
 from tests.harness.postgres import Installation, PostgresServer
+
+# On a busy machine an example takes long to make and to run, which says nothing about what is tested.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 RUN_FOLDER = "ROWCALL_TEST_RUN_FOLDER"
 RUN_FOLDER_PREFIX = "rowcall-tests-"

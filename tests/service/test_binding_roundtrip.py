@@ -71,7 +71,9 @@ EVERY_TYPE = pytest.mark.parametrize("type_name", list(VALUES))
 # `to_json` has no string for these that would say "this is a document and not its text".
 NOT_IN_JSON_ARRAYS = {"json", "jsonb"}
 
-ROUNDS = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ROUNDS = settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @pytest.fixture(scope="module")
