@@ -6,7 +6,7 @@ try:
     import psycopg.pq
 except ImportError as error:
     # psycopg without any of its implementations, or one whose libpq has gone.
-    raise ImportError(f"psycopg's C implementation (psycopg[c]) is needed: {error}") from error
+    raise ImportError(f"psycopg's C implementation (psycopg[c]) is needed, with libpq 14 or newer: {error}") from error
 
 
 cdef extern from "libpq_table.h" nogil:
