@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from rowcall.core.auth.filling import hashed_parameters
 from rowcall.core.endpoint import Endpoint, EndpointParameter, ValueKind
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.call import Call, Describe
@@ -54,16 +55,24 @@ def description(endpoint: Endpoint, options: WorkerOptions) -> Describe | None:
     """How requests of this endpoint are told in the log. None: they are not."""
     if not options.log_commands:
         return None
-    secret = endpoint.options.sensitive
+    secret = _secret_parameters(endpoint)
+    instead = endpoint.path if secret or endpoint.options.sensitive else None
     resolved = {name for name, _ in endpoint.options.expressions}
 
     def describe(exchange: Exchange) -> str:
-        lines = [f"-- {one_line(exchange.scope.method)} {_url(exchange, endpoint.path if secret else None)}"]
+        lines = [f"-- {one_line(exchange.scope.method)} {_url(exchange, instead)}"]
         if options.log_command_parameters:
-            lines += _values(exchange, endpoint, resolved, secret=secret)
+            lines += _values(exchange, endpoint, resolved, secret)
         return "\n".join(lines)
 
     return describe
+
+
+def _secret_parameters(endpoint: Endpoint) -> frozenset[int]:
+    """Indexes of those whose values are nobody's business: all of a sensitive endpoint, else passwords and hashes."""
+    if endpoint.options.sensitive:
+        return frozenset(range(len(endpoint.parameters)))
+    return frozenset(index for pair in hashed_parameters(endpoint) for index in pair)
 
 
 def _url(exchange: Exchange, instead: str | None) -> str:
@@ -74,18 +83,16 @@ def _url(exchange: Exchange, instead: str | None) -> str:
     return one_line(f"{scope.scheme}://{host}{instead or scope.path}{query}")
 
 
-def _values(exchange: Exchange, endpoint: Endpoint, resolved: set[str], *, secret: bool) -> list[str]:
+def _values(exchange: Exchange, endpoint: Endpoint, resolved: set[str], secret: frozenset[int]) -> list[str]:
     """One line for each bound parameter: `-- $1 integer = 5`."""
-    present = [one for index, one in enumerate(endpoint.parameters) if exchange.mask >> index & 1]
+    present = [(index, one) for index, one in enumerate(endpoint.parameters) if exchange.mask >> index & 1]
     return [
-        f"-- ${number} {parameter.cast} = {_shown(parameter, value, resolved, secret=secret)}"
-        for number, (parameter, value) in enumerate(zip(present, exchange.arguments, strict=False), 1)
+        f"-- ${number} {parameter.cast} = {HIDDEN if index in secret else _shown(parameter, value, resolved)}"
+        for number, ((index, parameter), value) in enumerate(zip(present, exchange.arguments, strict=False), 1)
     ]
 
 
-def _shown(parameter: EndpointParameter, value: bytes | None, resolved: set[str], *, secret: bool) -> str:
-    if secret:
-        return HIDDEN
+def _shown(parameter: EndpointParameter, value: bytes | None, resolved: set[str]) -> str:
     if parameter.db_name in resolved:
         return "(resolved)"
     if value is None:

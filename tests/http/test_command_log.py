@@ -27,6 +27,11 @@ comment on function hidden(text, int) is E'HTTP GET /hidden/{_secret}\\nsensitiv
 create function hidden_too(_secret text) returns int language plpgsql as $$
 begin raise exception 'no user %, "%"', _secret, _secret; end $$;
 comment on function hidden_too(text) is E'HTTP POST\\n@security';
+create function registered(_name text, _word text, _hash text default 'none') returns text language sql
+as 'select _name || '' '' || length(_hash)';
+comment on function registered(text, text, text) is E'HTTP POST\\nparam _hash is hash of _word';
+create function rehashed(_name text, _word text) returns text language sql as 'select _word';
+comment on function rehashed(text, text) is E'HTTP GET\\nparameter_hash _word';
 """
 
 NUMBER = "1987654321"
@@ -95,6 +100,24 @@ def test_nothing_of_a_sensitive_request_is_logged_or_answered(loud: Service) -> 
     loud.wait_for_log("HTTP GET /hidden/{_secret} responded 500")
     assert "hush" not in loud.log
     assert NUMBER not in loud.log
+
+
+def test_passwords_and_their_hashes_are_not_logged(loud: Service) -> None:
+    """Beside them, whatever else a request says is."""
+    assert loud.post("/api/registered", json={"name": "kiri", "word": "hush-word"}).text == "kiri 64"
+    made = loud.get("/api/rehashed?name=kiri&word=hush-word").text
+    assert block(loud, f"-- POST {loud.url}/api/registered", 4)[1:] == [
+        "-- $1 text = 'kiri'",
+        "-- $2 text = ***",
+        "-- $3 text = ***",
+    ]
+    assert block(loud, f"-- GET {loud.url}/api/rehashed", 3) == [
+        f"-- GET {loud.url}/api/rehashed",
+        "-- $1 text = 'kiri'",
+        "-- $2 text = ***",
+    ]
+    assert "hush" not in loud.log
+    assert made not in loud.log
 
 
 def test_without_the_parameters_only_the_url_is_logged(own_database: Database, serve_once: Serve) -> None:
