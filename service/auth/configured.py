@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
 from rowcall.core.interval import parse_interval
 from rowcall.service.startup import StartupError
+
+log = logging.getLogger("rowcall")
 
 _AUTH = "Auth:"
 _OPTIONS = "Service:AuthenticationOptions:"
@@ -218,6 +221,8 @@ def _cookie(settings: Settings, name: str, path: str | None) -> CookieScheme:
         same_site=None if same_site == "Unspecified" else same_site.lower(),
         secure=read.choice("CookieSecure") or "SameAsRequest",
     )
+    if scheme.same_site == "none" and scheme.secure != "Always":
+        log.warning("%sCookieSameSite is None: browsers drop the cookie unless CookieSecure is Always", path or _AUTH)
     if scheme.valid < 1:
         raise StartupError(f"{path or _AUTH}CookieValid: a session has to last a second at least")
     return scheme

@@ -67,6 +67,21 @@ def test_a_named_cookie_has_a_name_of_its_own_and_inherits_the_rest(
     assert service.get("/api/closed", headers={"Cookie": cookie_of(response)}).text == "in"
 
 
+def test_a_cookie_that_browsers_drop_is_told_at_the_start(own_database: Database, serve_once: Serve) -> None:
+    """SameSite=None is for https alone (reference 04, 1)."""
+    settings = {
+        "Auth:CookieAuth": "true",
+        "Auth:CookieSameSite": "none",
+        "Auth:Schemes:gate:Type": "Cookies",
+        "Auth:Schemes:gate:CookieSecure": "Always",
+        "Auth:Schemes:yard:Type": "Cookies",
+    }
+    service = serve_once(own_database, settings=settings)
+    service.wait_for_log("Auth:CookieSameSite is None: browsers drop the cookie unless CookieSecure is Always")
+    service.wait_for_log("Auth:Schemes:yard:CookieSameSite is None")
+    assert "Auth:Schemes:gate:CookieSameSite" not in service.log
+
+
 def test_a_named_token_scheme_has_a_secret_of_its_own(service: Service) -> None:
     made = tokens(service, "partner")
     assert jwt.decode(str(made["accessToken"]), SECRET.upper(), algorithms=["HS256"])["user_name"] == "kiri"
