@@ -116,7 +116,7 @@ def _decoded(token: str, key: Any, algorithms: tuple[str, ...], scheme: JwtSchem
         )
     except (jwt.InvalidSignatureError, jwt.InvalidAlgorithmError, jwt.InvalidKeyError):
         raise _WrongKeyError("not signed by this key") from None
-    except (jwt.PyJWTError, ValueError, TypeError) as error:
+    except (jwt.PyJWTError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
         raise BadTokenError(type(error).__name__) from None
     if not isinstance(payload.get("exp"), int | float) or isinstance(payload["exp"], bool):
         raise BadTokenError("its expiry is no number")
@@ -134,13 +134,27 @@ def _by_kind(claims: tuple[Claim, ...]) -> dict[str, Any]:
 def _claims(payload: dict[str, Any]) -> Iterator[Claim]:
     for kind, value in payload.items():
         for single in value if isinstance(value, list) else [value]:
-            yield kind, _text(single)
+            yield _storable(kind), _text(single)
 
 
 def _text(value: Any) -> str:
     if isinstance(value, str):
-        return value
-    return "" if value is None else orjson.dumps(value).decode()
+        return _storable(value)
+    try:
+        return "" if value is None else orjson.dumps(value).decode()
+    except TypeError:
+        raise BadTokenError("a claim is no JSON that could be passed on") from None
+
+
+def _storable(text: str) -> str:
+    """What no text of PostgreSQL can hold must not become another text on its way there, and so another person."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadTokenError("a claim is no Unicode text") from None
+    if "\0" in text:
+        raise BadTokenError("a claim holds a NUL")
+    return text
 
 
 def _signing_key(scheme: JwtScheme) -> tuple[str, Any]:

@@ -90,6 +90,35 @@ def test_a_token_that_does_not_hold(service: Service, changes: dict[str, object]
     assert not is_let_in(service, bearer(made(changes)))
 
 
+def nested(depth: int) -> object:
+    """More than a JSON parser may be willing to follow."""
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"user_id": "41\0evil"},
+        {"user_id": ["41", "\0"]},
+        {"user\0id": "41"},
+        {"user_id": "\ud800"},
+        {"other": {"text": "\ud800"}},
+        {"other": 10**30},
+        {"exp": 10**30},
+        {"other": [nested(300)]},
+    ],
+    ids=["nul", "nul-in-list", "nul-in-name", "surrogate", "surrogate-below", "integer", "expiry", "nested"],
+)
+def test_a_claim_that_no_routine_could_get_as_it_is(service: Service, changes: dict[str, object]) -> None:
+    """`41` and a NUL would become user 41 on its way to a routine."""
+    assert not is_let_in(service, bearer(made(changes)))
+    refused = service.post("/api/jwt/refresh", json={"refreshToken": made({**changes, "token_type": "refresh"})})
+    problem(refused, 401)
+
+
 def test_a_token_signed_with_another_secret(service: Service) -> None:
     assert not is_let_in(service, bearer(made(key=SECRET.upper())))
     assert not is_let_in(service, bearer(made(algorithm="HS384")))
