@@ -25,6 +25,7 @@ from rowcall.service.startup import StartupError
 TOKEN_TYPE = "token_type"  # noqa: S105 (a claim)
 _REFRESH = "refresh"
 _MARK = "refresh_id"
+_SCHEME = "refresh_of"
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512", "secp256k1": "ES256K"}
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 
@@ -43,7 +44,7 @@ class SignedTokens:
 
     def sign_refresh(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None) -> str:
         """mark: what tells it from all others. It stands in the header, where no claim can have its name."""
-        header = {} if mark is None else {_MARK: mark}
+        header = {} if mark is None else {_MARK: mark, _SCHEME: self.scheme.name}
         return self._signed({**_by_kind(claims), TOKEN_TYPE: _REFRESH}, now, lifetime, header)
 
     def _signed(self, payload: dict[str, Any], now: float, lifetime: float, header: dict[str, str]) -> str:
@@ -71,8 +72,11 @@ class SignedTokens:
         if payload.get(TOKEN_TYPE) != _REFRESH:
             raise BadTokenError("not a refresh token")
         claims = tuple(claim for claim in _claims(payload) if claim[0] not in REGISTERED and claim[0] != TOKEN_TYPE)
+        header = jwt.get_unverified_header(token)
+        if header.get(_SCHEME, self.scheme.name) != self.scheme.name:
+            raise BadTokenError("issued by another scheme with the same key, perhaps for a shorter time")
         # The signature may be spelt in several ways; what it signs may not.
-        return claims, mark_of(jwt.get_unverified_header(token).get(_MARK), token.rpartition(".")[0])
+        return claims, mark_of(header.get(_MARK), token.rpartition(".")[0])
 
     def verified(self, payload: dict[str, Any]) -> Verified:
         if payload.get(TOKEN_TYPE) == _REFRESH:

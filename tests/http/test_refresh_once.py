@@ -33,7 +33,12 @@ $$;
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
-    return serve(database, member_sql(), EVERY_SCHEME, workers=2)
+    brief = {
+        "Auth:Schemes:brief:Type": "Jwt",
+        "Auth:Schemes:brief:JwtRefreshExpire": "1 hour",
+        "Auth:Schemes:brief:JwtRefreshPath": "/api/brief/refresh",
+    }
+    return serve(database, member_sql(), {**EVERY_SCHEME, **brief}, workers=2)
 
 
 def issued(service: Service, scheme: str) -> dict[str, object]:
@@ -130,9 +135,19 @@ def test_the_claims_of_a_refresh_token_are_those_of_the_field(service: Service) 
     token = str(issued(service, "Bearer")["refreshToken"])
     claims = jwt.decode(token, SECRET, algorithms=["HS256"])
     assert list(claims) == ["user_id", "user_name", "depot", "token_type", "nbf", "exp", "iat"]
-    assert set(jwt.get_unverified_header(token)) == {"alg", "typ", "refresh_id"}
+    assert set(jwt.get_unverified_header(token)) == {"alg", "typ", "refresh_id", "refresh_of"}
     access = str(issued(service, "Bearer")["accessToken"])
     assert jwt.get_unverified_header(access) == {"alg": "HS256", "typ": "JWT"}
+
+
+def test_a_scheme_with_the_same_secret_refreshes_its_own_tokens_only(service: Service) -> None:
+    """Or a sign-in that was meant for an hour would go on for weeks (reference 04, pitfall 28)."""
+    brief, lasting = (issued(service, scheme)["refreshToken"] for scheme in ("brief", "Bearer"))
+    problem(signed(service, brief), 401)
+    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+        problem(client.post("/api/brief/refresh", json={"refreshToken": lasting}), 401)
+        assert client.post("/api/brief/refresh", json={"refreshToken": brief}).json()["refreshExpiresIn"] <= 3600
+    refreshed(signed(service, lasting))
 
 
 def test_the_established_behaviour(own_database: Database, serve_once: Serve) -> None:
