@@ -12,6 +12,7 @@ from rowcall.service.auth.commands import Command, rows_of
 from rowcall.service.auth.issuing import Issuer
 from rowcall.service.database.call import Call
 from rowcall.service.exchange import Exchange, Step
+from rowcall.service.log.entry import one_line
 from rowcall.service.response_headers import argument_text, comment_fields
 
 if TYPE_CHECKING:
@@ -89,7 +90,9 @@ class _Login:
         known = dict(row.claims)
         values = [row.scheme, *(known.get(kind) or None for kind in (self._identity.user_id, self._identity.user_name))]
         if not await self._hasher.verify(password, stored):
-            log.warning("%s: wrong password, user id %s, user name %s", self._endpoint.name, values[1], values[2])
+            # People choose their names themselves.
+            shown = (None if value is None else one_line(value) for value in values[1:])
+            log.warning("%s: wrong password, user id %s, user name %s", self._endpoint.name, *shown)
             await self._report_failure(exchange, values)
             raise Problem(404, "the password is wrong")
         if self._succeeded is not None:

@@ -44,6 +44,10 @@ create function guarded_login(_nick text, _word text) returns table (hash text, 
 as $$select secret, id from member where nick = _nick$$;
 comment on function guarded_login(text, text) is E'HTTP POST\\nlogin';
 
+create function named_login(_name text, _passphrase text) returns table (hash text, user_name text) language sql
+as $$select 'not a hash', _name$$;
+comment on function named_login(text, text) is E'HTTP POST\\nlogin';
+
 create procedure plain_logout() language sql as $$insert into attempt (outcome) values ('left')$$;
 comment on procedure plain_logout() is E'HTTP POST\\nlogout\\nallow_anonymous';
 
@@ -179,6 +183,12 @@ def test_wrong_password_is_logged_without_it(service: Service) -> None:
     sign_in(service, passphrase="hush-hush")
     service.wait_for_log("wrong password, user id 41, user name kiri")
     assert "hush-hush" not in service.log
+
+
+def test_a_name_cannot_forge_a_line_of_the_log(service: Service) -> None:
+    body = {"name": "kiri\n[00:00:00 INF] all is well\x1b[2J", "passphrase": "x"}
+    problem(service.post("/api/named-login", json=body), 404)
+    service.wait_for_log(r"user name kiri\n[00:00:00 INF] all is well\x1b[2J")
 
 
 # --- rows ----------------------------------------------------------------------------------------------------------
