@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import itertools
 import os
 import pwd
@@ -19,11 +20,12 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
+from typing import IO
 
 from tests.harness.waiting import wait_until
 
@@ -34,7 +36,7 @@ SETTINGS: dict[str, object] = {
     "full_page_writes": "off",
     "autovacuum": "off",
     "shared_buffers": "32MB",
-    "max_connections": "200",
+    "max_connections": "500",
     "max_wal_senders": "0",
     "wal_level": "minimal",
     "jit": "off",
@@ -129,14 +131,22 @@ _candidates: Iterator[int] | None = None
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on right now, and that this process has not given out lately."""
+    """A TCP port that nobody listens on right now, that this process has not given out lately, and that no other test
+    process on this machine gives out as long as this one lives."""
     global _candidates
     _candidates = _candidates or _own_ports()
     for port in _candidates:
         with socket.socket() as probe, contextlib.suppress(OSError):
+            fcntl.lockf(_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
             probe.bind(("127.0.0.1", port))
             return port
     raise AssertionError("a cycle does not end")
+
+
+@functools.cache
+def _reservations() -> IO[bytes]:
+    """A file whose bytes stand for ports: whoever holds the lock of one has the port. Locks end with their process."""
+    return (Path(tempfile.gettempdir()) / f"rowcall-test-ports-{os.getuid()}").open("ab")
 
 
 class PostgresServer:
@@ -155,7 +165,7 @@ class PostgresServer:
     def data(self) -> Path:
         return self.folder / "data"
 
-    @cached_property
+    @functools.cached_property
     def port(self) -> int:
         return int((self.folder / "port").read_text())
 

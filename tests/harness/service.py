@@ -28,6 +28,7 @@ NAMESPACE = ROOT / "build" / "namespace"
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
+SETTINGS_OF_THE_LOG = ("Log:", "StartupMessage")
 
 
 class Service:
@@ -90,7 +91,9 @@ class Service:
 
     @property
     def log(self) -> str:
-        return self._log_path.read_text(errors="replace")
+        """Up to the end of the last line that is complete: somebody may be writing."""
+        text = self._log_path.read_text(errors="replace")
+        return text[: text.rfind("\n") + 1]
 
     @property
     def running(self) -> bool:
@@ -118,6 +121,9 @@ class Service:
 
     def wait_until_ready(self) -> None:
         wait_until(self._answers, f"rowcall answers on {self.url}", START_SECONDS)
+        if not any(key.startswith(SETTINGS_OF_THE_LOG) for key in self._settings):
+            # What the supervisor has to say about the start may be written after the workers serve.
+            self.wait_for_log("Started in")
 
     def _answers(self) -> bool:
         if not self.running:

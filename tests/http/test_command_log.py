@@ -52,9 +52,14 @@ def loud(database: Database, serve: Serve) -> Service:
 def block(service: Service, first: str, lines: int) -> list[str]:
     """The log line that contains `first`, and those behind it."""
     service.wait_for_log(first)
-    log = service.log.splitlines()
-    start = next(number for number, line in enumerate(log) if first in line)
-    return log[start : start + lines]
+
+    def found() -> list[str]:
+        log = service.log.splitlines()
+        start = next(number for number, line in enumerate(log) if first in line)
+        return log[start : start + lines]
+
+    wait_until(lambda: len(found()) == lines, f"{lines} lines from {first}")
+    return found()
 
 
 def test_a_command_is_logged_with_its_url_values_and_sql(loud: Service) -> None:
