@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rowcall.core.auth.commands import numbered
 from rowcall.core.before_routine import BeforeCommand, BeforeValue, ValueSource, ends_with_transaction
 from rowcall.core.config import Settings
 from rowcall.core.endpoint import Endpoint
@@ -84,12 +85,18 @@ def before_routine(_endpoint: Endpoint, services: Services) -> Context | None:
 
 
 def _compiled(command: BeforeCommand, services: Services) -> Command:
-    sources = [_source(value, services) for value in command.values]
+    text, takes = numbered(command.sql, {})
+    known = dict(enumerate((_source(value, services) for value in command.values), 1))
+    sources = [known.get(number, _nothing) for number in takes]
 
     def values(exchange: Exchange) -> list[bytes | None]:
         return [source(exchange) for source in sources]
 
-    return Command(statement_for(command.sql, len(sources)), values, leaves_nothing=ends_with_transaction(command.sql))
+    return Command(statement_for(text, len(sources)), values, leaves_nothing=ends_with_transaction(command.sql))
+
+
+def _nothing(_exchange: Exchange) -> None:
+    """For a number without a value."""
 
 
 def _source(value: BeforeValue, services: Services) -> ValueOf:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 # What may hold a `$1` that is none: strings, identifiers, dollar quotes, comments.
 _TOKENS = re.compile(
@@ -14,17 +15,20 @@ _TOKENS = re.compile(
 )
 
 
-def numbered(sql: str) -> tuple[str, tuple[int, ...]]:
+def numbered(sql: str, types: Mapping[int, str] | None = None) -> tuple[str, tuple[int, ...]]:
     """The SQL with its `$n` numbered without gaps, and which value each of them now takes, from 1.
 
     A gap would be a parameter of which PostgreSQL cannot tell the type; how often a value occurs does not matter
-    (reference 04, pitfall 18).
+    (reference 04, pitfall 18). types: of the values, by their numbers in `sql`; the others are text. None: PostgreSQL
+    infers them, which it cannot for `concat($1)`.
     """
     used: dict[int, int] = {}
 
     def renumber(match: re.Match[str]) -> str:
         if not match["number"]:
             return match[0]
-        return f"${used.setdefault(int(match['number']), len(used) + 1)}"
+        number = int(match["number"])
+        cast = "" if types is None else f"::{types.get(number, 'text')}"
+        return f"${used.setdefault(number, len(used) + 1)}{cast}"
 
     return _TOKENS.sub(renumber, sql), tuple(used)

@@ -61,7 +61,9 @@ class _Basic:
         self._realm = own.realm or options.realm or REALM
         self._users = {**options.users, **dict(own.users)}
         sql = own.command or options.command
-        self._command = None if sql is None else Command(f"{endpoint.name} challenge", sql, services)
+        self._command = (
+            None if sql is None else Command(f"{endpoint.name} challenge", sql, services, {VALID: "boolean"})
+        )
         self._login = services.options.auth.login
         self._name_claim = services.options.auth.identity.user_name
         # Whoever reads this process's memory is not given passwords as well.

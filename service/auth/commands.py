@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import orjson
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
     from rowcall.service.handler import Services
 
 
+ALL_TEXT: Mapping[int, str] = MappingProxyType({})
+
+
 class Command:
     """One command with optional positional parameters."""
 
-    def __init__(self, label: str, sql: str, services: Services) -> None:
-        text, self.takes = numbered(sql)
+    def __init__(self, label: str, sql: str, services: Services, types: Mapping[int, str] = ALL_TEXT) -> None:
+        """types: of those values that are no text."""
+        text, self.takes = numbered(sql, types)
         self._database = services.database
         self._call = Call(
             label=label,

@@ -27,3 +27,9 @@ from rowcall.core.auth.commands import numbered
 )
 def test_numbered_without_gaps_outside_quotes(sql: str, text: str, values: tuple[int, ...]) -> None:
     assert numbered(sql) == (text, values)
+
+
+def test_numbered_with_types() -> None:
+    """Of the values as the caller numbers them."""
+    text = "select $1::text, $2::boolean, '$1', $2::boolean"
+    assert numbered("select $4, $3, '$1', $3", {3: "boolean"}) == (text, (4, 3))

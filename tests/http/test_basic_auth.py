@@ -37,6 +37,11 @@ comment on function unasked() is E'HTTP GET
 basic_auth scale7 {STORED}
 challenge_command = select $1 user_id';
 
+create function described(_user_name text default null) returns text language sql as 'select _user_name';
+comment on function described(text) is E'HTTP GET\\nuser_parameters
+basic_auth scale7 {STORED}
+challenge_command = select format(''%s %s %s'', $1, $3, $4) user_name where concat($2) <> ''''';
+
 create function closed() returns text language sql as $$select 'in'$$;
 comment on function closed() is E'HTTP GET\\nauthorize';
 """
@@ -51,6 +56,12 @@ def service(database: Database, serve: Serve) -> Service:
 def credentials(user: str, password: str) -> dict[str, str]:
     name, _, value = basic_header(user, password).partition(": ")
     return {name: value}
+
+
+def test_the_values_of_a_command_have_types(service: Service) -> None:
+    told = service.get("/api/described", headers=credentials("scale7", "s3cret"))
+    assert told.text.startswith("scale7 t ")
+    assert service.get("/api/described", headers=credentials("else", "x")).text.startswith("else  ")
 
 
 def test_the_right_password(service: Service) -> None:

@@ -30,6 +30,8 @@ create function noted() returns int language sql as $$
   select count(distinct transaction)::int from log $$;
 create procedure proceed() language sql as $$ insert into log values (current_setting('app.word', true), null) $$;
 comment on function seen() is 'HTTP';
+create function told() returns text language sql stable as $$ select current_setting('app.told') $$;
+comment on function told() is 'HTTP';
 comment on function noted() is 'HTTP POST';
 comment on procedure proceed() is 'HTTP POST';
 create function limited() returns text language sql stable as 'select seen()';
@@ -52,6 +54,13 @@ SETTINGS = (
     | section(1, "select set_config('app.word', $1, true)", ("RequestHeader", "X-Word"))
     | section(2, "select set_config('app.address', $1, true)", ("IpAddress", ""))
     | section(3, "select set_config('app.claim', $1, true)", ("Claim", "none"))
+    | section(
+        4,
+        "select set_config('app.told', format('%s %s', $3, concat($1, $4)), true)",
+        ("RequestHeader", "X-Word"),
+        ("IpAddress", ""),
+        ("RequestHeader", "X-Other"),
+    )
 )
 
 
@@ -69,6 +78,12 @@ def test_commands_run_before_every_call_with_values_of_the_request(local: Servic
 
 def test_what_a_request_lacks_is_null(local: Service) -> None:
     assert answer(local.get("/api/seen")) == (200, TEXT, "always||127.0.0.1|")
+
+
+def test_values_are_text_whatever_asks_for_them(local: Service) -> None:
+    """Also where PostgreSQL could not tell their types; one that is not used, or not there, is no mistake."""
+    response = local.get("/api/told", headers={"X-Word": "w", "X-Other": "o"})
+    assert answer(response) == (200, TEXT, "o w")
 
 
 def test_headers_of_one_name_are_joined(local: Service) -> None:
