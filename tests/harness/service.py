@@ -28,7 +28,8 @@ NAMESPACE = ROOT / "build" / "namespace"
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
-SETTINGS_OF_THE_LOG = ("Log:", "StartupMessage")
+SILENCING = ("StartupMessage", "Log:ToConsole", "Log:ConsoleMinimumLevel")
+"""Settings that may keep "Started in" from the console."""
 
 
 class Service:
@@ -121,7 +122,7 @@ class Service:
 
     def wait_until_ready(self) -> None:
         wait_until(self._answers, f"rowcall answers on {self.url}", START_SECONDS)
-        if not any(key.startswith(SETTINGS_OF_THE_LOG) for key in self._settings):
+        if not any(key.startswith(SILENCING) for key in self._settings):
             # What the supervisor has to say about the start may be written after the workers serve.
             self.wait_for_log("Started in")
 
