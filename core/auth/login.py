@@ -109,9 +109,8 @@ def _status(cell: Cell | None) -> int | None:
 
 
 def row_json(cells: Sequence[Cell], options: LoginOptions, *, camel: bool) -> str:
-    """The row as a JSON object, without the hash and without what only steered the sign-in."""
-    hidden = {options.hash.lower(), options.status.lower(), options.scheme.lower(), options.body.lower()}
-    shown = (cell for cell in cells if cell.name.lower() not in hidden)
+    """The row as a JSON object, without the hash (reference 04, 3.4)."""
+    shown = (cell for cell in cells if cell.name.lower() != options.hash.lower())
     return "{" + ",".join(f"{json.dumps(api_name(cell.name, camel))}:{cell.json}" for cell in shown) + "}"
 
 

@@ -84,10 +84,10 @@ def test_claims_of_a_value(value: Cell, claims: list[str]) -> None:
     assert list(claims_of(value)) == [("a", claim) for claim in claims]
 
 
-def test_the_row_as_json_hides_what_steers_the_sign_in() -> None:
+def test_the_row_as_json_hides_the_hash() -> None:
     cells = [cell("user_id", "41", json="41"), cell("hash", "x", json='"x"'), cell("Scheme", "a", json='"a"')]
-    assert row_json(cells, OPTIONS, camel=True) == '{"userId":41}'
-    assert row_json(cells, OPTIONS, camel=False) == '{"user_id":41}'
+    assert row_json(cells, OPTIONS, camel=True) == '{"userId":41,"Scheme":"a"}'
+    assert row_json(cells, OPTIONS, camel=False) == '{"user_id":41,"Scheme":"a"}'
 
 
 def test_scheme_names_of_a_logout() -> None:
