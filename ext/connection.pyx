@@ -198,6 +198,9 @@ cdef class Connection:
                 if request.placed == 0:
                     request.steps_ahead = request.step_count
             self._command(request, part.statement, request.values, STEP_CALL)
+            # Without it the server keeps what it has to say until the Sync, and nobody could tell which statement runs.
+            if request.unlimited and not part.last and not pq.sendFlushRequest(self.conn):
+                self.send_failed = True
             request.placed += 1
         return 0
 
@@ -443,6 +446,10 @@ cdef class Connection:
             except Exception as error:
                 request.failure = error
                 self._discard(request)
+        # Each statement has the whole time that one may take (reference 03, 5).
+        cdef double ended = now()
+        request.seconds += ended - request.head_since
+        request.head_since = ended
         request.part += 1
         request.start_part()
         return 0

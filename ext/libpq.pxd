@@ -24,6 +24,7 @@ cdef extern from "libpq_table.h" nogil:
         int (*setnonblocking)(PGconn *, int) noexcept nogil
         int (*enterPipelineMode)(PGconn *) noexcept nogil
         int (*pipelineSync)(PGconn *) noexcept nogil
+        int (*sendFlushRequest)(PGconn *) noexcept nogil
         int (*sendPipelineSync)(PGconn *) noexcept nogil
         int (*sendPrepare)(PGconn *, const char *, const char *, int, const Oid *) noexcept nogil
         int (*sendQueryPrepared)(

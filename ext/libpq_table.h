@@ -21,6 +21,7 @@ typedef void (*NoticeReceiver)(void *arg, const PGresult *result);
     X(int, setnonblocking, (PGconn *, int)) \
     X(int, enterPipelineMode, (PGconn *)) \
     X(int, pipelineSync, (PGconn *)) \
+    X(int, sendFlushRequest, (PGconn *)) \
     X(int, sendPrepare, (PGconn *, const char *, const char *, int, const Oid *)) \
     X(int, sendQueryPrepared, (PGconn *, const char *, int, const char *const *, const int *, const int *, int)) \
     X(int, sendQueryParams, \

@@ -60,6 +60,7 @@ cdef class Part:
     cdef readonly bint last
     cdef readonly bint fresh
     cdef readonly bint first_row_only
+    cdef readonly bint behind_commit
 
 
 cdef class Script(Statement):

@@ -69,7 +69,14 @@ class Statement:
     def next_generation(self) -> Statement: ...
 
 class Part:
-    def __init__(self, statement: Statement, last: bool, fresh: bool, first_row_only: bool = False) -> None: ...
+    def __init__(
+        self,
+        statement: Statement,
+        last: bool,
+        fresh: bool,
+        first_row_only: bool = False,
+        behind_commit: bool = False,
+    ) -> None: ...
     @property
     def statement(self) -> Statement: ...
 

@@ -93,14 +93,17 @@ cdef class Part:
     """One statement of a script.
 
     last: a Sync follows, and what comes behind it is sent when that was answered. fresh: what goes ahead of the call
-    goes ahead of this statement. The renderer of the statement makes its part of the body; without one it has none.
+    goes ahead of this statement. behind_commit: what has run before it stays. The renderer of the statement makes its
+    part of the body; without one it has none.
     """
 
-    def __init__(self, Statement statement not None, bint last, bint fresh, bint first_row_only=False):
+    def __init__(self, Statement statement not None, bint last, bint fresh, bint first_row_only=False,
+                 bint behind_commit=False):
         self.statement = statement
         self.last = last
         self.fresh = fresh
         self.first_row_only = first_row_only
+        self.behind_commit = behind_commit
 
 
 cdef class Script(Statement):
@@ -123,7 +126,8 @@ cdef class Script(Statement):
 
     def next_generation(self):
         parts = tuple([
-            Part(part.statement.next_generation(), part.last, part.fresh, part.first_row_only) for part in self.parts
+            Part(part.statement.next_generation(), part.last, part.fresh, part.first_row_only, part.behind_commit)
+            for part in self.parts
         ])
         return Script(self.id, self.nparams, parts, self.tail, self.repeatable, self.generation + 1)
 
@@ -174,7 +178,7 @@ cdef class Request:
         self.renderer = None
         if self.part < len(self.script.parts):
             part = <Part>self.script.parts[self.part]
-            if part.fresh and self.part > 0:
+            if part.behind_commit:
                 self.committed = True
             self.renderer = part.statement.renderer
             self.first_row_only = part.first_row_only

@@ -39,6 +39,8 @@ class Effect(enum.Enum):
     BEGIN = "begin"
     END = "end"
     """COMMIT or ROLLBACK of a whole transaction."""
+    CHAIN = "chain"
+    """The same, and another transaction begins with it."""
     ALONE = "alone"
     """May have to be the only statement of its transaction: VACUUM, a CALL that commits …"""
 
@@ -79,8 +81,10 @@ def _only_reads(statement: RawStatement, suspects: Suspects) -> bool:
 
 
 def _effect_of_end(words: Sequence[str]) -> Effect:
-    if "to" in words or ("chain" in words and "no" not in words):
+    if "to" in words:
         return Effect.WRITE
+    if "chain" in words and "no" not in words:
+        return Effect.CHAIN
     return Effect.ALONE if "prepared" in words else Effect.END
 
 
@@ -91,24 +95,28 @@ def journeys(
 
     wrapped: all are one transaction, unless the file begins or ends one itself, or something in it has to stand alone.
     """
-    if wrapped and not {Effect.ALONE, Effect.BEGIN, Effect.END}.intersection(effects):
+    if wrapped and not {Effect.ALONE, Effect.BEGIN, Effect.END, Effect.CHAIN}.intersection(effects):
         return tuple(_one_transaction(statements, effects))
     last = [False] * len(effects)
     fresh = [False] * len(effects)
+    behind = [False] * len(effects)
     in_block = pending = False
     """pending: something has run in a transaction that nobody has begun."""
     unsaid = True
+    ended = False
     for index, (statement, what) in enumerate(zip(statements, effects, strict=True)):
+        behind[index] = ended
         if not in_block:
             if what in (Effect.ALONE, Effect.BEGIN) and pending:
                 last[index - 1] = unsaid = True
-            pending = what not in (Effect.BEGIN, Effect.END)
+            pending = what not in (Effect.BEGIN, Effect.END, Effect.CHAIN)
             last[index] = what in (Effect.WRITE, Effect.ALONE)
         if what is Effect.BEGIN:
             in_block = unsaid = True
-        elif what is Effect.END:
-            in_block = pending = False
-            unsaid = True
+        elif what in (Effect.END, Effect.CHAIN):
+            in_block = in_block and what is Effect.CHAIN
+            pending = False
+            unsaid = ended = True
         elif unsaid and not _comes_first(statement, what):
             fresh[index] = True
             unsaid = False
@@ -116,7 +124,7 @@ def journeys(
             unsaid, pending = True, False
     if last:
         last[-1] = True
-    return tuple(Journey(*pair) for pair in zip(last, fresh, strict=True))
+    return tuple(Journey(*one) for one in zip(last, fresh, behind, strict=True))
 
 
 def _one_transaction(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> Iterator[Journey]:

@@ -15,6 +15,8 @@ class Journey(Record):
     """The transaction ends behind it unless the file has begun one, and its success is waited for."""
     fresh: bool
     """What a request says to its transaction has to be said in front of this one."""
+    behind_commit: bool = False
+    """A transaction of the file has ended before it, so what was done there stays whatever becomes of this one."""
 
 
 def one_journey(count: int) -> tuple[Journey, ...]:

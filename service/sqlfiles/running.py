@@ -39,6 +39,7 @@ def file_statements(
                 way.last,
                 way.fresh,
                 statement.result.single,
+                way.behind_commit,
             )
             for statement, way in zip(source.statements, ways, strict=True)
         )

@@ -61,7 +61,7 @@ def test_the_strongest_change_mentioned_decides(sql: str, method: str) -> None:
         ("commit", Effect.END),
         ("rollback", Effect.END),
         ("rollback to savepoint a", Effect.WRITE),
-        ("commit and chain", Effect.WRITE),
+        ("commit and chain", Effect.CHAIN),
         ("commit and no chain", Effect.END),
         ("commit prepared 'x'", Effect.ALONE),
         ("call p()", Effect.ALONE),
@@ -98,10 +98,28 @@ def way(sql: str) -> str:
         ("begin; update t set a=1", "b!u|"),
         ("commit; update t set a=1; select 1", "c!u|!s|"),
         ("begin; commit; update t set a=1; rollback; select 1", "bc!u|r!s|"),
+        ("begin; update t set a=1; commit and chain; update t set a=2; commit; select 1", "b!uc!uc!s|"),
     ],
 )
 def test_statements_travel_together_where_nobody_can_tell(sql: str, expected: str) -> None:
     assert way(sql) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("begin; update t set a=1; commit; select 1", "...s"),
+        ("begin; create table t (a int); commit; insert into t values (1)", "...i"),
+        ("begin; update t set a=1; commit and chain; select 1; commit", "...sc"),
+        ("begin; savepoint a; rollback to a; select 1; rollback", "....."),
+        ("select 1; select 2", ".."),
+    ],
+)
+def test_what_stands_behind_the_end_of_a_transaction_is_known(sql: str, expected: str) -> None:
+    statements = split(sql).statements
+    ways = journeys(statements, [effect(statement, SUSPECTS) for statement in statements])
+    shown = zip(statements, ways, strict=True)
+    assert "".join(text.words[0][0] if one.behind_commit else "." for text, one in shown) == expected
 
 
 @pytest.mark.parametrize("word", ["begin", "COMMIT", "end", "rollback", "set a = 1", "do $$ $$", "lock t", "notify x"])

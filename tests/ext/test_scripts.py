@@ -14,6 +14,7 @@ from rowcall.ext.connection import Connection
 from rowcall.ext.request import Part, Request, Script, Statement
 from rowcall.ext.rows import Renderer
 from rowcall.ext.script_results import AffectedRows, NamedRows, key_prefix
+from tests.ext import wire
 from tests.harness.database import Database
 
 Value = TypeVar("Value")
@@ -112,3 +113,25 @@ def test_a_statement_cannot_take_values_that_requests_do_not_have() -> None:
         Statement(8, b"select $1", 1, picks=(1,))
     with pytest.raises(ValueError, match="takes 1 values, not 2"):
         Statement(9, b"select $1", 1, types=(23, 23))
+
+
+async def watch(server: Database, script: Script) -> Request:
+    """Run it while somebody else holds the lock that its last statement waits for, until the first one has ended."""
+    async with wire.connected(server) as connection:
+        request = wire.request(script, unlimited=True)
+        with server.locked(4242):
+            assert connection.submit(request)
+            await wire.until(lambda: request.seconds > 0)
+            assert not request.finished
+        return await wire.outcome(request)
+
+
+def test_the_end_of_each_statement_is_known_before_that_of_its_segment(server: Database) -> None:
+    """Whoever minds the time gives each statement all of it."""
+    parts = (
+        part("select 1", rows("a", first=True, is_set=False), values=0),
+        part("select pg_advisory_lock(4242)", None, last=True, values=0),
+    )
+    request = wire.run(watch(server, Script(7, 0, parts, b"}")))
+    assert request.succeeded
+    assert request.body == b'{"a":1}'

@@ -23,6 +23,11 @@ create table bed_log (id int generated always as identity, bed_id int, constrain
 create table strict_log (id int, constraint once unique (id) deferrable initially deferred);
 create function note(_n int) returns int language sql as 'insert into bed_log (bed_id) values (_n) returning bed_id';
 create view busy as select note(900) as n;
+create sequence attempts;
+create function unlucky() returns int language plpgsql as $$ begin
+  if nextval('attempts') % 2 = 1 then raise exception 'somebody else was first' using errcode = '40001'; end if;
+  return 1;
+end $$;
 """
 
 FILES = {
@@ -97,6 +102,8 @@ end;
     "select n, 1 as m from generate_series(1, 50000) n;",
     "many.sql": "-- HTTP GET\n" + ";\n".join(f"select {n} as n, :a as a" for n in range(100)),
     "format.sql": "-- HTTP GET\n-- raw\n-- separator ,\nselect 1;\nselect 2;",
+    "again.sql": "-- HTTP POST\nbegin;\ninsert into bed_log (bed_id) values (:n);\nselect unlucky();\ncommit;",
+    "not_again.sql": "-- HTTP POST\nbegin;\ninsert into bed_log (bed_id) values (:n);\ncommit;\nselect unlucky();",
     "waits.sql": "-- HTTP POST\nselect note(1);\nselect pg_advisory_lock(4711);\nselect note(2);",
 }  # fmt: skip
 
@@ -174,6 +181,18 @@ def test_what_a_view_does_stays_too(service: Service, every_database: Database) 
 def test_void_runs_everything_and_says_nothing(service: Service, every_database: Database) -> None:
     assert answer(service.post("/api/nothing")) == (204, None, "")
     assert logged(every_database, 77) == 1
+
+
+def test_a_transaction_that_was_in_the_way_of_another_runs_again(service: Service, every_database: Database) -> None:
+    every_database.execute("alter sequence attempts restart")
+    assert answer(service.post("/api/again", content=b'{"n":505}')) == (200, JSON, '{"result1":1,"result2":[1]}')
+    assert logged(every_database, 505) == 1
+
+
+def test_what_stays_is_not_done_again(service: Service, every_database: Database) -> None:
+    every_database.execute("alter sequence attempts restart")
+    problem(service.post("/api/not-again", content=b'{"n":506}'), 500)
+    assert logged(every_database, 506) == 1
 
 
 @pytest.mark.parametrize(("method", "name"), [("GET", "large"), ("POST", "two-large")])
