@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.harness.database import Database
@@ -92,9 +90,7 @@ def ignoring(database: Database, serve: Serve, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture(scope="module")
-def parsing(
-    database: Database, ignoring: Service, serve: Serve, tmp_path_factory: pytest.TempPathFactory
-) -> Service:
+def parsing(database: Database, ignoring: Service, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
     folder = write_files(tmp_path_factory.mktemp("files"), PARSED)
     changes = {
         "CommentsMode": "ParseAll", "CommentScope": "Header", "SkipPattern": "*.out.sql", "ResultPrefix": "part",
