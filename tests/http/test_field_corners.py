@@ -54,7 +54,7 @@ ROUTINES = [
     ("held_array() returns table(hs holder[]) stable", f"select array[{HOLDER}]", "HTTP"),
     ("domains_in(_p positive, _ps positives default null) returns text stable", "select concat_ws('|', _p, _ps)",
      "HTTP"),
-    ("odd_defaults(_a text default 'a, b', _b int[] default array[1,2], _c text default 'it''s', _d int default (1+2)*3)"
+    ("odd_defaults(_a text default 'a, b', _b int[] default array[1,2], _c text default 'it''s', _d int default 3*3)"
      " returns text stable", "select concat_ws('|', _a, _b, _c, _d)", "HTTP"),
     ("out_first(out x int, _a int, out y text, _b text default 'z') stable", "select _a, _b", "HTTP"),
     ("procedure out_only(out _a int, _b int)", "select _b", "HTTP"),
