@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -58,5 +59,15 @@ class Opening:
         """Network errors may; errors of the server by their SQLSTATE (reference 06, 1.7)."""
         if error.sqlstate is None:
             message = str(error)
-            return "password authentication" not in message and "does not exist" not in message
+            is_refused = "FATAL:" in message or "no password supplied" in message
+            return not is_refused or _PASSING.search(message) is not None
         return error.sqlstate in self._codes
+
+
+_PASSING = re.compile(
+    "starting up|shutting down|recovery|not yet accepting|too many|connection slots|no more connections|terminating|"
+    "cannot connect|login has been failing|timeout",
+    re.IGNORECASE,
+)
+"""What a server or a pooler says that refuses for now; libpq gives no SQLSTATE of an attempt to connect. Whatever else
+is fatal (a wrong password, a missing database, no entry in pg_hba.conf) stays so."""

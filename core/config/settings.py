@@ -25,6 +25,7 @@ def whole_number(text: str) -> int | None:
     return int(text) if len(text) <= _LONGEST and _WHOLE.fullmatch(text) else None
 
 
+_AMOUNT = re.compile(r"\s*\+?(?:\d{1,15}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?\s*", re.ASCII)
 _LONGEST = 40
 """Characters; Python refuses to read thousands of digits."""
 
@@ -139,10 +140,9 @@ class Settings:
         """The elements of an array as numbers; the default when there are none."""
         key = _row(path, KeyType.NUMBERS)
         given = self._elements(path) or _items(key.default)
-        try:
-            return tuple(float(item) for item in given)
-        except ValueError:
-            raise self._error(path, f"{given} are not all numbers") from None
+        if not all(map(_AMOUNT.fullmatch, given)):
+            raise self._error(path, f"{given} are not all numbers of at least 0")
+        return tuple(map(float, given))
 
     def text_map(self, path: str) -> dict[str, str | None]:
         """Names as the user spelled them, in sorted order, with their texts; the default when there are none."""

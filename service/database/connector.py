@@ -41,6 +41,15 @@ ENCODING = {"client_encoding": "UTF8"}
 LONGEST_PAUSE = 5.0
 
 
+_LONGEST_STATEMENT = 2**31 - 1
+"""Milliseconds that PostgreSQL takes: 24 days."""
+
+
+def statement_timeout(seconds: float) -> str:
+    """As PostgreSQL reads it: milliseconds, of which 0 sets no limit. A limit that is shorter than one is one."""
+    return str(min(max(1, round(seconds * 1000)), _LONGEST_STATEMENT)) if seconds else "0"
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where to connect.
@@ -70,7 +79,7 @@ class Connector:
         parameters = {"connect_timeout": "15", **KEEPALIVES, **self._target.parameters, **ENCODING}
         if self._target.pooler:
             return parameters
-        settings = {**SESSION, "statement_timeout": str(round(self._target.timeout * 1000)), **session}
+        settings = {**SESSION, "statement_timeout": statement_timeout(self._target.timeout), **session}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
         given = parameters.get("options")
         # The user's own options come last, so they win over ours.

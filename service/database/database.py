@@ -17,7 +17,7 @@ import psycopg
 from rowcall.ext.connection import Connection, ConnectionState
 from rowcall.ext.request import Request, RequestState, Script, Statement
 from rowcall.service.database.call import Call
-from rowcall.service.database.connector import SESSION, Connector, Target
+from rowcall.service.database.connector import SESSION, Connector, Target, statement_timeout
 from rowcall.service.database.context import Ahead, Values, ahead_of
 from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.failures import Failures, Tries
@@ -398,7 +398,7 @@ class Database:
 
 
 def _timeout_setting(seconds: float) -> Values:
-    return [b"statement_timeout", str(round(seconds * 1000)).encode()]
+    return [b"statement_timeout", statement_timeout(seconds).encode()]
 
 
 async def _wait(seconds: float, exchange: Exchange) -> None:

@@ -68,6 +68,20 @@ def test_a_wrong_value_is_named_with_its_key_and_what_is_allowed(path: str, text
     assert str(raised.value).startswith(f"command line: {path}: {message}")
 
 
+DELAYS = "ConnectionSettings:RetryOptions:RetrySequenceSeconds"
+
+
+@pytest.mark.parametrize(("text", "number"), [("2", 2), ("0.5", 0.5), (".5", 0.5), ("1e-3", 0.001), ("0", 0)])
+def test_numbers_are_read_as_decimals(text: str, number: float) -> None:
+    assert given_(f"{DELAYS}:0", text).numbers(DELAYS) == (number,)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "1_0", "1e999", "two"])
+def test_what_nobody_can_wait_for_is_no_number(text: str) -> None:
+    with pytest.raises(ConfigError, match="are not all numbers of at least 0"):
+        given_(f"{DELAYS}:0", text).numbers(DELAYS)
+
+
 def test_a_wrong_value_of_a_file_is_named_with_its_place() -> None:
     files = load_files([SourceText("f.json", '{\n "Service": { "LogCommands": "maybe" }}')])
     with pytest.raises(ConfigError, match=r"^f\.json:2:30: Service:LogCommands: "):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from tests.harness.database import Database, create_database, drop_database
 from tests.harness.expect import TEXT, answer, problem
@@ -140,12 +141,17 @@ def test_every_connection_is_tried_at_the_start(own_database: Database, tmp_path
     assert "cannot open the connection second after 2 attempts" in log
 
 
-def test_a_wrong_password_is_not_tried_again(own_database: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "refused", [{"dbname": "no_such_database"}, {"user": "no_such_role"}, {"options": "-c no_such_setting=1"}]
+)
+def test_what_the_server_refuses_for_good_is_not_tried_again(
+    own_database: Database, tmp_path: Path, refused: dict[str, str]
+) -> None:
     log = fails_to_start(
         tmp_path,
         own_database,
         **{
-            "ConnectionStrings:Second": own_database.server.conninfo("no_such_database"),
+            "ConnectionStrings:Second": make_conninfo(own_database.conninfo, **refused),
             "Service:UseMultipleConnections": "true",
         },
     )

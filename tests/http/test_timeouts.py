@@ -21,9 +21,16 @@ FORMS = {
     "words": "timeout = 50 milliseconds",
     "assigned": "command_timeout = 0.05 seconds",
     "week": "timeout 0.0000001w",
+    "less than PostgreSQL can tell": "timeout 100us",
 }
-NONE = {"off": "timeout 0", "first word": "timeout 5 milliseconds", "bad": "timeout soon", "negative": "timeout -5ms"}
-"""Read as no limit, as five seconds, and not at all."""
+NONE = {
+    "off": "timeout 0",
+    "first word": "timeout 5 milliseconds",
+    "bad": "timeout soon",
+    "negative": "timeout -5ms",
+    "more than PostgreSQL can tell": "timeout 30days",
+}
+"""Read as no limit, as five seconds, not at all, and as 24 days."""
 
 
 def _function(number: int, kind: str, line: str) -> str:
