@@ -7,16 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
+from psycopg.conninfo import make_conninfo
+
 from rowcall.core.config import ConfigError
 from rowcall.core.config.checks import mistakes, without_effect
 from rowcall.service.command.about import banner, print_json
 from rowcall.service.command.switches import Arguments
 from rowcall.service.configuration import Configuration, load
-from rowcall.service.connection_string import Embedded, connection_for
+from rowcall.service.connection_string import ConnectionInfo, Embedded, connection_for
+from rowcall.service.database.connector import for_libpq
 from rowcall.service.startup import StartupError
 
 _OK = "ok"
 _TESTED = "Default"
+_PATIENCE = "15"
+"""Seconds, where the connection string names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +83,18 @@ def _connection_test(configuration: Configuration) -> str:
     settings = configuration.settings
     if not _has_default(configuration):
         return _OK
-    import psycopg
-
     try:
         target = connection_for(settings, _TESTED, Path.cwd().name)
         if isinstance(target, Embedded):
             return _OK  # nothing runs there until rowcall starts it
-        psycopg.connect(target.conninfo()).close()
+        psycopg.connect(_conninfo(target)).close()
     except (ConfigError, StartupError, psycopg.Error) as error:
         return str(error).strip()
     return _OK
+
+
+def _conninfo(target: ConnectionInfo) -> str:
+    return make_conninfo(**for_libpq({"connect_timeout": _PATIENCE, **target.parameters}))
 
 
 def _has_default(configuration: Configuration) -> bool:

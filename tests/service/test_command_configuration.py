@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft7Validator
+from psycopg.conninfo import conninfo_to_dict
 
 from tests.harness.command import COMMAND, clean_environment, rowcall
 from tests.harness.database import Database
@@ -174,6 +175,12 @@ def test_validate_is_fine_with_a_right_configuration_and_a_database(tmp_path: Pa
         "errors": [],
         "withoutEffect": [],
     }
+
+
+def test_validate_knows_roles_of_servers_that_libpq_does_not(tmp_path: Path, database: Database) -> None:
+    pairs = ";".join(f"{name}={value}" for name, value in conninfo_to_dict(database.conninfo).items())
+    wanted = f"--ConnectionStrings:Default={pairs};Target Session Attributes=prefer-primary"
+    assert validated(tmp_path, wanted)["connectionTest"] == "ok"
 
 
 def validated(folder: Path, *arguments: str, **environment: str) -> dict[str, object]:
