@@ -49,6 +49,13 @@ end$$;
 comment on procedure committing(int) is 'HTTP POST
 user_context';
 
+create procedure committing_in_vain() language plpgsql as $$begin
+    commit;
+    raise exception '%', said();
+end$$;
+comment on procedure committing_in_vain() is 'HTTP POST
+user_context';
+
 create function quietly() returns text language sql stable as $$select {_SAID}$$;
 comment on function quietly() is 'HTTP GET';
 create function quietly_written() returns text language sql volatile as $$select {_SAID}$$;
@@ -118,6 +125,8 @@ def _write(client: Client) -> None:
 
 def _fail(client: Client) -> None:
     response = client.http.get("/api/failing")
+    assert (response.status_code, response.json()["title"]) == (400, client.context)
+    response = client.http.post("/api/committing-in-vain", json={})
     assert (response.status_code, response.json()["title"]) == (400, client.context)
 
 

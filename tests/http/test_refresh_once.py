@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import string
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, SECRET, bearer, member_sql, tokens
 
@@ -188,6 +191,21 @@ def test_the_database_holds_over_hosts(own_database: Database, serve_once: Serve
     refuse(signed(one, third))
     lifetime = own_database.value("select extract(epoch from expires - now())::int from refresh_token")
     assert 0 < lifetime <= 7 * 86_400 + 300
+
+
+def test_a_worker_may_die(own_database: Database, serve_once: Serve) -> None:
+    """What has been used is known to the supervisor."""
+    service = serve_once(own_database, member_sql(), EVERY_SCHEME)
+    first = issued(service, "Bearer")["refreshToken"]
+    second = refreshed(signed(service, first))
+    before = service.pids()
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: service.pids() and not set(service.pids()) & set(before), "another worker is there")
+    service.wait_until_ready()
+    third = refreshed(signed(service, second))
+    refuse(signed(service, first))
+    refuse(signed(service, third))
 
 
 def test_where_nobody_can_tell_no_token_is_taken(own_database: Database, serve_once: Serve) -> None:

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 
+import httpx
 import jwt
 import pytest
 
@@ -257,25 +258,29 @@ def test_a_remembered_token_ends_when_it_expires(service: Service) -> None:
     assert until_refused(service, headers, began) >= 1
 
 
+def until_it_sets_a_cookie(service: Service, headers: dict[str, str]) -> httpx.Response:
+    """Or refuses: on a busy machine nobody may have looked during the second half of a session's life."""
+    while True:
+        response = service.get("/api/closed", headers=headers)
+        if "set-cookie" in response.headers or response.status_code != 200:
+            return response
+
+
 def test_a_cookie_is_renewed_after_half_of_its_life_and_ends(service: Service) -> None:
-    began = time.time()
-    first = {"Cookie": cookie_of(sign_in(service, scheme="short"))}
-    service.client.cookies.clear()
-    renewed = ""
-    while not renewed:
-        response = service.get("/api/closed", headers=first)
-        renewed = response.headers.get("set-cookie", "")
-        if response.status_code == 401:
-            # Nobody looked during the second half of its life: once more.
-            began, first = time.time(), {"Cookie": cookie_of(sign_in(service, scheme="short"))}
-            service.client.cookies.clear()
+    for _ in range(10):
+        began = time.time()
+        first = {"Cookie": cookie_of(sign_in(service, scheme="short"))}
+        service.client.cookies.clear()
+        response = until_it_sets_a_cookie(service, first)
+        if response.status_code == 200:
+            break
+    renewed = response.headers.get("set-cookie", "")
     assert renewed.startswith(".AspNetCore.short=")
     assert "max-age=2" in renewed
     assert response.headers["cache-control"] == "no-cache,no-store"
     assert response.text == "in"
     assert until_refused(service, first, began) >= 2
-    second = {"Cookie": renewed.partition(";")[0]}
-    assert service.get("/api/closed", headers=second).status_code in (200, 401)
+    assert renewed.partition(";")[0] != first["Cookie"]
 
 
 # --- refresh -------------------------------------------------------------------------------------------------------
