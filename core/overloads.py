@@ -51,13 +51,15 @@ def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int
     """Index of the candidate to call; 0 is the primary, and the answer when nothing fits.
 
     `keys` are those of query or body, `path_count` the parameters in the route's template, optional ones included.
-    A number that is met exactly decides, as long as the keys are known; then whoever can be called with these keys.
+    A number that is met exactly decides, as long as the routine can be called with these keys; then whoever can be.
     """
     written = frozenset(keys)
     asked = [(candidate, candidate.spread(written)) for candidate in candidates]
     rules: tuple[Callable[[Candidate, frozenset[str]], bool], ...] = (
-        lambda candidate, supplied: candidate.total == len(supplied) + path_count and candidate.knows(supplied),
+        # Fitting counts too: a segment that is left out, or repeated as a key, is counted once too often.
+        lambda candidate, supplied: candidate.total == len(supplied) + path_count and candidate.fits(supplied),
         lambda candidate, supplied: candidate.fits(supplied),
+        lambda candidate, supplied: candidate.total == len(supplied) + path_count and candidate.knows(supplied),
         lambda candidate, supplied: candidate.total == len(supplied) + path_count,
     )
     for rule in rules:
