@@ -705,6 +705,7 @@ cdef class Connection:
             self.buffer.clear()
             self.head.stream_after = 0
             self.head.state = RequestState.DISCARDING
+            self.head.abandoned = True
         self.resume()
 
     # --- ending ----------------------------------------------------------------------------------------------------

@@ -80,6 +80,7 @@ cdef class Request:
     cdef readonly Py_ssize_t rows
     cdef readonly bint is_null
     cdef readonly bint overflowed
+    cdef readonly bint abandoned
     cdef readonly double seconds
     cdef readonly object failure
     cdef public object waiter

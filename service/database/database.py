@@ -158,6 +158,7 @@ class Database:
 
         Raises:
             Problem: there is no room for it.
+            ClientGoneError: by what it gives back, when the client left while it ran.
         """
         if call.shared:
             lane = self._generic if exchange.mask in call.generic and self._generic.connections else self._shared
@@ -234,6 +235,9 @@ class Database:
                 self._assign_lane(call)
                 return
             if request.succeeded:
+                if request.abandoned:
+                    # It ended before the cancel request came, but its rows had been dropped.
+                    raise ClientGoneError("the client has closed the connection")
                 call.wide = len(request.body or b"") > WIDE_ROW * max(1, request.rows)
                 self._learn(call, exchange.mask, request)
                 return

@@ -168,6 +168,21 @@ def test_an_abandoned_stream_leaves_the_connection_usable(server: Database) -> N
     run(work())
 
 
+def test_an_abandoned_request_says_so_when_it_ends_all_the_same(server: Database) -> None:
+    async def work() -> None:
+        async with connected(server) as connection:
+            with server.locked(44):
+                one = request(statement("select locked_write($1::int, 44) as n", 1), "5")
+                connection.submit(one)
+                connection.abandon()
+            await outcome(one)
+            assert one.succeeded
+            assert one.abandoned
+            assert one.body is None
+
+    run(work())
+
+
 def test_an_error_in_the_middle_of_a_stream_is_told_at_its_end(server: Database) -> None:
     async def work() -> None:
         failing = "select repeat('x', 1000) as v, 1 / (900 - n) as n from generate_series(1, 1000) n"

@@ -15,7 +15,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -32,7 +32,7 @@ from rowcall.service.database.connector import Target
 from rowcall.service.database.database import Database, DatabaseOptions
 from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.database.pace import Pace
-from rowcall.service.exchange import Exchange
+from rowcall.service.exchange import ClientGoneError, Exchange
 from tests.harness import database as harness
 
 REQUESTS = int(os.environ.get("ROWCALL_MODEL_REQUESTS", "3000"))
@@ -208,6 +208,8 @@ class Model:
                 outcome.answers.append(None if outcome.kind.is_void else json.loads(request.body))
         except Problem as problem:
             outcome.answers.append(problem)
+        except ClientGoneError:
+            assert client.gone.is_set()
 
     async def _wait(self, waiting: Awaitable[None] | Request | None) -> None:
         """What the application does, by a future instead of a callback."""
@@ -386,3 +388,26 @@ def _kind_of(outcome: Outcome) -> object:
     if not outcome.answers:
         return "left"
     return outcome.answers[0].status if isinstance(outcome.answers[0], Problem) else 200
+
+
+def test_a_request_whose_client_has_left_has_no_answer_even_where_it_succeeds(own_database: harness.Database) -> None:
+    """Its rows have been dropped; the command that should have cancelled it came too late."""
+    parameters = {name: str(value) for name, value in conninfo_to_dict(own_database.conninfo).items()}
+    locked = "select $1::int as n from pg_advisory_xact_lock(7)"
+    call = replace(Kind("echo", 1).call(), build=lambda _mask: (locked, 1))
+    exchange = Exchange(None, Client())
+    exchange.mask, exchange.arguments = 1, [b"1"]
+
+    async def work() -> None:
+        database = Database(Target(parameters), DatabaseOptions())
+        await database.start()
+        with own_database.locked(7):
+            running = asyncio.ensure_future(database.begin(call, exchange))
+            while not (busy := [one for one in database._exclusive.connections if one.in_flight]):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            busy[0].abandon()
+        with pytest.raises(ClientGoneError):
+            await running
+        await database.close()
+
+    uvloop.run(work())
