@@ -220,9 +220,10 @@ def test_deallocated_statements_end_the_connection_when_they_are_missed(server: 
         echo = statement("select $1::int as n", 1)
         async with connected(server) as connection:
             assert await answer(connection, echo, "1") == [{"n": 1}]
-            plain = request(statement("deallocate all", rows=False))
-            connection.submit(plain)
-            await outcome(plain)
+            # Inside a block, where the command does not tell of it.
+            block = request(statement("do $$ begin execute 'deallocate all'; end $$", rows=False))
+            connection.submit(block)
+            await outcome(block)
             one = request(echo, "2")
             connection.submit(one)
             await outcome(one)
