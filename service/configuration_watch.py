@@ -62,7 +62,8 @@ class ConfigurationWatch:
 
 
 def _content(file: Path) -> bytes | None:
+    """None for what is not there, and for a pipe, which can be read but once."""
     try:
-        return file.read_bytes()
+        return file.read_bytes() if file.is_file() else None
     except OSError:
         return None

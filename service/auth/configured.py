@@ -15,6 +15,7 @@ from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Sch
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
 from rowcall.core.interval import parse_interval
+from rowcall.service.http_options import listener_plans
 from rowcall.service.startup import StartupError
 
 log = logging.getLogger("rowcall")
@@ -114,7 +115,7 @@ def _basic(settings: Settings) -> BasicOptions:
 
 
 def _is_secure(settings: Settings) -> bool:
-    return settings.flag("Ssl:Enabled") or "https://" in (settings.text_or_none("Urls") or "").lower()
+    return settings.flag("Ssl:Enabled") or any(plan.address.secure for plan in listener_plans(settings))
 
 
 # --- schemes -------------------------------------------------------------------------------------------------------

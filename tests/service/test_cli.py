@@ -14,7 +14,7 @@ import pytest
 from rowcall.core.auth.password_hash import verify_password
 from rowcall.core.config import KEYS
 from rowcall.service.command.switches import SWITCHES, File, parse_arguments
-from tests.harness.command import rowcall
+from tests.harness.command import COMMAND, clean_environment, rowcall
 
 
 def test_arguments_are_sorted_into_files_overrides_and_switches() -> None:
@@ -216,6 +216,23 @@ def test_what_is_no_text_file_is_told_and_ends_with_1(tmp_path: Path) -> None:
         done = rowcall(tmp_path, name, "--validate")
         assert (done.returncode, message in done.stdout + done.stderr) == (1, True)
         assert rowcall(tmp_path, name).stderr == f"rowcall: {message}\n"
+
+
+def test_a_configuration_may_come_through_a_pipe(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*COMMAND, "/dev/stdin"],
+        cwd=tmp_path,
+        env=clean_environment(),
+        input='{"ConnectionStrings": {"Default": ""}}',
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "rowcall: ConnectionStrings:Default is empty: say where the database is\n",
+    )
 
 
 def test_an_argument_that_is_no_text_is_told(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rowcall.core.config import assemble, load_files
 from rowcall.service.http_options import doubts, listener_plans
 from rowcall.service.startup import StartupError
+from tests.harness.command import rowcall
 
 ENDPOINT = ("HttpServer:Endpoints:A:Url", "http://127.0.0.1:0")
 
@@ -32,3 +35,22 @@ def test_a_redirection_that_leads_nowhere_is_told() -> None:
 def test_an_endpoint_that_is_no_section_ends_the_start() -> None:
     with pytest.raises(StartupError, match="HttpServer:Endpoints:A: Url is missing"):
         listener_plans(assemble(load_files([]), [("HttpServer:Endpoints:A", "http://127.0.0.1:0")], {}).settings)
+
+
+@pytest.mark.parametrize(
+    ("urls", "endpoint", "message"),
+    [
+        ("https://127.0.0.1:1", "http://127.0.0.1:0", "this service does not listen on https"),
+        ("http://127.0.0.1:1", "https://127.0.0.1:0", "an https URL needs a certificate"),
+    ],
+)
+def test_endpoints_tell_whether_passwords_are_safe(tmp_path: Path, urls: str, endpoint: str, message: str) -> None:
+    """HTTP Basic is refused without TLS; where it is not, the certificate that is missing ends the start."""
+    done = rowcall(
+        tmp_path,
+        "--Service:AuthenticationOptions:BasicAuth:Enabled=true",
+        "--ConnectionStrings:Default=postgresql:///nowhere",
+        f"--Urls={urls}",
+        f"--HttpServer:Endpoints:A:Url={endpoint}",
+    )
+    assert (done.returncode, message in done.stderr) == (1, True)
