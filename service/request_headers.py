@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -19,10 +20,10 @@ def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
     """Mode Parameter: the parameter of that name, unless the request supplies it. It must have a default."""
     if endpoint.options.request_headers is not HeadersMode.PARAMETER:
         return None
-    bits = [1 << index for index, one in enumerate(endpoint.parameters) if _is_for_headers(endpoint, one)]
-    if not bits:
+    index = _for_headers(endpoint)
+    if index is None:
         return None
-    bit = bits[0]
+    bit = 1 << index
     headers = _reader(services.options.headers.added)
 
     def fill(exchange: Exchange) -> None:
@@ -34,10 +35,25 @@ def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
     return fill
 
 
+def without_their_default(endpoint: Endpoint) -> Endpoint:
+    """The endpoint as binding shall see it: headers come before a default of the comment (reference 01, 7.1)."""
+    index = _for_headers(endpoint) if endpoint.options.request_headers is HeadersMode.PARAMETER else None
+    if index is None or not endpoint.parameters[index].defaulted:
+        return endpoint
+    parameters = list(endpoint.parameters)
+    parameters[index] = replace(parameters[index], has_default=True, defaulted=False)
+    return replace(endpoint, parameters=tuple(parameters))
+
+
+def _for_headers(endpoint: Endpoint) -> int | None:
+    return next((index for index, one in enumerate(endpoint.parameters) if _is_for_headers(endpoint, one)), None)
+
+
 def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
     names = {parameter.db_name, parameter.api_name, parameter.db_name.lower(), parameter.api_name.lower()}
     # What filters or writes a table (exact) is never filled by something that the request does not say.
-    return parameter.has_default and not parameter.exact and endpoint.options.headers_parameter in names
+    optional = parameter.has_default or parameter.defaulted
+    return optional and not parameter.exact and endpoint.options.headers_parameter in names
 
 
 def headers_context(endpoint: Endpoint, services: Services) -> Context | None:

@@ -24,6 +24,9 @@ def _param(draft: Draft, line: Line) -> None:
         add_hash(draft, parameter, words[3].removeprefix(":"))
     elif lower[:3] == ["is", "upload", "metadata"]:
         _upload_metadata(draft, line, parameter)
+    elif lower[1:] == ["is", "upload", "metadata"]:
+        _change(draft, line, parameter, words[0])
+        _upload_metadata(draft, line, words[0])
     else:
         _change(draft, line, parameter, rest)
 

@@ -15,6 +15,7 @@ from rowcall.core.endpoint import Endpoint, Transport
 from rowcall.service import binding
 from rowcall.service.arguments import put, take_out
 from rowcall.service.exchange import Exchange, Step, Waiting
+from rowcall.service.request_headers import without_their_default
 from rowcall.service.response_headers import argument_text
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ log = logging.getLogger("rowcall")
 
 def bind(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Request values, and what the service knows itself → the arguments of the call."""
+    endpoint = without_their_default(endpoint)
     filled = filled_parameters(endpoint, services.options.auth.mapping)
     hashed = hashed_parameters(endpoint)
     if not filled and not hashed:

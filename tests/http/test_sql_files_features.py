@@ -41,6 +41,10 @@ FILES = {
     "as_table.sql": "-- HTTP GET\n-- allow_anonymous\n-- table_format = html\nselect 1 as id, (4,2)::dims as size",
     "raw_body.sql": "-- HTTP POST\n-- allow_anonymous\n-- body_parameter_name text\n"
     "select :text as text, :n::int as n",
+    "headers.sql": "-- HTTP GET\n-- allow_anonymous\n-- param :_headers default null\n"
+    "select :_headers::json ->> 'X-Test' as test, 1 as n",
+    "metadata.sql": "-- HTTP POST\n-- allow_anonymous\n-- upload\n-- param $1 meta is upload metadata\n"
+    "select $1::text as meta",
     "no_null.sql": "-- HTTP GET\n-- allow_anonymous\n-- query_string_null_handling null_literal\nselect :a as a",
 }  # fmt: skip
 
@@ -114,6 +118,17 @@ def test_a_table_shows_a_composite_as_its_text(service: Service) -> None:
 
 def test_the_whole_body_may_be_a_parameter(service: Service) -> None:
     assert answer(service.post("/api/raw-body?n=3", content=b"a text")) == (200, JSON, '[{"text":"a text","n":3}]')
+
+
+def test_headers_come_before_the_default_of_the_comment(service: Service) -> None:
+    found = service.get("/api/headers", headers={"X-Test": "v"})
+    assert answer(found) == (200, JSON, '[{"test":"v","n":1}]')
+    assert answer(service.get('/api/headers?headers={"X-Test":"own"}')) == (200, JSON, '[{"test":"own","n":1}]')
+
+
+def test_a_parameter_is_renamed_where_it_receives_what_was_uploaded(service: Service) -> None:
+    assert "meta is upload metadata" not in service.log
+    assert "'meta'" in problem(service.post("/api/metadata"), 404)["detail"]
 
 
 def test_the_word_null_may_be_null(service: Service) -> None:
