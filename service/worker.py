@@ -73,6 +73,7 @@ class Worker:
             loop.set_default_executor(ThreadPoolExecutor(self._threads))
         # Beside what follows: a database that accepts connections and then says nothing would hold up everything else.
         starting = asyncio.create_task(self._application.start())
+        starting.add_done_callback(_tell_failure)
         listening = asyncio.create_task(self._listen())
         watching = asyncio.create_task(close_silent(self._listeners, self._silence))
         await self._stopping.wait()
@@ -127,6 +128,11 @@ class Worker:
         if not all(ended):
             log.warning("%d requests did not finish in time and are cut off", self._application.running)
         await self._application.close()
+
+
+def _tell_failure(starting: asyncio.Task[None]) -> None:
+    if not starting.cancelled() and (error := starting.exception()) is not None:
+        log.error("the first connection could not be made ready", exc_info=error)
 
 
 async def _main(channel_fd: int) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import psycopg
 import pytest
 
 from tests.harness.database import Database, create_database, drop_database
-from tests.harness.postgres import PostgresServer
+from tests.harness.postgres import PostgresServer, free_port
 
 
 def test_each_server_is_the_version_it_says(every_database: Database) -> None:
@@ -41,3 +45,12 @@ def test_a_stopped_server_refuses_and_serves_again(own_postgres: PostgresServer)
     own_postgres.start()
     with psycopg.connect(own_postgres.conninfo()) as connection:
         assert connection.execute("select 1").fetchone() == (1,)
+
+
+def test_a_port_is_given_to_one_process_only() -> None:
+    """Also when nobody listens there yet."""
+    ask_for_it = "import sys; from tests.harness import postgres; port = int(sys.argv[1])\n"
+    ask_for_it += "postgres._candidates = iter([port, port])\nprint(postgres.free_port())"
+    command = [sys.executable, "-c", ask_for_it, str(free_port())]
+    asked = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+    assert "a cycle does not end" in asked.stderr
