@@ -34,7 +34,7 @@ cdef struct Codec:
     Py_ssize_t field_count
 
 cdef struct Field:
-    # `{"first":` or `,"other":`, escaped and ready to be copied.
+    # `{"first":` or `,"other":`, escaped and ready to be copied; padded.
     char *key
     Py_ssize_t key_length
     const Codec *codec
@@ -55,6 +55,7 @@ cdef class Codecs:
     cdef const Codec *resolve_spread(self, unsigned int oid, tuple keys) except NULL
     # What an array holds or a domain stands for, down to a type that is neither.
     cdef unsigned int innermost(self, unsigned int oid) except? 0
+    cdef int _set_key(self, Field *field, Py_ssize_t position, bytes name) except -1
     # The same codec, but as a field it is told as it is in a column.
     cdef const Codec *_as_column(self, const Codec *codec) except NULL
     cdef void *_allocate(self, Py_ssize_t size) except NULL

@@ -7,6 +7,7 @@ and a composite may contain an array of itself.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.string cimport memset
 
+from rowcall.ext.buffer cimport PADDING
 from rowcall.ext.builtin_types import ARRAYS, DELIMITERS, SCALARS
 from rowcall.ext.buffer import escape
 
@@ -90,7 +91,6 @@ cdef class Codecs:
     cdef const Codec *resolve_spread(self, unsigned int oid, tuple keys) except NULL:
         cdef const Codec *codec = self.resolve(oid)
         cdef Codec *spread
-        cdef bytes key
         cdef Py_ssize_t position
         if codec.kind != COMPOSITE or codec.field_count != len(keys):
             raise ValueError(f"type {oid} is no composite of {len(keys)} fields")
@@ -98,12 +98,17 @@ cdef class Codecs:
         spread.fields = <Field *>self._allocate(sizeof(Field) * codec.field_count)
         spread.field_count = codec.field_count
         for position in range(codec.field_count):
-            key = (b',"' if position else b'{"') + escape(keys[position]) + b'":'
-            self._allocations.append(key)
-            spread.fields[position].key = PyBytes_AS_STRING(key)
-            spread.fields[position].key_length = len(key)
+            self._set_key(&spread.fields[position], position, keys[position])
             spread.fields[position].codec = self._as_column(codec.fields[position].codec)
         return spread
+
+    cdef int _set_key(self, Field *field, Py_ssize_t position, bytes name) except -1:
+        cdef bytes key = (b',"' if position else b'{"') + escape(name) + b'":'
+        cdef bytes padded = key + bytes(PADDING)
+        self._allocations.append(padded)
+        field.key = PyBytes_AS_STRING(padded)
+        field.key_length = len(key)
+        return 0
 
     cdef const Codec *_as_column(self, const Codec *codec) except NULL:
         cdef Codec *column
@@ -176,15 +181,11 @@ cdef class Codecs:
     cdef const Codec *_build_composite(self, unsigned int oid, tuple definition) except NULL:
         cdef Codec *codec = self._new(COMPOSITE)
         cdef tuple fields = definition[1]
-        cdef bytes key
         cdef Py_ssize_t position
         self._resolved[oid] = <size_t>codec
         codec.fields = <Field *>self._allocate(sizeof(Field) * len(fields))
         for position, (name, type_oid) in enumerate(fields):
-            key = (b',"' if position else b'{"') + escape(name) + b'":'
-            self._allocations.append(key)
-            codec.fields[position].key = PyBytes_AS_STRING(key)
-            codec.fields[position].key_length = len(key)
+            self._set_key(&codec.fields[position], position, name)
             codec.fields[position].codec = self._field_codec(type_oid)
         codec.field_count = len(fields)
         return codec

@@ -1,9 +1,13 @@
 /* The byte loops that everything else waits for: JSON escaping, and undoing one level of PostgreSQL's quoting.
    They look at 16 bytes at a time where SSE2 exists. None reads at or beyond `end`; the room that each needs for
-   writing is told with it. */
+   writing is told with it.
+
+   The last bytes of a text go one by one. Gathering them into one block takes fewer instructions, and is slower by a
+   fifth on composites: they were written just before, and a read that spans several writes has to wait for them. */
 #ifndef ROWCALL_JSON_TEXT_H
 #define ROWCALL_JSON_TEXT_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -18,6 +22,30 @@ static const unsigned char JSON_ESCAPE[256] = {
     'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u',
     ['"'] = '"', ['\\'] = '\\',
 };
+
+/* memcpy without the call for what is mostly short: keys, numbers, bare words. */
+static inline void copy_text(char *target, const char *text, ptrdiff_t size) {
+    if (size > 16) {
+        memcpy(target, text, (size_t)size);
+    } else if (size >= 8) {
+        uint64_t first, last;
+        memcpy(&first, text, 8);
+        memcpy(&last, text + size - 8, 8);
+        memcpy(target, &first, 8);
+        memcpy(target + size - 8, &last, 8);
+    } else if (size >= 4) {
+        uint32_t first, last;
+        memcpy(&first, text, 4);
+        memcpy(&last, text + size - 4, 4);
+        memcpy(target, &first, 4);
+        memcpy(target + size - 4, &last, 4);
+    } else if (size > 0) {
+        const char middle = text[size >> 1], last = text[size - 1];
+        target[0] = text[0];
+        target[size >> 1] = middle;
+        target[size - 1] = last;
+    }
+}
 
 #define WORD_OF(byte) (UINT64_C(0x0101010101010101) * (byte))
 #define WORD_HIGH WORD_OF(0x80)
@@ -114,6 +142,14 @@ static inline char *unquote(char *target, const char **position, const char *end
         } while (text < end && (*text == '\\' || *text == '"'));
     }
     return 0;
+}
+
+/* The end of what stands bare in a tuple: its first byte that has a meaning there, or `end`. A table takes one branch
+   for each byte, and what stands bare is short. */
+static inline const char *bare_slot_end(const char *text, const char *end) {
+    static const unsigned char MEANS[256] = {[','] = 1, ['('] = 1, [')'] = 1, ['"'] = 1, ['\\'] = 1};
+    while (text < end && !MEANS[(unsigned char)*text]) text++;
+    return text;
 }
 
 /* Whether [text, end) is a number in JSON's grammar (RFC 8259, section 6); `NaN` and `Infinity` are not. */

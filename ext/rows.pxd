@@ -18,7 +18,7 @@ cdef enum Shape:
 
 cdef struct Column:
     const Codec *codec
-    # `{"first":` or `,"other":`; NULL in a row without names.
+    # `{"first":` or `,"other":`, padded; NULL in a row without names.
     const char *key
     Py_ssize_t key_length
     # Of a composite that stands for its fields: `,"width":null,"height":null`; NULL for every other column.

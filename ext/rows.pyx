@@ -4,7 +4,7 @@ What can be known before the rows is put into a plan: escaped keys with their pu
 """
 
 from rowcall.ext.body_writer cimport BodyWriter, RowPlan
-from rowcall.ext.buffer cimport Buffer
+from rowcall.ext.buffer cimport PADDING, Buffer
 from rowcall.ext.builtin_types import BYTEA
 from rowcall.ext.bytea cimport append_bytea
 from rowcall.ext.codecs cimport ARRAY
@@ -71,7 +71,7 @@ cdef class Renderer(BodyWriter):
                 self._spread(plan, index, keys[index])
             elif keys:
                 fragment = (b',"' if index else b'{"') + escape(keys[index]) + b'":'
-                column.key = plan.keep(fragment)
+                column.key = plan.keep(fragment + bytes(PADDING))
                 column.key_length = len(fragment)
         plan.shape = self._shape(plan.count, plan.columns[0].codec if plan.count else NULL)
         if plan.shape == SCALAR_TEXT and plan.described[0].type == BYTEA_OID:
@@ -133,7 +133,7 @@ cdef void write_object(
         if column.blank != NULL:
             write_spread(column, out, scratch, result, row, index)
             continue
-        out.append(column.key, column.key_length)
+        out.append_padded(column.key, column.key_length)
         write_value(column, out, scratch, result, row, index)
     out.append_char(c'}')
 

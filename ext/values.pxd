@@ -1,5 +1,7 @@
 """One value's PostgreSQL text → JSON. The grammar of arrays and tuples lives in `values.pyx`."""
 
+cimport cython
+
 from rowcall.ext.buffer cimport Buffer
 from rowcall.ext.codecs cimport Codec, Kind
 
@@ -8,6 +10,7 @@ cdef enum:
     MAX_DEPTH = 32
 
 
+@cython.final
 cdef class Scratch:
     """Room for one unquoted value at each depth: allocated once, reused for every value."""
 
@@ -15,7 +18,9 @@ cdef class Scratch:
     cdef Py_ssize_t capacities[MAX_DEPTH]
 
     # Room for `size` bytes at a depth (what was there is lost), or NULL when there is no memory.
-    cdef char *reserve(self, int depth, Py_ssize_t size) noexcept nogil
+    cdef inline char *reserve(self, int depth, Py_ssize_t size) noexcept nogil:
+        return self.levels[depth] if size <= self.capacities[depth] else self.grow(depth, size)
+    cdef char *grow(self, int depth, Py_ssize_t size) noexcept nogil
     # Gives back what single large values have taken.
     cdef void trim(self) noexcept nogil
 

@@ -9,7 +9,7 @@ A container whose text breaks the grammar of `array_out` or `record_out` is take
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp
 
-from rowcall.ext.buffer cimport VECTOR_SLACK, is_json_number, unquote
+from rowcall.ext.buffer cimport VECTOR_SLACK, bare_slot_end, is_json_number, unquote
 from rowcall.ext.codecs cimport (
     ARRAY, BLANKABLE, BOOLEAN, COMPOSITE, DATETIME, JSON, NUMBER, RECORD, TEXT, Codecs, Field,
 )
@@ -32,10 +32,8 @@ cdef class Scratch:
         for depth in range(MAX_DEPTH):
             free(self.levels[depth])
 
-    cdef char *reserve(self, int depth, Py_ssize_t size) noexcept nogil:
+    cdef char *grow(self, int depth, Py_ssize_t size) noexcept nogil:
         cdef Py_ssize_t capacity = max(self.capacities[depth], FIRST_CAPACITY)
-        if size <= self.capacities[depth]:
-            return self.levels[depth]
         while capacity < size:
             capacity *= 2
         # Not realloc: the old content is not needed.
@@ -241,7 +239,7 @@ cdef bint render_composite(
         if text == NULL or text == end or text[0] != (c')' if index == codec.field_count - 1 else c','):
             return False
         text += 1
-        out.append(field.key, field.key_length)
+        out.append_padded(field.key, field.key_length)
         if slot.text == NULL:
             out.append(b"null", 4)
         else:
@@ -291,18 +289,13 @@ cdef const char *read_slot(
     cdef const char *start = text
     if text < end and text[0] == c'"':
         return read_quoted(out, scratch, text, end, depth, True, slot)
-    while text < end and not is_tuple_syntax(text[0]):
-        text += 1
+    text = bare_slot_end(text, end)
     slot.text = start
     slot.end = text
     # Nothing between two commas is SQL NULL; the empty string would be quoted.
     if text == start:
         slot.text = NULL
     return text
-
-
-cdef inline bint is_tuple_syntax(char byte) noexcept nogil:
-    return byte == c',' or byte == c')' or byte == c'(' or byte == c'"' or byte == c'\\'
 
 
 cdef inline const char *read_quoted(

@@ -196,3 +196,24 @@ def test_fields_of_a_nested_column_are_told_as_columns(connection: Connection, c
     assert body(renderer, connection, f"select array[{value}]") == (
         b'[{"at":"2024-01-15 10:30:00","score":"7","label":"a b"}]'
     )
+
+
+def test_keys_and_values_of_every_length_are_whole(connection: Connection, codecs: Codecs) -> None:
+    """Short ones are copied in pieces that overlap; each length takes its own."""
+    lengths = range(1, 41)
+    digits = "1234567890" * 4
+    columns = ", ".join(f"{digits[:n]}::numeric, '{{{digits[:n]}}}'::numeric[]" for n in lengths)
+    keys = [key for n in lengths for key in ("k" * n, "a" * n)]
+    members = ",".join(f'"{"k" * n}":{digits[:n]},"{"a" * n}":[{digits[:n]}]' for n in lengths)
+    assert body(rows(codecs, *keys), connection, f"select {columns}").decode() == f"[{{{members}}}]"
+
+
+def test_keys_of_composites_of_every_length_are_whole(connection: Connection) -> None:
+    lengths = range(1, 41)
+    with connection.transaction(force_rollback=True):
+        fields = ", ".join(f"{'k' * n} numeric" for n in lengths)
+        connection.execute(f"create type wide_keys as ({fields})".encode())
+        values = ", ".join(str(n) for n in lengths)
+        members = ",".join(f'"{"k" * n}":{n}' for n in lengths)
+        renderer = rows(catalogue.load(connection), "c")
+        assert body(renderer, connection, f"select row({values})::wide_keys").decode() == f'[{{"c":{{{members}}}}}]'
