@@ -51,7 +51,7 @@ cdef class Codecs:
     cdef const Codec *resolve(self, unsigned int oid) except NULL
     # The same for a column of a function, where a composite is BLANKABLE.
     cdef const Codec *resolve_blankable(self, unsigned int oid) except NULL
-    # The codec of a composite whose fields are told as columns are, under keys of their own.
+    # The codec of a composite whose fields stand in the row, under keys of their own.
     cdef const Codec *resolve_spread(self, unsigned int oid, tuple keys) except NULL
     # What an array holds or a domain stands for, down to a type that is neither.
     cdef unsigned int innermost(self, unsigned int oid) except? 0

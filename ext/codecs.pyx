@@ -99,7 +99,7 @@ cdef class Codecs:
         spread.field_count = codec.field_count
         for position in range(codec.field_count):
             self._set_key(&spread.fields[position], position, keys[position])
-            spread.fields[position].codec = self._as_column(codec.fields[position].codec)
+            spread.fields[position].codec = codec.fields[position].codec
         return spread
 
     cdef int _set_key(self, Field *field, Py_ssize_t position, bytes name) except -1:

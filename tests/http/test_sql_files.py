@@ -104,7 +104,7 @@ ANSWERS = [
     ("nested", '[{"id":1,"size":{"w":4,"h":2},"note":"fern"},{"id":2,"size":null,"note":"moss"}]'),
     ("lone", '[{"w":4,"h":2}]'),
     ("lone-nested", '[{"size":{"w":4,"h":2}}]'),
-    ("fields", '[{"at":"2024-02-29T10:00:00","MyNote":"x","n":7}]'),
+    ("fields", '[{"at":"2024-02-29 10:00:00","MyNote":"x","n":7}]'),
     ("arrays", '[{"id":1,"sizes":[{"w":4,"h":2}]}]'),
     ("moods", '[{"mood":"calm","n":1.50,"j":{"a":1},"t":"2024-02-29T10:00:00"}]'),
     ("single-row", '{"id":1,"kind":"fern"}'),
