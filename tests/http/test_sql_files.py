@@ -161,7 +161,6 @@ def test_raw_rows_are_text(service: Service) -> None:
         ("POST", "update-bed", ""),
         ("POST", "locked-bed", "[1]"),
         ("POST", "do-block", ""),
-        ("DELETE", "delete-by-body", "[7]"),
     ],
 )
 def test_the_content_decides_the_method_and_where_parameters_travel(
@@ -170,6 +169,11 @@ def test_the_content_decides_the_method_and_where_parameters_travel(
     sent = b"" if name in ("locked-bed", "do-block") else b'{"bedId":7}'
     response = service.request(method, f"/api/{name}", content=sent)
     assert (response.status_code, response.text) == (200 if body else 204, body)
+
+
+def test_a_delete_that_is_asked_for_takes_its_parameters_from_the_body(service: Service) -> None:
+    service.request("PUT", "/api/insert-bed", content=b'{"bedId":71}')
+    assert answer(service.request("DELETE", "/api/delete-by-body", content=b'{"bedId":71}')) == (200, JSON, "[71]")
 
 
 def test_a_delete_by_content_takes_its_parameters_from_the_query(service: Service) -> None:
