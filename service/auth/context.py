@@ -23,18 +23,18 @@ def user_context(endpoint: Endpoint, services: Services) -> Context | None:
     address_key = None if mapping.address_key is None else mapping.address_key.encode()
 
     def settings(exchange: Exchange) -> list[bytes | None]:
-        address = [] if address_key is None else [address_key, address_of(exchange.scope)]
         user: User | None = exchange.user
-        if user is None:
-            return address
-        if user.context is None:
-            user.context = _claims(user, mapping)
-        return address + user.context
+        claims: list[bytes | None] = []
+        if user is not None:
+            claims = user.context or _keep_claims(user, mapping)
+        return claims if address_key is None else [address_key, address_of(exchange.scope), *claims]
 
     return Context(settings=(settings,))
 
 
-def _claims(user: User, mapping: ClaimMapping) -> list[bytes | None]:
+def _keep_claims(user: User, mapping: ClaimMapping) -> list[bytes | None]:
+    """Worked out for the first request of a user that asks."""
     json = [] if mapping.json_key is None else [mapping.json_key.encode(), user.json]
     pairs = ((key.encode(), user.texts.get(claim)) for key, claim in mapping.context)
-    return [*json, *(part for pair in pairs for part in pair)]
+    user.context = [*json, *(part for pair in pairs for part in pair)]
+    return user.context

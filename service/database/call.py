@@ -9,7 +9,7 @@ from rowcall.core.problems import ErrorPolicy
 from rowcall.core.retry import RetryStrategy
 from rowcall.ext.body_writer import BodyWriter
 from rowcall.ext.request import Statement
-from rowcall.service.database.context import Ahead, Context
+from rowcall.service.database.context import Ahead, Context, Values
 from rowcall.service.database.pace import Pace
 from rowcall.service.database.statements import numbers
 from rowcall.service.exchange import Exchange
@@ -61,10 +61,12 @@ class Call:
     """Has given a result that fitted one response."""
     large: bool = False
     """Has given one that did not."""
+    shared_settings: Values = field(default_factory=list)
+    """What it sets on a shared connection, besides what its context does."""
     shared_ahead: Ahead | None = None
-    """What goes in front of it on a shared connection, besides its context."""
+    """The same as the statement in front of it."""
     known: bool = False
-    """`shared_ahead` and `seconds` have been worked out."""
+    """The two, and `seconds`, have been worked out."""
     seconds: float = 0.0
     """Its time limit on a shared connection."""
     wide: bool = True

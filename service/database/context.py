@@ -71,15 +71,18 @@ class Context:
 
     def setting_values(self, exchange: Exchange) -> Values:
         """Names and values in turn, those of all sources."""
-        values: Values = []
-        for source in self.settings:
-            values.extend(source(exchange))
-        return values
+        return self._behind([], exchange)
 
     def ahead(self, exchange: Exchange, others: Values) -> Ahead:
         """Everything in front of a call. others: settings that it needs besides, names and values in turn."""
-        settings = others + self.setting_values(exchange)
+        settings = self._behind(others, exchange)
         return ahead_of(settings) + self.commands_ahead(exchange) if self.commands else ahead_of(settings)
+
+    def _behind(self, others: Values, exchange: Exchange) -> Values:
+        for source in self.settings:
+            found = source(exchange)
+            others = [*others, *found] if others else list(found)
+        return others
 
     def commands_ahead(self, exchange: Exchange) -> Ahead:
         return tuple((command.statement, command.values(exchange)) for command in self.commands)

@@ -175,7 +175,7 @@ class Database:
             lane = self._generic if exchange.mask in call.generic and self._generic.connections else self._shared
             if lane.connections:
                 request = self._shared_request(call, exchange.mask, exchange.arguments)
-                request.ahead = call.context.ahead(exchange, self._settings_of(call, watched=False)) or None
+                request.ahead = call.context.ahead(exchange, call.shared_settings) or None
                 exchange.request = request
                 lane.submit(request)
                 return request
@@ -210,7 +210,8 @@ class Database:
     def _shared_request(self, call: Call, mask: int, values: list[bytes | None]) -> Request:
         if not call.known:
             # The same for every request of the call, so worked out by the first.
-            call.shared_ahead = ahead_of(self._settings_of(call, watched=False)) or None
+            call.shared_settings = self._settings_of(call, watched=False)
+            call.shared_ahead = ahead_of(call.shared_settings) or None
             call.seconds = self._timeout_of(call)
             call.known = True
         request = Request(call.statements.get(mask) or call.statement(mask), values, call.shared_ahead)
