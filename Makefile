@@ -29,7 +29,7 @@ demo: build
 	$(BIN)/rowcall --demo $(ARGS)
 
 test: build
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) $(ARGS)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
 
 check: build
 	$(BIN)/ruff format --check $(wildcard $(CHECKED))

@@ -7,12 +7,12 @@ import socket
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.load import load, raw_request
+from bench.load import Load, load, raw_request
 from bench.processes import usage
 from bench.scenarios import BY_NAME, Scenario
 from bench.services import Running, Service, Setting, ask, free_port, start, wait_until_answering
@@ -62,15 +62,19 @@ def hold(running: Running, seconds: float) -> list[Finding]:
     ]
 
 
-def half_load(running: Running, scenario: Scenario, full_rate: float, seconds: float) -> Finding:
-    """Latency measured from the moment each request is due."""
-    _, expected = ask(running.port, scenario)
+def half_load(
+    running: Running, scenario: Scenario, full_rate: float, seconds: float, beside: Sequence[tuple[Running, float]] = ()
+) -> Finding:
+    """Latency measured from the moment each request is due. beside: others, each with the rate that is its most: what
+    their tails are at half of it tells how much of ours is the machine's."""
+    seen = _at_half(running, scenario, full_rate, seconds)
     wanted = full_rate / 2
-    seen = load(scenario, running.port, expected, seconds, wanted)
     held = seen.requests / seen.seconds / wanted
-    ratio = seen.p99 / seen.p50 if seen.p50 else float("inf")
+    ratio = _tail(seen)
     kept_up = held > 0.98
+    others = [f"{one.name} {_tail(_at_half(one, scenario, rate, seconds)):.1f}" for one, rate in beside]
     note = seen.detail if kept_up else f"not judged: generator and service together held {held:.0%} of the rate"
+    note = ", ".join([*([note] if note else []), *others])
     return Finding(
         f"p99 / p50 at half load ({scenario.name}, {wanted:,.0f}/s)",
         f"{ratio:.1f} (p50 {seen.p50:.2f} ms, p99 {seen.p99:.2f} ms)",
@@ -78,6 +82,15 @@ def half_load(running: Running, scenario: Scenario, full_rate: float, seconds: f
         ratio <= TAIL_LIMIT and not seen.errors if kept_up else None,
         note,
     )
+
+
+def _at_half(running: Running, scenario: Scenario, full_rate: float, seconds: float) -> Load:
+    _, expected = ask(running.port, scenario)
+    return load(scenario, running.port, expected, seconds, full_rate / 2)
+
+
+def _tail(seen: Load) -> float:
+    return seen.p99 / seen.p50 if seen.p50 else float("inf")
 
 
 def stream(running: Running, rows: int, slow_for: float) -> Finding:

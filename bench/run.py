@@ -22,6 +22,8 @@ RESULTS = Path(__file__).with_name("results")
 CHECKS = ("hold", "half-load", "stream", "start-up", "variants")
 VARIANT_SCENARIOS = ("minimal", "types-10")
 NOISE = 0.95
+BESIDE = ("constant", "fastapi", "fastify")
+"""Whose latency at half load is shown beside rowcall's."""
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -153,13 +155,14 @@ class Bench:
 
     def half_loads(self, subject: Running, table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
         seconds = max(self.options.seconds, 3.0)
-        rates = {
-            scenario: cell.median.rate
-            for scenario, cells in table.items()
-            for cell in cells
-            if cell.service == "rowcall" and cell.median and scenario.name in VARIANT_SCENARIOS
-        }
-        return [endurance.half_load(subject, scenario, rate, seconds) for scenario, rate in rates.items()]
+        found = []
+        for scenario, cells in table.items():
+            rates = {cell.service: cell.median.rate for cell in cells if cell.median}
+            if subject.name not in rates or scenario.name not in VARIANT_SCENARIOS:
+                continue
+            beside = [(one, rates[one.name]) for one in self.running if one.name in BESIDE and one.name in rates]
+            found.append(endurance.half_load(subject, scenario, rates[subject.name], seconds, beside))
+        return found
 
     def streams(self, subject: Running) -> list[endurance.Finding]:
         rows, slow = self.options.stream_rows, self.options.slow_seconds
