@@ -36,8 +36,18 @@ class Finding:
     note: str = ""
 
 
-def hold(running: Running, seconds: float) -> list[Finding]:
-    """64 connections, closed loop: every request sent is answered, and the worker stays small."""
+def hold(service: Service, setting: Setting, seconds: float) -> list[Finding]:
+    """64 connections, closed loop: every request sent is answered, and the worker stays small. It is a service of its
+    own, without what other scenarios have made the measured one load."""
+    running = start(service, replace(setting, port=free_port(), signed=False))
+    try:
+        wait_until_answering(running, BY_NAME["types-10"])
+        return _held(running, seconds)
+    finally:
+        running.stop()
+
+
+def _held(running: Running, seconds: float) -> list[Finding]:
     scenario = BY_NAME["types-10"]
     _, expected = ask(running.port, scenario)
     before = usage(running.process.pid)

@@ -139,7 +139,7 @@ class Bench:
             return []
         found: list[endurance.Finding] = []
         steps = {
-            "hold": lambda: endurance.hold(subject, self.options.hold_seconds),
+            "hold": lambda: endurance.hold(subject.service, self.setting(), self.options.hold_seconds),
             "half-load": lambda: self.half_loads(subject, table),
             "stream": lambda: self.streams(subject),
             "start-up": lambda: [endurance.start_up(subject.service, self.setting(), 3)],
