@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.before_routine import BeforeCommand, ValueSource
 from rowcall.core.catalog import TypeInfo
+from rowcall.core.compression import Compression
 from rowcall.core.endpoint import Endpoint, ResultShape
 from rowcall.core.forwarding import Forwarding
 from rowcall.core.problems import ErrorPolicies
@@ -69,6 +70,8 @@ class HttpOptions:
     server_header: bool = True
     redirect_to_https: bool = False
     hsts: bool = False
+    compression: Compression | None = None
+    """Of answers. None: they go out as they are."""
 
     @property
     def head_limit(self) -> int:

@@ -11,7 +11,9 @@ from typing import Any
 
 import orjson
 
+from rowcall.core.compression import Compression
 from rowcall.core.problems import CONTENT_TYPE, Problem
+from rowcall.service.client import client_reader
 from rowcall.service.edition import HttpOptions, WorkerOptions
 from rowcall.service.listeners import Listener
 from rowcall.service.log.request_line import Seen
@@ -32,12 +34,26 @@ def front(
     # The log stands next to the application, which tells it the endpoint.
     if options.request_log:
         handle = with_log(handle, add)
+    if http.compression is not None:
+        handle = compressed(handle, http.compression, options, listener)
     if http.hsts and listener.secure:
         handle = with_hsts(handle)
     if not http.server_header:
         # granian adds its own name where there is none, and none can be taken away.
         handle = with_headers(handle, [("server", "")])
     return with_correlation(handle, options.correlation_header) if options.correlation_header else handle
+
+
+def compressed(handle: Handle, compression: Compression, options: WorkerOptions, listener: Listener) -> Handle:
+    """Imported where it is used: its libraries are only for those who ask for it."""
+    from rowcall.service.compression import with_compression
+
+    read = client_reader(options.forwarding)
+
+    def is_secure(scope: Any) -> bool:
+        return listener.secure or (options.forwarding.enabled and read(scope).scheme == "https")
+
+    return with_compression(handle, compression, is_secure)
 
 
 def with_headers(handle: Handle, headers: Headers) -> Handle:

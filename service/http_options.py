@@ -9,6 +9,7 @@ from typing import Any
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
 from rowcall.service.certificates import CertificateFiles
+from rowcall.service.compression_options import compression
 from rowcall.service.edition import Http2Options, HttpOptions
 from rowcall.service.listeners import Address, ListenerPlan
 from rowcall.service.startup import StartupError
@@ -98,6 +99,7 @@ def http_options(settings: Settings) -> HttpOptions:
         slow_client=settings.seconds("ConnectionSettings:Pool:SlowClientTimeout"),
         redirect_to_https=settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"),
         hsts=settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHsts"),
+        compression=compression(settings),
     )
 
 

@@ -189,6 +189,38 @@ class _Plain:
 PLAIN: Encoder = _Plain()
 
 
+class Coder(Protocol):
+    """Compresses one body."""
+
+    def part(self, data: bytes) -> bytes:
+        """Everything that makes `data` readable on the other side."""
+
+    def end(self) -> bytes: ...
+
+
+def coder_of(protocol: Any, headers: list[tuple[str, str]]) -> Coder | None:
+    """Asks the one that compresses, if there is one among the protocols that stand one in front of the other."""
+    while protocol is not None and not hasattr(protocol, "stream_coder"):
+        protocol = getattr(protocol, "inner", None)
+    return None if protocol is None else protocol.stream_coder(headers)
+
+
+class _Coded:
+    """What another encoder makes, compressed."""
+
+    def __init__(self, inner: Encoder, coder: Coder) -> None:
+        self._inner = inner
+        self._coder = coder
+
+    async def part(self, data: bytes) -> bytes:
+        made = await self._inner.part(data)
+        return self._coder.part(made) if made else b""
+
+    async def end(self) -> bytes:
+        made = await self._inner.end()
+        return (self._coder.part(made) if made else b"") + self._coder.end()
+
+
 async def stream_result(
     protocol: Any,
     client: str,
@@ -200,6 +232,9 @@ async def stream_result(
     """Sends the result of a STREAMING request. False when the client has not taken everything."""
     connection = request.connection
     assert connection is not None  # noqa: S101 (a request streams only on a connection of its own)
+    coder = coder_of(protocol, headers)
+    if coder is not None:
+        encoder = _Coded(encoder, coder)
     body = PipeBody(protocol, 200, headers, patience)
     complete = False
     try:

@@ -53,6 +53,22 @@ def test_certificate_serves_only_the_https_listener(
         httpx.get(f"http://127.0.0.1:{secure}/echo?id=3", trust_env=False, timeout=30)
 
 
+@pytest.mark.parametrize("compressed", [False, True])
+def test_answers_over_https_are_compressed_only_where_that_is_asked_for(
+    own_database: Database, serve_once: Serve, certificate: tuple[Path, Path], compressed: bool
+) -> None:
+    port, secure = free_port(), free_port()
+    urls = {"Urls": f"http://127.0.0.1:{port};https://127.0.0.1:{secure}"}
+    asked = {"ResponseCompression:Enabled": "true", "ResponseCompression:EnableForHttps": str(compressed)}
+    service = serve_once(own_database, SQL, {**urls, **settings(*certificate), **asked}, 1, port)
+    accepted = {"Accept-Encoding": "gzip"}
+    assert service.get("/echo?id=1", headers=accepted).headers["content-encoding"] == "gzip"
+    context = ssl.create_default_context(cafile=str(certificate[0]))
+    with httpx.Client(verify=context, trust_env=False, timeout=30) as client:
+        response = client.get(f"https://127.0.0.1:{secure}/echo?id=2", headers=accepted)
+    assert (response.text, response.headers.get("content-encoding")) == ("2", "gzip" if compressed else None)
+
+
 @pytest.fixture
 def encrypted(certificate: tuple[Path, Path], tmp_path: Path) -> tuple[Path, Path]:
     key = tmp_path / "encrypted.pem"

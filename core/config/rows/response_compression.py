@@ -1,6 +1,6 @@
 """Compressed answers."""
 
-from rowcall.core.config.keys import Key, choice, flag, pending, section, texts
+from rowcall.core.config.keys import Key, choice, flag, section, texts
 
 _TYPES = (
     "text/plain",
@@ -19,7 +19,7 @@ _TYPES = (
     "application/font-woff2",
 )
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("ResponseCompression", "Compressed answers."),
     flag("ResponseCompression:Enabled", False, "Compress answers for clients that accept it."),
     flag("ResponseCompression:EnableForHttps", False, "Compress over https too."),
