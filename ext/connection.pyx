@@ -494,7 +494,11 @@ cdef class Connection:
             request.failure = error
             self._discard(request)
             return 0
-        if request.stream_after > 0 and self.buffer.length >= request.stream_after:
+        if request.stream_after > 0 and (
+            self.buffer.length >= request.stream_after
+            or (request.flush_rows > 0 and request.rows - request.flushed_rows >= request.flush_rows)
+        ):
+            request.flushed_rows = request.rows
             request.state = RequestState.STREAMING
             self._enter(ConnectionState.PAUSED)
             request.wake()

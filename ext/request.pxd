@@ -90,6 +90,8 @@ cdef class Request:
     cdef public object owner
     cdef public double timeout
     cdef public Py_ssize_t stream_after
+    cdef public long flush_rows
+    cdef long flushed_rows
     cdef public Py_ssize_t limit
     cdef public bint first_row_only
     cdef public bint wide_rows

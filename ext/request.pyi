@@ -104,6 +104,7 @@ class Request:
     owner: object
     timeout: float
     stream_after: int
+    flush_rows: int
     limit: int
     first_row_only: bool
     wide_rows: bool

@@ -143,6 +143,7 @@ cdef class Request:
     unlimited: the server knows of no time limit, so that it is for the watcher to cancel.
     wide_rows: rows are known to be so large that they are better taken one by one.
     stream_after: bytes after which the connection pauses and hands out what it has; 0: never.
+    flush_rows: rows after which it does so too, where `stream_after` is not 0; 0: however many there are.
     limit: bytes after which the rest is read and dropped (`overflowed`); 0: no limit.
     abandoned: its rows were dropped because nobody waits for them any more. It may have succeeded all the same.
     committed: of a script, something of it may have taken effect already.

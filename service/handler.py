@@ -200,7 +200,9 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         pace=Pace(services.options.database.slow),
         volatile=volatile,
         procedure=procedure,
-        rows=shape.path is ResultPath.OBJECT or (shape.path is ResultPath.ROWS and shape.is_set),
+        rows=may_stream(endpoint),
+        # 0 means every row (reference 02, 12).
+        flush_rows=0 if endpoint.options.buffer_rows is None else max(1, endpoint.options.buffer_rows),
         single=single and shape.path is not ResultPath.OBJECT,
         timeout=endpoint.options.timeout,
         context=context or None,
@@ -210,6 +212,13 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         describe=description(endpoint, services.options),
         sensitive=endpoint.options.sensitive,
     )
+
+
+def may_stream(endpoint: Endpoint) -> bool:
+    """The result may leave before it is whole; `buffer_rows 1` wants it in one piece."""
+    shape = endpoint.shape
+    is_set = shape.path is ResultPath.OBJECT or (shape.path is ResultPath.ROWS and shape.is_set)
+    return is_set and endpoint.options.buffer_rows != 1
 
 
 def _shown(routine: Routine) -> str:

@@ -62,7 +62,8 @@ ANNOTATIONS = (
         name="buffer_rows",
         aliases=("buffer_rows", "buffer"),
         syntax="buffer_rows <number>",
-        description="Rows gathered before they are sent: 0 sends each row, 1 the whole result at once.",
+        description="Rows of a set that are sent together: 0 sends each as it comes, 1 the whole result at once. "
+        "Without it they leave as the client takes them, and what is small in one piece.",
         apply=_buffer_rows,
         assign=_assign_buffer_rows,
         minimum_words=2,

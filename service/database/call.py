@@ -38,6 +38,8 @@ class Call:
     procedure: bool = False
     rows: bool = False
     """Gives a set, which may be large."""
+    flush_rows: int = 0
+    """Rows that are sent together on the way to the client; 0: as many as fill a part."""
     single: bool = False
     timeout: float | None = None
     policy: ErrorPolicy = field(default_factory=ErrorPolicy)

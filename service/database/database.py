@@ -293,7 +293,8 @@ class Database:
         request = Request(call.statement(exchange.mask), exchange.arguments, ahead or None)
         request.label = call.label
         request.first_row_only = call.single
-        request.wide_rows = call.wide
+        request.wide_rows = call.wide or call.flush_rows > 0
+        request.flush_rows = call.flush_rows
         request.stream_after = self._options.stream_after if may_stream else 0
         request.timeout = self._timeout_of(call)
         # Behind a pooler nothing can be said to the session in front of a CALL.

@@ -1,0 +1,70 @@
+"""`buffer_rows`: how many rows wait for each other on the way to the client (reference 02, 12)."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+# PostgreSQL sends what it has when 8 kB have come together, and collects all rows of a VOLATILE function first.
+ROWS = """language sql stable as $$
+    select n, repeat('x', 20000), case when n = 4 then pg_advisory_xact_lock_shared(7)::text end
+    from generate_series(1, 5) n $$;"""
+SQL = f"""
+create function each() returns table (n int, text text, waited text) {ROWS}
+comment on function each is 'HTTP GET
+buffer_rows 0';
+create function pairs() returns table (n int, text text, waited text) {ROWS}
+comment on function pairs is 'HTTP GET
+buffer_rows = 2';
+create function broken(_rows int) returns table (n int, text text) language sql stable as $$
+    select 1 / (4 - n), repeat('x', 20000) from generate_series(1, _rows) n $$;
+comment on function broken is 'HTTP GET
+buffer_rows 2';
+create function broken_whole(_rows int) returns table (n int, text text) language sql stable as $$
+    select 1 / (2000 - n), repeat('x', 1000) from generate_series(1, _rows) n $$;
+comment on function broken_whole is 'HTTP GET
+buffer_rows 1';
+"""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL)
+
+
+@pytest.mark.parametrize("path", ["/api/each", "/api/pairs"])
+def test_rows_leave_while_later_ones_are_waited_for(service: Service, database: Database, path: str) -> None:
+    with ExitStack() as held:
+        held.enter_context(database.locked(7))
+        with service.client.stream("GET", f"{service.url}{path}") as response:
+            pieces = response.iter_bytes()
+            body = b""
+            while body.count(b'"waited"') < 2:  # of the third, the end is still with PostgreSQL
+                body += next(pieces)
+            held.close()
+            body += b"".join(pieces)
+    assert [row["n"] for row in json.loads(body)] == [1, 2, 3, 4, 5]
+
+
+def test_an_error_behind_what_was_sent_cuts_the_answer(service: Service) -> None:
+    with pytest.raises(httpx.HTTPError):
+        service.get("/api/broken?rows=9")
+
+
+def test_an_error_in_the_first_rows_is_a_problem(service: Service) -> None:
+    assert service.get("/api/broken?rows=1").json()[0]["n"] == 0
+    problem(service.get("/api/broken-whole?rows=3000"), 500)
+
+
+def test_one_keeps_the_result_together(service: Service) -> None:
+    response = service.get("/api/broken-whole?rows=1500")
+    assert len(response.json()) == 1500
+    assert int(response.headers["content-length"]) == len(response.content) > 1_500_000
