@@ -174,7 +174,7 @@ cdef class Request:
     cdef int start_part(self) except -1:
         """What comes next belongs to the next statement of the script, or to none."""
         cdef Part part
-        self.rows = 0
+        self.rows = self.flushed_rows = 0
         self.plan = None
         self.is_null = False
         self.renderer = None
