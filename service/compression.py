@@ -1,7 +1,8 @@
 """Compressed answers: between the application and the HTTP server, where the configuration asks for them.
 
-Bodies that are there as a whole are compressed at once, on the event loop: they are smaller than what leaves as a
-stream. A streamed one is compressed part by part, each flushed, so that nobody waits for rows that have been read.
+Bodies that are there as a whole are compressed at once, on the event loop: sets are then smaller than what leaves as a
+stream; one large value holds up the worker for as long as it takes. A streamed one is compressed part by part, each
+flushed, so that nobody waits for rows that have been read.
 """
 
 from __future__ import annotations
@@ -63,30 +64,37 @@ class CompressedProtocol(ObservedProtocol):
 
     def response_empty(self, status: int, headers: Headers) -> None:
         """Also the answer to HEAD, which has the headers that GET would get."""
-        coding = self._coding(headers)
+        coding = None
+        if self._fits(headers):
+            coding = self._choose()
+            headers = _told(headers, coding)
         if coding is not None:
             headers = [field for field in headers if field[0].lower() != "content-length"]
-        self.inner.response_empty(status, self._told(headers, coding))
+        self.inner.response_empty(status, headers)
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        coding = self._coding(headers)
-        if coding is not None:
-            body = _whole(coding, self._options.level(coding), body)
-        self.inner.response_bytes(status, self._told(headers, coding), body)
+        if self._fits(headers):
+            coding = self._choose()
+            headers = _told(headers, coding)
+            if coding is not None:
+                body = _whole(coding, self._options.level(coding), body)
+        self.inner.response_bytes(status, headers, body)
 
     def response_str(self, status: int, headers: Headers, body: str) -> None:
         self.response_bytes(status, headers, body.encode())
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
-        self.inner.response_file(status, self._told(headers, self._streaming), file)
+        if self._fits(headers):
+            headers = _told(headers, self._streaming)
+        self.inner.response_file(status, headers, file)
 
     def stream_coder(self, headers: Headers) -> Coder | None:
         """What compresses the body that `response_file` is about to begin."""
-        self._streaming = coding = self._coding(headers)
+        self._streaming = coding = self._choose() if self._fits(headers) else None
         return None if coding is None else _CODERS[coding](self._options.level(coding))
 
-    def _coding(self, headers: Headers) -> str | None:
-        return self._options.choose(self._accepted) if self._fits(headers) else None
+    def _choose(self) -> str | None:
+        return self._options.choose(self._accepted)
 
     def _fits(self, headers: Headers) -> bool:
         names = {name.lower(): value for name, value in headers}
@@ -94,12 +102,11 @@ class CompressedProtocol(ObservedProtocol):
             return False
         return self._options.fits(names.get("content-type", ""))
 
-    def _told(self, headers: Headers, coding: str | None) -> Headers:
-        """The answer depends on what the client accepts also where it gets the body as it is (RFC 9110, 12.5.5)."""
-        if not self._fits(headers):
-            return headers
-        encoding = [] if coding is None else [("content-encoding", coding)]
-        return [*headers, *encoding, ("vary", "Accept-Encoding")]
+
+def _told(headers: Headers, coding: str | None) -> Headers:
+    """The answer depends on what the client accepts also where it gets the body as it is (RFC 9110, 12.5.5)."""
+    encoding = [] if coding is None else [("content-encoding", coding)]
+    return [*headers, *encoding, ("vary", "Accept-Encoding")]
 
 
 def with_compression(handle: Handle, options: Compression, is_secure: Callable[[Any], bool]) -> Handle:
