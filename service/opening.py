@@ -69,5 +69,5 @@ _PASSING = re.compile(
     "cannot connect|login has been failing|timeout",
     re.IGNORECASE,
 )
-"""What a server or a pooler says that refuses for now; libpq gives no SQLSTATE of an attempt to connect. Whatever else
-is fatal (a wrong password, a missing database, no entry in pg_hba.conf) stays so."""
+"""What a server or a pooler says in a refusal that passes; libpq gives no SQLSTATE of an attempt to connect. Whatever
+else is fatal (a wrong password, a missing database, no entry in pg_hba.conf) stays so."""
