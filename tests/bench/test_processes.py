@@ -10,7 +10,8 @@ from bench.processes import PROC, usage
 
 pytestmark = pytest.mark.skipif(not PROC.joinpath("self", "stat").exists(), reason="needs /proc")
 
-BURN = "import time\nwhile time.process_time() < 0.2: pass\n"
+# More than is asked for below: the system counts in ticks, cuts off what is less, and two counts differ by a tick.
+BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
 
 
 def test_a_running_child_counts_and_so_does_one_that_ended() -> None:
