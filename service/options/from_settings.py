@@ -26,6 +26,7 @@ from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Conn
 from rowcall.service.options.errors import error_policies, retry_strategies
 from rowcall.service.options.forwarded_headers import forwarding
 from rowcall.service.options.http import http_options
+from rowcall.service.options.outbound import outbound_options
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
@@ -67,6 +68,8 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
         ),
         variables=_variables(settings),
+        http_types=options.outbound.types if options.outbound.types.enabled else None,
+        proxies=options.outbound.proxy if options.outbound.proxy.enabled else None,
     )
 
 
@@ -154,6 +157,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         log_commands=settings.flag("Service:LogCommands"),
         log_file_texts=settings.flag("Service:SqlFileSource:LogCommandText"),
         log_command_parameters=settings.flag("Service:LogCommandParameters"),
+        outbound=outbound_options(settings),
     )
 
 

@@ -13,6 +13,7 @@ from rowcall.core.errors.retry import RetryStrategies
 from rowcall.core.formats.table_formats import TableFormats
 from rowcall.core.http.compression import Compression
 from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.core.outbound.options import OutboundOptions
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
@@ -121,6 +122,7 @@ class WorkerOptions:
     """Values that the key ring protects open in the same application only."""
     application_name: JsonApplicationName | None = None
     """None: that of the connection stays."""
+    outbound: OutboundOptions = field(default_factory=OutboundOptions)
 
     @property
     def asks_who_calls(self) -> bool:
