@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import zlib
 
-import brotli  # type: ignore[import-untyped]
-
 from rowcall.service.upstream.errors import OutboundError, TooLargeError
 
 READABLE = ("gzip", "deflate", "br", "identity")
@@ -37,7 +35,7 @@ def _decoded(body: bytes, coding: str, limit: int | None) -> bytes:
                 return _inflated(body, 15 if body[0] & 0x0F == 8 else -15, limit)
             case "br":
                 return _unbrotlied(body, limit)
-    except (zlib.error, brotli.error) as error:
+    except zlib.error as error:
         raise OutboundError(f"the answer is not {coding}: {error}") from None
     raise OutboundError(f"the answer is encoded as {coding[:40]}, which cannot be read here")
 
@@ -61,10 +59,17 @@ def _inflated(body: bytes, bits: int, limit: int | None) -> bytes:
 
 
 def _unbrotlied(body: bytes, limit: int | None) -> bytes:
+    # Imported where it is used: most services meet no answer that is compressed like this.
+    import brotli  # type: ignore[import-untyped]
+
     machine = brotli.Decompressor()
-    pieces = [machine.process(body)] if limit is None else [machine.process(body, output_buffer_limit=limit + 1)]
-    while limit is not None and not machine.can_accept_more_data() and sum(map(len, pieces)) <= limit:
-        pieces.append(machine.process(b"", output_buffer_limit=limit + 1))
+    room = {} if limit is None else {"output_buffer_limit": limit + 1}
+    try:
+        pieces = [machine.process(body, **room)]
+        while limit is not None and not machine.can_accept_more_data() and sum(map(len, pieces)) <= limit:
+            pieces.append(machine.process(b"", **room))
+    except brotli.error as error:
+        raise OutboundError(f"the answer is not br: {error}") from None
     whole = b"".join(pieces)
     if limit is not None and len(whole) > limit:
         raise TooLargeError(f"the answer is larger than {limit} bytes")

@@ -1,5 +1,7 @@
 """Composite types that stand for outgoing requests (spec 4.5; reference 05, 2)."""
 
+# ruff: noqa: E501 (tables, one exchange a line)
+
 from __future__ import annotations
 
 import socket

@@ -35,6 +35,7 @@ ANNOTATIONS = (
         description="Sends the request on to another service, whose answer is the answer; a routine with parameters "
         "for it gets that answer instead. A URL that begins with / means an endpoint of this service.",
         apply=_forward("proxy"),
+        in_effect=False,
     ),
     Annotation(
         name="proxy_out",
@@ -42,5 +43,6 @@ ANNOTATIONS = (
         syntax="proxy_out [GET|PUT|POST|DELETE|QUERY] [<URL>]",
         description="Sends the result of the routine to another service, whose answer is the answer.",
         apply=_forward("proxy_out"),
+        in_effect=False,
     ),
 )
