@@ -19,8 +19,8 @@ from rowcall.core.auth.tokens import REGISTERED, BadTokenError
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.issuing import Issuer
 from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.identity.refresh_token_use import SingleUse
-from rowcall.service.identity.sealed_sessions import Ticket, Tickets
+from rowcall.service.identity.refresh_token_use import RefreshTokenUse
+from rowcall.service.identity.sealed_sessions import SealedSession, SealedSessions
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys
@@ -33,7 +33,7 @@ LARGEST = 262_144
 
 
 def refresh_routes(
-    options: AuthOptions, sessions: Sessions, keys: Keys, single_use: SingleUse
+    options: AuthOptions, sessions: Sessions, keys: Keys, single_use: RefreshTokenUse
 ) -> Iterator[tuple[str, Step]]:
     """Path and step of each; all are POST."""
     issuer = Issuer(options, sessions)
@@ -46,7 +46,7 @@ def refresh_routes(
             yield signed.refresh_path, _signed(signed, sessions, issuer, once)
 
 
-def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys, once: SingleUse | None) -> Step:
+def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys, once: RefreshTokenUse | None) -> Step:
     """The new tokens are made from the claims of the current user, who has to be signed in still."""
 
     async def refresh(exchange: Exchange) -> None:
@@ -66,7 +66,7 @@ def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys
     return refresh
 
 
-async def _read(tickets: Tickets, keys: Keys, token: str) -> Ticket | None:
+async def _read(tickets: SealedSessions, keys: Keys, token: str) -> SealedSession | None:
     try:
         try:
             return tickets.read(token, time.time())
@@ -77,7 +77,7 @@ async def _read(tickets: Tickets, keys: Keys, token: str) -> Ticket | None:
         return None
 
 
-def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer, once: SingleUse | None) -> Step:
+def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer, once: RefreshTokenUse | None) -> Step:
     tokens = sessions.signed[scheme.name]
 
     async def refresh(exchange: Exchange) -> None:
@@ -92,7 +92,7 @@ def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer, once: SingleU
     return refresh
 
 
-async def _use(once: SingleUse | None, mark: Mark, scheme: str, lifetime: float) -> None:
+async def _use(once: RefreshTokenUse | None, mark: Mark, scheme: str, lifetime: float) -> None:
     """Raises `Problem` 401 where the token has been used before, or a later one of its sign-in came twice."""
     if once is None or await once.is_first(mark, lifetime):
         return
