@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-SOURCES := $(wildcard ext/*.pyx ext/*.pxd ext/*.h) setup.py
+SOURCES := $(wildcard ext/*/*.pyx ext/*/*.pxd ext/*/*.h) setup.py
 CHECKED := core ext service tests bench ci setup.py
 # One for each processor, but not so many that the servers of the tests starve each other.
 TEST_PROCESSES ?= auto --maxprocesses 4
@@ -63,4 +63,4 @@ dist: $(STAMPS)/tools
 	@ls dist
 
 clean:
-	rm -rf $(VENV) build dist .demo *.egg-info ext/*.so ext/*.c .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist .demo *.egg-info ext/*/*.so ext/*/*.c .mypy_cache .ruff_cache .pytest_cache .hypothesis

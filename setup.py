@@ -13,6 +13,7 @@ from setuptools import Extension, find_packages, setup
 ROOT = Path(__file__).parent
 NAMESPACE = ROOT / "build" / "namespace"
 FOLDERS = ("core", "ext", "service")
+HEADERS = Path("ext") / "base"
 
 
 def link_namespace() -> None:
@@ -39,12 +40,13 @@ def extensions() -> list[Extension]:
     sanitize = ["-fsanitize=address", "-O1", "-g"] if os.environ.get("ASAN") == "1" else []
     return [
         Extension(
-            f"rowcall.ext.{source.stem}",
+            ".".join(("rowcall", *source.relative_to(ROOT).with_suffix("").parts)),
             [str(source.relative_to(ROOT))],
+            include_dirs=[str(HEADERS)],
             extra_compile_args=[*flags, *sanitize, "-Wno-unused-function", "-Wno-unreachable-code"],
             extra_link_args=sanitize,
         )
-        for source in sorted((ROOT / "ext").glob("*.pyx"))
+        for source in sorted((ROOT / "ext").rglob("*.pyx"))
     ]
 
 

@@ -12,7 +12,7 @@ mkdir -p "$tree"
 git ls-files -z core ext service tests setup.py pyproject.toml | tar --null -T - -cf - | tar -xf - -C "$tree"
 cd "$tree"
 ASAN=1 PYTHONWARNINGS=ignore "$python" setup.py --quiet build_ext --inplace > build.log 2>&1 || { cat build.log; exit 1; }
-grep -q __asan_init ext/values.*.so
+grep -q __asan_init ext/rendering/values.*.so
 export PYTHONPATH="$tree:$tree/build/namespace" PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0
 export LD_PRELOAD="$(cc -print-file-name=libasan.so)"
 

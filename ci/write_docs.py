@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rowcall.core.annotations import manual as annotations
-from rowcall.core.config import manual as configuration
+from rowcall.core.config.output import manual as configuration
 
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = DOCS / "examples"

@@ -58,7 +58,7 @@ def _explanation(error: Exception) -> str | None:
     if isinstance(error, ImportError):
         return _why_no_libpq()
     from rowcall.core.config.errors import ConfigError
-    from rowcall.service.startup import StartupError
+    from rowcall.service.startup_error import StartupError
 
     return str(error) if isinstance(error, ConfigError | StartupError) else None
 
@@ -66,7 +66,7 @@ def _explanation(error: Exception) -> str | None:
 def _why_no_libpq() -> str | None:
     """Whichever import met it first: the one that looks for a libpq knows what is wrong with it, and what is needed."""
     try:
-        importlib.import_module("rowcall.ext.libpq")
+        importlib.import_module("rowcall.ext.base.libpq")
     except ImportError as error:
         return str(error)
     return None

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from rowcall.core.binding import Binder
-from rowcall.core.endpoint import EndpointParameter, QueryNull, Transport, ValueKind
-from rowcall.ext.parameters import FastBinder
+from rowcall.core.binding.binding import Binder
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull, ValueKind
+from rowcall.ext.binding.parameters import FastBinder
 
 SAMPLES = [
     (ValueKind.INTEGER, "integer", "12345"),

@@ -15,10 +15,10 @@ import psycopg
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from rowcall.ext.buffer import escape
-from rowcall.ext.raw_rows import BytesRenderer, RawRenderer
-from rowcall.ext.rows import Renderer
-from rowcall.ext.values import render_value
+from rowcall.ext.base.buffer import escape
+from rowcall.ext.rendering.raw_rows import BytesRenderer, RawRenderer
+from rowcall.ext.rendering.rows import Renderer
+from rowcall.ext.rendering.values import render_value
 from tests.ext import catalogue
 from tests.ext.results import address_of
 from tests.ext.twins.rows import Column, render_rows

@@ -10,9 +10,9 @@ from typing import Any
 
 import psycopg
 
-from rowcall.ext.codecs import Codecs
-from rowcall.ext.rows import Renderer
-from rowcall.ext.timed_rows import render_column
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.rows import Renderer
+from rowcall.ext.rendering.timed_rows import render_column
 
 MEASURE_FOR = 0.1
 """Seconds that the rendering of one column is repeated for."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rowcall.core.annotations import (
+from rowcall.core.annotations.declaration import Annotation
+from rowcall.core.annotations.rows import (
     access,
     caching,
     client_code,
@@ -30,7 +31,6 @@ from rowcall.core.annotations import (
     uploads,
     validation,
 )
-from rowcall.core.annotations.declaration import Annotation
 
 _MODULES = (
     exposure,

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from rowcall.core.diagnostics import Diagnostic
-from rowcall.core.endpoint import Options
-from rowcall.core.naming import api_name
-from rowcall.core.parameter_changes import ParameterChange
+from rowcall.core.endpoint.endpoint import Options
+from rowcall.core.endpoint.parameter_changes import ParameterChange
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.text.naming import api_name
 
 Wish = TypeVar("Wish")
 
@@ -164,7 +164,7 @@ class Annotation:
     colon_names: bool = False
     """A first argument such as `:id` is a name, where any other line with a colon behind a word would be a header."""
     in_files: bool = False
-    """Only `.sql` files have it, and read it by themselves (`core.sqlfile.notes`)."""
+    """Only `.sql` files have it, and read it by themselves (`core.sqlfile.statement_comments`)."""
     secret: bool = False
     """Its arguments never appear in logs or output."""
 

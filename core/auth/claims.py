@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from rowcall.core.array_literal import quote
+from rowcall.core.text.array_literal import quote
 
 Claim = tuple[str, str]
 """Type and value. A type may occur several times; NULL is an empty value."""

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from rowcall.core.auth.options import ClaimMapping
-from rowcall.core.diagnostics import Diagnostic
-from rowcall.core.endpoint import Endpoint, EndpointParameter, ResultPath, ValueKind
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ValueKind
+from rowcall.core.errors.diagnostics import Diagnostic
 
 _TEXTUAL = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER})
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rowcall.core.array_literal import elements
 from rowcall.core.auth.claims import Claim
 from rowcall.core.auth.options import LoginOptions
-from rowcall.core.naming import api_name
+from rowcall.core.text.array_literal import elements
+from rowcall.core.text.naming import api_name
 
 _BOOLEAN = 16
 _BOOLEANS = 1000

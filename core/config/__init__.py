@@ -1,7 +1,7 @@
 """Configuration: every key declared once in `table`, everything else derived from it.
 
 `loading` turns texts into `Settings`, `settings` reads them with types, `validation` finds unknown keys, `manual`
-writes the reference page. Nothing here reads a file or the environment; `service.configuration` does.
+writes the reference page. Nothing here reads a file or the environment; `service.command.configuration_files` does.
 """
 
 from rowcall.core.config.errors import ConfigError

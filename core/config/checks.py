@@ -16,7 +16,7 @@ from rowcall.core.config.settings import BOOLEANS, Settings, whole_number
 from rowcall.core.config.table import ROOMS, Room
 from rowcall.core.config.tree import Node, Origin, Scalar, Section
 from rowcall.core.config.validation import RENAMED
-from rowcall.core.interval import parse_interval
+from rowcall.core.text.interval import parse_interval
 
 _LENIENT = {
     "Config:ValidateConfigKeys",

@@ -1,6 +1,6 @@
 """From texts to settings: files in order, then the environment, then the command line; the later source wins.
 
-Reading the files is the business of `service.configuration`; here text goes in and data comes out.
+Reading the files is the business of `service.command.configuration_files`; here text goes in and data comes out.
 """
 
 from __future__ import annotations

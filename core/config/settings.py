@@ -11,7 +11,7 @@ from rowcall.core.config.keys import JsonValue, Key, KeyType
 from rowcall.core.config.placeholders import MissingVariable, has_placeholder, resolve
 from rowcall.core.config.table import key_at
 from rowcall.core.config.tree import Node, Origin, Scalar, Section, find
-from rowcall.core.interval import parse_interval
+from rowcall.core.text.interval import parse_interval
 
 _DEFAULT = Origin("built-in default")
 BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rowcall.core.sqlfile.journey import Journey
+from rowcall.core.sqlfile.execution import Journey
 from rowcall.core.sqlfile.splitting import RawStatement
 
 HIDDEN = frozenset(

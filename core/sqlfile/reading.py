@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rowcall.core.sqlfile.commands import automatic_method, copies_to_client
-from rowcall.core.sqlfile.notes import Notes, read_notes
 from rowcall.core.sqlfile.placeholders import Parameters, PlaceholderError, number
 from rowcall.core.sqlfile.splitting import RawStatement, comment_lines, split
+from rowcall.core.sqlfile.statement_comments import Notes, read_notes
 
 
 class SqlFileError(Exception):

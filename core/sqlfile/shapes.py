@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rowcall.core.casting import base_of
-from rowcall.core.catalog import Column, TypeInfo, TypeKind
-from rowcall.core.endpoint import ResultColumn, ResultPart, ResultPath, ResultShape
-from rowcall.core.naming import api_name
-from rowcall.core.shape import BYTES, JSON, VOID
+from rowcall.core.catalogue.casting import base_of
+from rowcall.core.catalogue.catalog import Column, TypeInfo, TypeKind
+from rowcall.core.endpoint.endpoint import ResultColumn, ResultPart, ResultPath, ResultShape
+from rowcall.core.endpoint.result_shape import BYTES, JSON, VOID
 from rowcall.core.sqlfile.source import FileResult, FileSource
+from rowcall.core.text.naming import api_name
 
 _UNNAMED = "?column?"
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rowcall.core.catalog import Column
-from rowcall.core.record import Record
-from rowcall.core.sqlfile.journey import Journey
+from rowcall.core.catalogue.catalog import Column
+from rowcall.core.data.record import Record
+from rowcall.core.sqlfile.execution import Journey
 
 if TYPE_CHECKING:
-    from rowcall.core.endpoint import Endpoint, Transport
+    from rowcall.core.catalogue.source import Transport
+    from rowcall.core.endpoint.endpoint import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class FileStatement(Record):
 
 @dataclass(frozen=True, slots=True)
 class FileSource(Record):
-    """See `core.source.Source`."""
+    """See `core.catalogue.source.Source`."""
 
     file: str
     """As it was found: `sql/orders.sql`."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.access import Access
-from rowcall.core.endpoint import Endpoint
-from rowcall.core.problems import Problem, unauthorized
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.basic import basic_step, wants_basic
-from rowcall.service.auth.sessions import BEARER
-from rowcall.service.exchange import Exchange, Step
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.identity.sessions import BEARER
 
 if TYPE_CHECKING:
-    from rowcall.service.handler import Services
+    from rowcall.service.pipeline.services import Services
 
 
 def authenticate(endpoint: Endpoint, services: Services) -> Step | None:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rowcall.core.auth.claims import User
 from rowcall.core.auth.login import LoginRowError, read_login_row
-from rowcall.core.endpoint import Endpoint
-from rowcall.core.problems import Problem, unauthorized
-from rowcall.core.wishes import BasicAuth
+from rowcall.core.endpoint.capabilities import BasicAuth
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.commands import Command
-from rowcall.service.exchange import Exchange, Step
+from rowcall.service.exchange.exchange import Exchange, Step
 
 if TYPE_CHECKING:
-    from rowcall.service.handler import Services
+    from rowcall.service.pipeline.services import Services
 
 log = logging.getLogger("rowcall")
 

@@ -10,13 +10,13 @@ import orjson
 
 from rowcall.core.auth.commands import numbered
 from rowcall.core.auth.login import Cell
-from rowcall.ext.cell_rows import CellRows
+from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
-from rowcall.service.database.pace import Pace
-from rowcall.service.exchange import Exchange
+from rowcall.service.database.lane_choice import Pace
+from rowcall.service.exchange.exchange import Exchange
 
 if TYPE_CHECKING:
-    from rowcall.service.handler import Services
+    from rowcall.service.pipeline.services import Services
 
 
 ALL_TEXT: Mapping[int, str] = MappingProxyType({})

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.auth.claims import User
 from rowcall.core.auth.options import ClaimMapping
-from rowcall.core.endpoint import Endpoint
+from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.context import Context
-from rowcall.service.exchange import Exchange
+from rowcall.service.exchange.exchange import Exchange
 
 if TYPE_CHECKING:
-    from rowcall.service.handler import Services
+    from rowcall.service.pipeline.services import Services
 
 
 def user_context(endpoint: Endpoint, services: Services) -> Context | None:

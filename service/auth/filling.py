@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.filling import Filled, Source, filled_parameters, hashed_parameters, with_filled
-from rowcall.core.endpoint import Endpoint, Transport
-from rowcall.service import binding
-from rowcall.service.arguments import put, take_out
-from rowcall.service.exchange import Exchange, Step, Waiting
-from rowcall.service.request_headers import without_their_default
-from rowcall.service.response_headers import argument_text
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.exchange.arguments import put, take_out
+from rowcall.service.exchange.exchange import Exchange, Step, Waiting
+from rowcall.service.request import binding
+from rowcall.service.request.headers import without_their_default
+from rowcall.service.response.headers import argument_text
 
 if TYPE_CHECKING:
-    from rowcall.service.handler import Services
+    from rowcall.service.pipeline.services import Services
 
 log = logging.getLogger("rowcall")
 

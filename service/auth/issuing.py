@@ -12,11 +12,11 @@ from rowcall.core.auth.login import LoginRow
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme
 from rowcall.core.auth.token_families import Mark
-from rowcall.core.problems import Problem
-from rowcall.service.auth.renewal import Headers, cookie_headers
-from rowcall.service.auth.sessions import Sessions, cookie_header
-from rowcall.service.auth.single_use import new_mark
-from rowcall.service.exchange import Exchange
+from rowcall.core.errors.problems import Problem
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.identity.refresh_token_use import new_mark
+from rowcall.service.identity.session_cookies import Headers, cookie_headers
+from rowcall.service.identity.sessions import Sessions, cookie_header
 
 NOT_STORED: Headers = [("cache-control", "no-store"), ("pragma", "no-cache")]
 """With every token (RFC 6749, section 5.1)."""

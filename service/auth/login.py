@@ -6,17 +6,17 @@ import logging
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.login import Cell, LoginRow, LoginRowError, read_login_row, row_json
-from rowcall.core.endpoint import Endpoint
-from rowcall.core.problems import Problem
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.commands import Command, rows_of
 from rowcall.service.auth.issuing import Issuer
 from rowcall.service.database.call import Call
-from rowcall.service.exchange import Exchange, Step
+from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.log.entry import one_line
-from rowcall.service.response_headers import argument_text, comment_fields
+from rowcall.service.response.headers import argument_text, comment_fields
 
 if TYPE_CHECKING:
-    from rowcall.service.handler import Services
+    from rowcall.service.pipeline.services import Services
 
 log = logging.getLogger("rowcall")
 

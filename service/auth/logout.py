@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.login import scheme_names
-from rowcall.core.endpoint import Endpoint
+from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.auth.commands import rows_of
 from rowcall.service.auth.issuing import Issuer
-from rowcall.service.auth.renewal import RenewingProtocol
 from rowcall.service.database.call import Call
-from rowcall.service.exchange import Exchange, Step
-from rowcall.service.response_headers import comment_fields
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.identity.session_cookies import RenewingProtocol
+from rowcall.service.response.headers import comment_fields
 
 if TYPE_CHECKING:
-    from rowcall.service.handler import Services
+    from rowcall.service.pipeline.services import Services
 
 
 def logout_steps(_endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:

@@ -1,7 +1,7 @@
 """The refresh endpoints: new tokens for a refresh token, without the database (reference 04, 6).
 
-A refresh token is good for one use (`service.auth.single_use`), unless the configuration says otherwise. What is stolen
-from an opaque scheme is worth nothing alone besides, as the request has to be authenticated.
+A refresh token is good for one use (`service.identity.refresh_token_use`), unless the configuration says otherwise.
+What is stolen from an opaque scheme is worth nothing alone besides, as the request has to be authenticated.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, JwtScheme
 from rowcall.core.auth.token_families import Mark, mark_of
 from rowcall.core.auth.tokens import REGISTERED, BadTokenError
-from rowcall.core.problems import Problem, unauthorized
+from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.issuing import Issuer
-from rowcall.service.auth.sessions import Sessions
-from rowcall.service.auth.single_use import SingleUse
-from rowcall.service.auth.tickets import Ticket, Tickets
-from rowcall.service.body import read_body
-from rowcall.service.exchange import Exchange, Step
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.identity.refresh_token_use import SingleUse
+from rowcall.service.identity.sealed_sessions import Ticket, Tickets
+from rowcall.service.identity.sessions import Sessions
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys
+from rowcall.service.request.body import read_body
 
 log = logging.getLogger("rowcall")
 

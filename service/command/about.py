@@ -94,7 +94,7 @@ def _versions() -> dict[str, str]:
 
 def _libpq() -> str:
     """Of the library that serves: the one the hot path was built against."""
-    from rowcall.ext import libpq
+    from rowcall.ext.base import libpq
 
     return f"{libpq.version // 10000}.{libpq.version % 10000}"
 

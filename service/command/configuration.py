@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from rowcall.core.config.effective import effective
-from rowcall.core.config.printing import matching, printed
-from rowcall.core.config.schema import schema
+from rowcall.core.config.output.effective import effective
+from rowcall.core.config.output.printing import matching, printed
+from rowcall.core.config.output.schema import schema
 from rowcall.service.command.about import print_json
 from rowcall.service.command.colour import coloured
+from rowcall.service.command.configuration_files import Configuration, load
 from rowcall.service.command.switches import Arguments
-from rowcall.service.configuration import Configuration, load
 
 
 def show(arguments: Arguments) -> int:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from rowcall.core.description import described
-from rowcall.core.endpoint import Endpoint
+from rowcall.core.building.description import described
+from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.command.about import print_json
+from rowcall.service.command.configuration_files import load
 from rowcall.service.command.serve import connections, require_readable
 from rowcall.service.command.switches import Arguments
-from rowcall.service.configuration import load
-from rowcall.service.exposure_options import exposure
-from rowcall.service.options import worker_options
-from rowcall.service.reader import EndpointReader
+from rowcall.service.edition.exposure_options import exposure
+from rowcall.service.edition.reader import EndpointReader
+from rowcall.service.options.from_settings import worker_options
 
 
 def show(arguments: Arguments) -> int:

@@ -13,13 +13,13 @@ from pathlib import Path
 from rowcall.core.config import ConfigError, Settings
 from rowcall.core.config.checks import mistakes, without_effect
 from rowcall.service.command.about import version
+from rowcall.service.command.configuration_files import Configuration, configuration_files, load
+from rowcall.service.command.configuration_watch import ConfigurationWatch
 from rowcall.service.command.switches import Arguments
-from rowcall.service.configuration import Configuration, configuration_files, load
-from rowcall.service.configuration_watch import ConfigurationWatch
-from rowcall.service.connection_string import ConnectionInfo, Embedded, connection_for
-from rowcall.service.connections import Connections, connection_plan
 from rowcall.service.log import configure_logging
-from rowcall.service.startup import START_AGAIN, StartupError
+from rowcall.service.options.connection_string import ConnectionInfo, Embedded, connection_for
+from rowcall.service.options.connections import Connections, connection_plan
+from rowcall.service.startup_error import START_AGAIN, StartupError
 
 
 def serve(arguments: Arguments) -> int:
@@ -73,7 +73,7 @@ def _serve(arguments: Arguments, configuration: Configuration, watch: Configurat
     for key in without_effect(settings):
         client.warning("Configuration key %s has no effect yet", key)
     with connections(settings, demo=demo) as opened:
-        from rowcall.service import server
+        from rowcall.service.supervisor import run as server
 
         until = watch.changed if settings.flag("Watch:Enabled") else None
         return server.run(settings, opened, log, _listening(demo=demo), until)
@@ -117,12 +117,12 @@ def _running(target: ConnectionInfo | Embedded, application: str, *, demo: bool)
     if isinstance(target, ConnectionInfo):
         yield target
         return
-    from rowcall.service.embedded import EmbeddedServer
+    from rowcall.service.embedded.postgres import EmbeddedServer
 
     with EmbeddedServer(target.path, throw_away=demo) as server:
         connection = server.connection().with_parameters(application_name=application)
         if demo:
-            from rowcall.service.demo import install
+            from rowcall.service.embedded.demo import install
 
             install(connection)
         yield connection
@@ -131,7 +131,7 @@ def _running(target: ConnectionInfo | Embedded, application: str, *, demo: bool)
 def _listening(*, demo: bool) -> Callable[[list[str]], None] | None:
     if not demo:
         return None
-    from rowcall.service.demo import print_examples
+    from rowcall.service.embedded.demo import print_examples
 
     return print_examples
 

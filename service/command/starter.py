@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from rowcall.core.config.starter import starter
+from rowcall.core.config.output.starter import starter
+from rowcall.service.command.configuration_files import DEFAULT_FILES
 from rowcall.service.command.switches import Arguments
-from rowcall.service.configuration import DEFAULT_FILES
 
 
 def write(arguments: Arguments) -> int:

@@ -13,11 +13,11 @@ from psycopg.conninfo import make_conninfo
 from rowcall.core.config import ConfigError
 from rowcall.core.config.checks import mistakes, without_effect
 from rowcall.service.command.about import banner, print_json
+from rowcall.service.command.configuration_files import Configuration, load
 from rowcall.service.command.switches import Arguments
-from rowcall.service.configuration import Configuration, load
-from rowcall.service.connection_string import ConnectionInfo, Embedded, connection_for
 from rowcall.service.database.connector import for_libpq
-from rowcall.service.startup import StartupError
+from rowcall.service.options.connection_string import ConnectionInfo, Embedded, connection_for
+from rowcall.service.startup_error import StartupError
 
 _OK = "ok"
 _TESTED = "Default"

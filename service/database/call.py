@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rowcall.core.problems import ErrorPolicy
-from rowcall.core.retry import RetryStrategy
-from rowcall.ext.body_writer import BodyWriter
-from rowcall.ext.request import Statement
+from rowcall.core.errors.problems import ErrorPolicy
+from rowcall.core.errors.retry import RetryStrategy
+from rowcall.ext.driver.request import Statement
+from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.service.database.context import Ahead, Context, Values
-from rowcall.service.database.pace import Pace
+from rowcall.service.database.lane_choice import Pace
 from rowcall.service.database.statements import numbers
-from rowcall.service.exchange import Exchange
+from rowcall.service.exchange.exchange import Exchange
 
 MOST_STATEMENTS = 256
 """Choices of parameters that are remembered for one endpoint. Ten optional ones have a thousand, and the columns of a

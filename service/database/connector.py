@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from rowcall.ext.connection import Connection
+from rowcall.ext.driver.connection import Connection
 
 # Keepalives notice a peer that vanished while idle, the user timeout one that vanishes with a request on its way;
 # each is blind to what the other sees (reference 08, 13).

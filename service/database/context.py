@@ -1,6 +1,6 @@
 """What a request brings along for its routine besides arguments: settings, and commands that run before the call.
 
-A capability declares it at compile time, with a factory in `service.handler.CONTEXT`:
+A capability declares it at compile time, with a factory in `service.handler.steps.CONTEXT`:
 
     def client_address(endpoint: Endpoint, services: Services) -> Context | None:
         if not endpoint.options.user_context:
@@ -28,9 +28,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rowcall.ext.request import Statement
+from rowcall.ext.driver.request import Statement
 from rowcall.service.database.statements import settings_statement
-from rowcall.service.exchange import Exchange
+from rowcall.service.exchange.exchange import Exchange
 
 Values = list[bytes | None]
 Ahead = tuple[tuple[Statement, Values], ...]

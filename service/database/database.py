@@ -1,7 +1,7 @@
 """Runs calls: picks the lane, repeats what may be repeated, and turns what is left into a `Problem`.
 
 `Database.begin` and `settle` put a `Request` into the exchange that succeeded, or one that is STREAMING and whose
-connection the caller goes on with (`service.streaming`).
+connection the caller goes on with (`service.response.streaming`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from rowcall.ext.connection import Connection, ConnectionState
-from rowcall.ext.request import Request, RequestState, Script, Statement
+from rowcall.ext.driver.connection import Connection, ConnectionState
+from rowcall.ext.driver.request import Request, RequestState, Script, Statement
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import SESSION, Connector, Target, statement_timeout
 from rowcall.service.database.context import Ahead, Values, ahead_of
-from rowcall.service.database.eligibility import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.failures import Failures, Tries
+from rowcall.service.database.generic_plans import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.lanes import (
     RESET_SECONDS,
     STOPPING,
@@ -29,10 +29,10 @@ from rowcall.service.database.lanes import (
     NoticeHandler,
     SharedLane,
 )
+from rowcall.service.database.several_calls import Together
 from rowcall.service.database.statements import numbers, settings_statement
-from rowcall.service.database.together import Together
 from rowcall.service.database.watchdog import Background, Watchdog
-from rowcall.service.exchange import ClientGoneError, Exchange, Waiting
+from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
 
 log = logging.getLogger("rowcall.database")
 

@@ -12,12 +12,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rowcall.core.problems import QUERY_CANCELED, Problem, unavailable, unmapped
-from rowcall.ext.body_writer import ColumnsChangedError
-from rowcall.ext.request import Loss, Request
+from rowcall.core.errors.problems import QUERY_CANCELED, Problem, unavailable, unmapped
+from rowcall.ext.driver.request import Loss, Request
+from rowcall.ext.rendering.body_writer import ColumnsChangedError
 from rowcall.service.database.call import Call
-from rowcall.service.exchange import Exchange
-from rowcall.service.sensitive import hide_values
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.exchange.sensitive import hide_values
 
 log = logging.getLogger("rowcall.database")
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import psycopg
 
-from rowcall.core.problems import Problem, unavailable
-from rowcall.ext.connection import Connection, ConnectionState
-from rowcall.ext.lane import offer
-from rowcall.ext.request import Request, Statement
+from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.ext.driver.connection import Connection, ConnectionState
+from rowcall.ext.driver.lane import offer
+from rowcall.ext.driver.request import Request, Statement
 from rowcall.service.database.connector import Connector, pause
 
 log = logging.getLogger("rowcall.database")

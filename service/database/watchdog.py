@@ -12,8 +12,8 @@ from typing import Any
 
 import psycopg
 
-from rowcall.ext.connection import Connection, ConnectionState
-from rowcall.ext.request import Request
+from rowcall.ext.driver.connection import Connection, ConnectionState
+from rowcall.ext.driver.request import Request
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.lanes import ExclusiveLane, SharedLane
 

@@ -18,7 +18,7 @@ from rowcall.service.log.rotating_file import RotatingFile
 from rowcall.service.log.sinks import ConsoleSink, Sink, SinkThread, say_on_stderr
 from rowcall.service.log.telemetry import TelemetrySink
 from rowcall.service.log.template import Template
-from rowcall.service.startup import StartupError
+from rowcall.service.startup_error import StartupError
 
 if TYPE_CHECKING:
     from rowcall.service.log.postgres import PostgresSink

@@ -12,7 +12,7 @@ from rowcall.core.config import Settings
 from rowcall.service.log.entry import LEVELS, OFF
 from rowcall.service.log.request_line import CHANNEL
 from rowcall.service.log.telemetry import TelemetryOptions
-from rowcall.service.startup import StartupError
+from rowcall.service.startup_error import StartupError
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.1
 

@@ -16,7 +16,7 @@ import psycopg
 
 from rowcall.service.database.connector import pause
 from rowcall.service.log.entry import Entry, level_name
-from rowcall.service.startup import StartupError
+from rowcall.service.startup_error import StartupError
 
 _PARAMETER = re.compile(r"\$(\d+)")
 _TEXT = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?:[A-Za-z_]\w*)?\$.*?\$(?:[A-Za-z_]\w*)?\$", re.DOTALL)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rowcall.service.log.entry import VERBOSE, Entry, level_name
-from rowcall.service.startup import StartupError
+from rowcall.service.startup_error import StartupError
 
 _SEVERITIES = {VERBOSE: 1, logging.DEBUG: 5, logging.INFO: 9, logging.WARNING: 13, logging.ERROR: 17}
 _FATAL = 21

@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rowcall.core.key_ring import Key, KeyRing
+from rowcall.core.protection.key_ring import Key, KeyRing
 from rowcall.service.protection.errors import NoKeyError, SealError, UnknownKeyError
 
 if TYPE_CHECKING:
-    from rowcall.service.protection.boxes import Box
+    from rowcall.service.protection.ciphers import Box
 
 READ_WITHIN = 5.0
 """Seconds that a request with an unknown key waits for the ring to be read again."""
@@ -76,7 +76,7 @@ class Keys:
         found = self._derived.get((key.id, purpose))
         if found is None:
             # cryptography takes 10 MB in each worker: for those that have something to seal.
-            from rowcall.service.protection.boxes import box_for
+            from rowcall.service.protection.ciphers import box_for
 
             info = f"rowcall\0{self._application}\0{purpose}".encode()
             found = self._derived[key.id, purpose] = box_for(key, info)

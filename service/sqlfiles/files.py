@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowcall.core.globs import has_wildcard, is_recursive, matches
-from rowcall.service.sqlfiles.options import SqlFileOptions
+from rowcall.core.text.globs import has_wildcard, is_recursive, matches
+from rowcall.service.options.sql_files import SqlFileOptions
 
 SIZE_LIMIT = 16 * 1024 * 1024
 _UTF_8_MARK = b"\xef\xbb\xbf"

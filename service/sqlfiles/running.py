@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from rowcall.core.catalog import Routine
-from rowcall.core.endpoint import Endpoint, ResultPart, ResultPath
-from rowcall.core.sqlfile.journey import one_journey
+from rowcall.core.catalogue.catalog import Routine
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPart, ResultPath
+from rowcall.core.sqlfile.execution import one_journey
 from rowcall.core.sqlfile.source import FileSource, FileStatement
-from rowcall.ext.body_writer import BodyWriter
-from rowcall.ext.codecs import Codecs
-from rowcall.ext.request import Part, Script, Statement
-from rowcall.ext.script_results import AffectedRows, NamedRows, key_prefix
+from rowcall.ext.driver.request import Part, Script, Statement
+from rowcall.ext.rendering.body_writer import BodyWriter
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.script_results import AffectedRows, NamedRows, key_prefix
 from rowcall.service.database.statements import numbers
-from rowcall.service.rendering import body_writer
+from rowcall.service.response.rendering import body_writer
 
 
 def file_statements(

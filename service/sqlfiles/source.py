@@ -15,8 +15,8 @@ from typing import Any
 
 import psycopg
 
-from rowcall.core.building import CommentsMode, EndpointDefaults
-from rowcall.core.catalog import (
+from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
+from rowcall.core.catalogue.catalog import (
     VOID_TYPE,
     Catalog,
     Column,
@@ -28,18 +28,18 @@ from rowcall.core.catalog import (
     TypeKind,
     Volatility,
 )
+from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
-from rowcall.core.endpoint import Transport
-from rowcall.core.naming import camel_case, default_path
 from rowcall.core.sqlfile.commands import Effect, Suspects, effect, is_hidden, journeys
-from rowcall.core.sqlfile.notes import StatementNotes
 from rowcall.core.sqlfile.reading import SqlFile, SqlFileError, asks_for_endpoint, excerpt, place, read_file
 from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
-from rowcall.service.database.discovery import DEFAULT_SEARCH_PATH, load_types
+from rowcall.core.sqlfile.statement_comments import StatementNotes
+from rowcall.core.text.naming import camel_case, default_path
+from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
+from rowcall.service.options.sql_files import SqlFileOptions
 from rowcall.service.sqlfiles.describing import Described, Question, Refused, describe, find_suspects, find_types
 from rowcall.service.sqlfiles.files import FileText, find_files, read_text
-from rowcall.service.sqlfiles.options import SqlFileOptions
-from rowcall.service.startup import StartupError
+from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
 

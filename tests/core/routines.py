@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from rowcall.core.building import CommentsMode, EndpointDefaults, build_endpoint
-from rowcall.core.catalog import (
+from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults, build_endpoint
+from rowcall.core.catalogue.catalog import (
     Attribute,
     Catalog,
     Column,
@@ -19,7 +19,7 @@ from rowcall.core.catalog import (
     TypeKind,
     Volatility,
 )
-from rowcall.core.endpoint import Endpoint
+from rowcall.core.endpoint.endpoint import Endpoint
 
 BUILT_IN = {
     16: ("bool", "boolean"),

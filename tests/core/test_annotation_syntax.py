@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rowcall.core.annotations import BY_WORD, CATALOGUE
 from rowcall.core.annotations.declaration import Annotation, Draft
-from rowcall.core.comments import read_comment
+from rowcall.core.building.comments import read_comment
 from rowcall.core.sqlfile.reading import read_file
 from tests.harness.syntax import lines
 

@@ -10,7 +10,7 @@ import pytest
 from rowcall.core.annotations import CATALOGUE, GROUPS
 from rowcall.core.annotations.declaration import Annotation, Draft
 from rowcall.core.annotations.manual import examples, manual
-from rowcall.core.comments import read_comment
+from rowcall.core.building.comments import read_comment
 from rowcall.core.sqlfile.reading import read_file
 
 DOCS = Path(__file__).parents[2] / "docs"

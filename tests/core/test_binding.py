@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.core.binding import Binder, Binding
-from rowcall.core.endpoint import QueryNull, Transport
+from rowcall.core.binding.binding import Binder, Binding
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import QueryNull
 from tests.harness.parameters import TYPES, binder, json_value, parameter, query_value, refusal
 
 FIND_PARCELS = binder(parameter("zone"), parameter("since", "date", default=True))

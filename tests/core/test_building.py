@@ -6,9 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from rowcall.core.building import Built, CommentsMode, EndpointDefaults, build_endpoint, build_endpoints
-from rowcall.core.catalog import RoutineKind, Volatility
-from rowcall.core.endpoint import Endpoint, NullText, QueryNull, ResultPath, Transport, ValueKind
+from rowcall.core.building.endpoint_builder import (
+    Built,
+    CommentsMode,
+    EndpointDefaults,
+    build_endpoint,
+    build_endpoints,
+)
+from rowcall.core.catalogue.catalog import RoutineKind, Volatility
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import Endpoint, NullText, QueryNull, ResultPath, ValueKind
 from tests.core.routines import (
     ARRAY,
     CRATE,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.core.call import UncallableError, all_present, call_sql
-from rowcall.core.catalog import ParameterMode, RoutineKind
+from rowcall.core.catalogue.catalog import ParameterMode, RoutineKind
+from rowcall.core.endpoint.call import UncallableError, all_present, call_sql
 from tests.core.routines import ARRAY, CRATE, GAUGE, column, endpoint, parameter
 
 VARIADIC = ParameterMode.VARIADIC

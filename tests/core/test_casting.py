@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.core.casting import attribute_cast_text, base_of, cast_text
-from rowcall.core.catalog import Attribute
+from rowcall.core.catalogue.casting import attribute_cast_text, base_of, cast_text
+from rowcall.core.catalogue.catalog import Attribute
 from tests.core.routines import ARRAY, CRATE, DOCUMENT, GAUGES, QUANTITY, STATE, TYPES
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.array_literal import elements, literal
 from rowcall.core.auth.access import Access
 from rowcall.core.auth.claims import IdentityClaims, User, as_text, claims_json, grouped
+from rowcall.core.text.array_literal import elements, literal
 
 IDENTITY = IdentityClaims()
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from rowcall.core.annotations import BY_WORD, CATALOGUE
 from rowcall.core.annotations.declaration import Draft
-from rowcall.core.comments import read_comment
-from rowcall.core.endpoint import NullText, Options, QueryNull, Transport
+from rowcall.core.building.comments import read_comment
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import NullText, Options, QueryNull
 
 QUERY = Options(transport=Transport.QUERY)
 

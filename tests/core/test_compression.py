@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.compression import Compression
+from rowcall.core.http.compression import Compression
 
 BOTH = Compression(("br", "gzip"), (4, 6), frozenset({"text/plain", "application/json"}), frozenset())
 

@@ -9,7 +9,7 @@ import pytest
 
 from rowcall.core.config import Loaded, SourceText, assemble, load_files
 from rowcall.core.config.checks import mistakes
-from rowcall.core.config.effective import Entry, effective
+from rowcall.core.config.output.effective import Entry, effective
 from rowcall.core.config.relaxed_json import parse
 from rowcall.core.config.tree import Section, find
 from rowcall.core.config.tree import leaves as leaves_of

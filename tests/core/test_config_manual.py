@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rowcall.core.config.manual import manual
+from rowcall.core.config.output.manual import manual
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.config.masking import masked_in_parts, masked_whole
+from rowcall.core.config.output.masking import masked_in_parts, masked_whole
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowcall.core.config import ConfigError, Settings, assemble
-from rowcall.core.config.effective import effective
 from rowcall.core.config.env_file import parse_env_file
 from rowcall.core.config.loading import SourceText, load_files
+from rowcall.core.config.output.effective import effective
+from rowcall.core.config.output.printing import printed
 from rowcall.core.config.placeholders import MissingVariable, resolve
-from rowcall.core.config.printing import printed
 
 SET = {"HOST": "db", "EMPTY": "", "BRACES": "{HOST}"}
 

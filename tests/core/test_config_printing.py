@@ -10,10 +10,10 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from rowcall.core.config import KEYS, Key, KeyType, Settings, SourceText, assemble, load_files
-from rowcall.core.config.effective import effective
-from rowcall.core.config.printing import matching, printed
+from rowcall.core.config.output.effective import effective
+from rowcall.core.config.output.printing import matching, printed
+from rowcall.core.config.output.starter import starter
 from rowcall.core.config.relaxed_json import parse
-from rowcall.core.config.starter import starter
 
 
 def settings(text: str, **environment: str) -> Settings:

@@ -10,11 +10,11 @@ import pytest
 from jsonschema import Draft7Validator
 
 from rowcall.core.config import KEYS, KeyType, Settings
-from rowcall.core.config.effective import effective
-from rowcall.core.config.printing import printed
+from rowcall.core.config.output.effective import effective
+from rowcall.core.config.output.printing import printed
+from rowcall.core.config.output.schema import schema
+from rowcall.core.config.output.starter import starter
 from rowcall.core.config.relaxed_json import parse
-from rowcall.core.config.schema import schema
-from rowcall.core.config.starter import starter
 from rowcall.core.config.tree import Node, Scalar
 
 SCHEMA = json.loads(json.dumps(schema()))

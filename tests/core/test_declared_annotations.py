@@ -6,10 +6,9 @@ import pytest
 
 from rowcall.core.annotations import CATALOGUE
 from rowcall.core.annotations.declaration import Draft
-from rowcall.core.building import build_endpoint
-from rowcall.core.comments import read_comment
-from rowcall.core.endpoint import Options
-from rowcall.core.wishes import (
+from rowcall.core.building.comments import read_comment
+from rowcall.core.building.endpoint_builder import build_endpoint
+from rowcall.core.endpoint.capabilities import (
     Audience,
     BasicAuth,
     Caching,
@@ -22,6 +21,7 @@ from rowcall.core.wishes import (
     Tool,
     Upload,
 )
+from rowcall.core.endpoint.endpoint import Options
 from tests.core.routines import EVERYTHING, catalog, parameter, routine
 
 

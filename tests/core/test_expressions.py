@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.expressions import expression_diagnostics, resolved_parameters
+from rowcall.core.endpoint.resolved_parameters import expression_diagnostics, resolved_parameters
 from tests.core.routines import CRATE, endpoint, parameter
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rowcall.core.forwarding import Client, Forwarding, client_of, parse_address, parse_networks
+from rowcall.core.http.forwarded_headers import Client, Forwarding, client_of, parse_address, parse_networks
 
 PEER = "10.1.1.1:4711"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.core.globs import base_folder, has_wildcard, is_recursive, matches
+from rowcall.core.text.globs import base_folder, has_wildcard, is_recursive, matches
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.building import build_endpoint
-from rowcall.core.header_lines import HeaderLines, header_lines
+from rowcall.core.building.endpoint_builder import build_endpoint
+from rowcall.core.endpoint.header_lines import HeaderLines, header_lines
 from tests.core.routines import EVERYTHING, catalog, endpoint, parameter, routine
 
 LINES = 'Content-Type: text/{_a}\nX-A: <{_a}>\nContent-Disposition: attachment; filename={_a}; x="{_a}"'

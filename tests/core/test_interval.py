@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.interval import parse_interval
+from rowcall.core.text.interval import parse_interval
 
 
 @pytest.mark.parametrize(

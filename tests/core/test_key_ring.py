@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.core.key_ring import (
+from rowcall.core.protection.key_ring import (
     ANNOUNCED,
     SECRET,
     Key,

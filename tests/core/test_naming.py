@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.naming import api_name, camel_case, default_path, parameter_name, quote_identifier, quote_qualified
+from rowcall.core.text.naming import (
+    api_name,
+    camel_case,
+    default_path,
+    parameter_name,
+    quote_identifier,
+    quote_qualified,
+)
 
 
 @pytest.mark.parametrize(

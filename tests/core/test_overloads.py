@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.overloads import Candidate, choose
+from rowcall.core.http.overloads import Candidate, choose
 
 
 def candidate(*required: str, optional: tuple[str, ...] = ()) -> Candidate:

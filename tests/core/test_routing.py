@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.catalog import Parameter
-from rowcall.core.endpoint import Endpoint
-from rowcall.core.routing import MalformedPathError, RouteError, Router, build_router, decode_path
+from rowcall.core.catalogue.catalog import Parameter
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.http.routing import MalformedPathError, RouteError, Router, build_router, decode_path
 from tests.core.routines import endpoint, parameter
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.sameness import Same
+from rowcall.core.data.interning import Same
 
 
 def test_keys_are_equal_only_for_the_same_object() -> None:

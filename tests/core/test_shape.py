@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rowcall.core.catalog import RoutineKind
-from rowcall.core.endpoint import ResultPath, ResultShape
-from rowcall.core.shape import BYTES, JSON, TEXT, result_shape
+from rowcall.core.catalogue.catalog import RoutineKind
+from rowcall.core.endpoint.endpoint import ResultPath, ResultShape
+from rowcall.core.endpoint.result_shape import BYTES, JSON, TEXT, result_shape
 from tests.core.routines import (
     ARRAY,
     CRATE,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass
 
-from rowcall.core.call import call_sql
-from rowcall.core.catalog import VOID_TYPE, RoutineKind
-from rowcall.core.endpoint import Endpoint, ResultPath, Transport
-from rowcall.core.record import Record
-from rowcall.core.shape import result_shape
+from rowcall.core.catalogue.catalog import VOID_TYPE, RoutineKind
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.data.record import Record
+from rowcall.core.endpoint.call import call_sql
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.result_shape import result_shape
 from tests.core.routines import GAUGE, catalog, endpoint, parameter, routine
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from rowcall.core.building import build_endpoint
-from rowcall.core.call import UncallableError, call_sql
-from rowcall.core.catalog import Catalog, Identity, RoutineKind, Table, TableColumn
-from rowcall.core.endpoint import Endpoint, Transport
-from rowcall.core.routing import build_router
-from rowcall.core.table_operations import NAMES, Conflict
-from rowcall.core.table_routines import TableDefaults, table_routines
+from rowcall.core.building.endpoint_builder import build_endpoint
+from rowcall.core.catalogue.catalog import Catalog, Identity, RoutineKind, Table, TableColumn
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.call import UncallableError, call_sql
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.http.routing import build_router
+from rowcall.core.tables.operations import NAMES, Conflict
+from rowcall.core.tables.routines import TableDefaults, table_routines
 from tests.core.routines import EVERYTHING, GAUGE, TYPES
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.template import parse_template, placeholder_names, with_variables
+from rowcall.core.endpoint.template import parse_template, placeholder_names, with_variables
 from tests.core.routines import CRATE, GAUGE, endpoint, parameter
 
 NAMES = {"_id": 0, "id": 0, "name": 1}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.validation import BUILT_IN, Rule, RuleType
+from rowcall.core.endpoint.validation import BUILT_IN, Rule, RuleType
 
 TEXTS = st.none() | st.text()
 

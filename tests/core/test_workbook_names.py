@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.workbook_names import content_disposition, file_name, sheet_name
+from rowcall.core.formats.workbook_names import content_disposition, file_name, sheet_name
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rowcall.ext.codecs import Codecs
+from rowcall.ext.rendering.codecs import Codecs
 
 if TYPE_CHECKING:
     from tests.ext.conftest import Connection

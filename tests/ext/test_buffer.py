@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.ext.buffer import Buffer, escape
+from rowcall.ext.base.buffer import Buffer, escape
 from tests.ext.twins.values import json_string
 
 CHARACTERS = st.characters(exclude_categories=["Cs"])

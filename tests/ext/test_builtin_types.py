@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rowcall.ext.builtin_types import ARRAYS, BYTEA, DELIMITERS, SCALARS
+from rowcall.ext.rendering.builtin_types import ARRAYS, BYTEA, DELIMITERS, SCALARS
 
 if TYPE_CHECKING:
     from tests.harness.database import Database

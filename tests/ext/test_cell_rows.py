@@ -7,8 +7,8 @@ import json
 import psycopg
 import pytest
 
-from rowcall.ext.cell_rows import CellRows
-from rowcall.ext.codecs import Codecs
+from rowcall.ext.rendering.cell_rows import CellRows
+from rowcall.ext.rendering.codecs import Codecs
 from tests.ext.results import address_of
 from tests.harness.database import Database
 

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from rowcall.ext.codecs import Codecs
-from rowcall.ext.connection import ConnectionState
-from rowcall.ext.request import Request, Statement
-from rowcall.ext.rows import Renderer
+from rowcall.ext.driver.connection import ConnectionState
+from rowcall.ext.driver.request import Request, Statement
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.rows import Renderer
 from tests.ext.wire import answer, connected, outcome, request, run, statement, until
 from tests.harness.database import Database
 

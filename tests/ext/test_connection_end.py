@@ -11,8 +11,8 @@ import json
 
 import pytest
 
-from rowcall.ext.connection import Connection, ConnectionState
-from rowcall.ext.request import Loss, Request, RequestState, Statement
+from rowcall.ext.driver.connection import Connection, ConnectionState
+from rowcall.ext.driver.request import Loss, Request, RequestState, Statement
 from tests.ext.wire import answer, connected, outcome, request, run, statement, until
 from tests.harness.database import Database
 

@@ -1,4 +1,4 @@
-"""JSON bodies in slices at C speed: orjson is the judge, `core.json_text` the twin."""
+"""JSON bodies in slices at C speed: orjson is the judge, `core.text.json_text` the twin."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.core import json_text
-from rowcall.ext.json_object import JsonError, elements, members, unescape
+from rowcall.core.text import json_text
+from rowcall.ext.binding.json_object import JsonError, elements, members, unescape
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),

@@ -1,4 +1,4 @@
-"""The hot binder says what `core.binding` says, or nothing."""
+"""The hot binder says what `core.binding.binding` says, or nothing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.core.binding import Binder, BindingError
-from rowcall.core.endpoint import EndpointParameter, QueryNull, Transport
-from rowcall.ext.parameters import FastBinder
+from rowcall.core.binding.binding import Binder, BindingError
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull
+from rowcall.ext.binding.parameters import FastBinder
 from tests.harness.parameters import TYPES, binder, parameter
 
 TYPE_NAMES = [*TYPES, "inet", "integer[]", "text[]", "jsonb[]", "date[]", "box[]", "boolean[]", "pair", "pair[]"]

@@ -1,4 +1,4 @@
-"""Query strings at C speed: the same pairs and the same refusals as `core.query_text`."""
+"""Query strings at C speed: the same pairs and the same refusals as `core.text.query_text`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.core import query_text
-from rowcall.ext.query_string import QueryError, parse
+from rowcall.core.text import query_text
+from rowcall.ext.binding.query_string import QueryError, parse
 
 
 @pytest.mark.parametrize(("query", "pairs"), [

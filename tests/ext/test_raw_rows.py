@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.ext.codecs import Codecs
-from rowcall.ext.raw_rows import BytesRenderer, RawRenderer
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.raw_rows import BytesRenderer, RawRenderer
 from tests.ext.conftest import Connection
 from tests.ext.results import address_of, result_of
 from tests.ext.twins.raw import QUOTED, RawColumn, render_raw

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from rowcall.ext.codecs import Codecs
-from rowcall.ext.rows import Renderer
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.rows import Renderer
 from tests.ext import catalogue
 from tests.ext.conftest import Connection
 from tests.ext.results import address_of

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 
-from rowcall.ext.codecs import Codecs
-from rowcall.ext.connection import Connection
-from rowcall.ext.request import Part, Request, Script, Statement
-from rowcall.ext.rows import Renderer
-from rowcall.ext.script_results import AffectedRows, NamedRows, key_prefix
+from rowcall.ext.driver.connection import Connection
+from rowcall.ext.driver.request import Part, Request, Script, Statement
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.rows import Renderer
+from rowcall.ext.rendering.script_results import AffectedRows, NamedRows, key_prefix
 from tests.ext import wire
 from tests.harness.database import Database
 

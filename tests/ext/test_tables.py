@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.ext.codecs import Codecs
-from rowcall.ext.html_rows import HtmlTable, escape
-from rowcall.ext.rows import Renderer
-from rowcall.ext.sheet_rows import SheetRows, column_letters
-from rowcall.ext.timed_rows import TimedWriter, render_column
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.html_rows import HtmlTable, escape
+from rowcall.ext.rendering.rows import Renderer
+from rowcall.ext.rendering.sheet_rows import SheetRows, column_letters
+from rowcall.ext.rendering.timed_rows import TimedWriter, render_column
 from tests.ext.conftest import Connection
 from tests.ext.results import address_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from rowcall.ext.values import render_value
+from rowcall.ext.rendering.values import render_value
 from tests.ext.strategies import broken_texts, typed_values
 from tests.ext.twins import values as twin
 from tests.ext.twins.types import Array, Composite, Domain, Registry, Scalar, Type

@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowcall.ext.codecs import Codecs
-from rowcall.ext.rows import Renderer
-from rowcall.ext.values import render_value
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.rows import Renderer
+from rowcall.ext.rendering.values import render_value
 from tests.ext import catalogue
 from tests.ext.conftest import Connection
 from tests.ext.results import address_of

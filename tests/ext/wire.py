@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import psycopg
 import uvloop
 
-from rowcall.ext.codecs import Codecs
-from rowcall.ext.connection import Connection
-from rowcall.ext.request import Request, Statement
-from rowcall.ext.rows import Renderer
+from rowcall.ext.driver.connection import Connection
+from rowcall.ext.driver.request import Request, Statement
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.rows import Renderer
 from tests.harness.database import Database
 
 Value = TypeVar("Value")

@@ -8,7 +8,7 @@ a value of 1 kB or more in memory of its own, so values are stretched to that si
 
 from __future__ import annotations
 
-from rowcall.ext.html_rows import HtmlTable
+from rowcall.ext.rendering.html_rows import HtmlTable
 from tests.ext.results import result_of
 from tests.ext.twins.markup import html_table
 from tests.fuzz.mutation import cells_of, main, with_choices

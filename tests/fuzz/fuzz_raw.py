@@ -7,8 +7,8 @@ Reads out of bounds show when the extensions are built with ASAN=1 and Python ru
 
 from __future__ import annotations
 
-from rowcall.ext.codecs import Codecs
-from rowcall.ext.raw_rows import BytesRenderer, RawRenderer
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.raw_rows import BytesRenderer, RawRenderer
 from tests.ext.results import result_of
 from tests.ext.twins.raw import RawColumn, render_raw
 from tests.fuzz.mutation import main, with_choices

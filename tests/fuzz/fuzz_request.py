@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall.core import json_text, query_text
-from rowcall.core.binding import Binder, BindingError
-from rowcall.core.endpoint import EndpointParameter, QueryNull, Transport, ValueKind
-from rowcall.ext.json_object import JsonError, elements, members, unescape
-from rowcall.ext.parameters import FastBinder
-from rowcall.ext.query_string import QueryError, parse
+from rowcall.core.binding.binding import Binder, BindingError
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull, ValueKind
+from rowcall.core.text import json_text, query_text
+from rowcall.ext.binding.json_object import JsonError, elements, members, unescape
+from rowcall.ext.binding.parameters import FastBinder
+from rowcall.ext.binding.query_string import QueryError, parse
 from tests.fuzz.mutation import main
 
 SEEDS = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from rowcall.ext.sheet_rows import SheetRows
+from rowcall.ext.rendering.sheet_rows import SheetRows
 from tests.ext.results import result_of
 from tests.ext.twins.markup import DATE, KINDS, date_serial, sheet_rows
 from tests.fuzz.mutation import Cells, cells_of, main, with_choices

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 
-from rowcall.ext.codecs import Codecs
-from rowcall.ext.values import render_value
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.values import render_value
 from tests.fuzz.mutation import main
 
 SEEDS = (

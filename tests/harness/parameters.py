@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from rowcall.core.binding import Binder, BindingError
-from rowcall.core.endpoint import EndpointParameter, Field, QueryNull, Transport, ValueKind
+from rowcall.core.binding.binding import Binder, BindingError
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import EndpointParameter, Field, QueryNull, ValueKind
 
 TYPES = {
     "smallint": ValueKind.SMALLINT,

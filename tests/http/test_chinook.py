@@ -15,7 +15,7 @@ import pytest
 
 from rowcall.core.annotations import CATALOGUE
 from rowcall.core.annotations.declaration import Draft
-from rowcall.core.comments import read_comment
+from rowcall.core.building.comments import read_comment
 from tests.harness.database import Database
 from tests.harness.expect import JSON, TEXT, answer, problem
 from tests.harness.service import ROOT, Service

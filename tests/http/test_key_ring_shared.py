@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from rowcall.core.config import ConfigError
-from rowcall.core.key_ring import SECRET, Key, element_text, plain_secret
-from rowcall.service.auth.configured import auth_options
-from rowcall.service.configuration import load_configuration
+from rowcall.core.protection.key_ring import SECRET, Key, element_text, plain_secret
+from rowcall.service.command.configuration_files import load_configuration
 from rowcall.service.database.connector import Connector, Target
-from rowcall.service.protection.keeper import keeper_for
-from rowcall.service.startup import StartupError
+from rowcall.service.options.auth import auth_options
+from rowcall.service.protection.key_rotation import keeper_for
+from rowcall.service.startup_error import StartupError
 from tests.harness.database import Database
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -54,7 +54,7 @@ def is_let_in(service: Service, headers: dict[str, str]) -> bool:
 
 def sessions(service: Service) -> list[dict[str, str]]:
     cookie = {"Cookie": cookie_of(sign_in(service, scheme="Cookies"))}
-    service.client.cookies.clear()
+    service.exchange.client_address.cookies.clear()
     return [cookie, bearer(tokens(service, "BearerToken")["accessToken"])]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rowcall.core.naming import nested_name
+from rowcall.core.text.naming import nested_name
 from tests.ext.twins import types as twin
 from tests.ext.twins.values import render_value
 from tests.harness.database import Database

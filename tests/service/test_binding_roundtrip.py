@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rowcall.core.binding import Binder
-from rowcall.ext.parameters import FastBinder
+from rowcall.core.binding.binding import Binder
+from rowcall.ext.binding.parameters import FastBinder
 from tests.harness.database import Database
 from tests.harness.parameters import binder, parameter
 

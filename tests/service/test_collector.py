@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from rowcall.service.collector import paused
+from rowcall.service.edition.collector import paused
 
 
 def test_the_collector_rests_and_works_again() -> None:

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.core.config import Settings, assemble, load_files
-from rowcall.service.connection_string import (
+from rowcall.service.options.connection_string import (
     ConnectionInfo,
     Embedded,
     connection_for,
     main_connection_name,
     parse_connection_string,
 )
-from rowcall.service.startup import StartupError
+from rowcall.service.startup_error import StartupError
 
 
 def parameters(text: str) -> dict[str, str]:

@@ -12,18 +12,18 @@ import pytest
 import uvloop
 from psycopg.conninfo import conninfo_to_dict
 
-from rowcall.core.problems import Problem
-from rowcall.ext.codecs import Codecs
-from rowcall.ext.request import Request
-from rowcall.ext.rows import Renderer
+from rowcall.core.errors.problems import Problem
+from rowcall.ext.driver.request import Request
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import Target
 from rowcall.service.database.context import Command, Context
 from rowcall.service.database.database import Database, DatabaseOptions
+from rowcall.service.database.lane_choice import Pace
 from rowcall.service.database.lanes import LaneOptions
-from rowcall.service.database.pace import Pace
 from rowcall.service.database.statements import statement_for
-from rowcall.service.exchange import Exchange
+from rowcall.service.exchange.exchange import Exchange
 from tests.harness import database as harness
 
 SQL = """

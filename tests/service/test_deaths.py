@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.service.deaths import MANY, QUICK, Deaths
+from rowcall.service.supervisor.restarts import MANY, QUICK, Deaths
 
 
 def test_one_death_is_an_accident() -> None:

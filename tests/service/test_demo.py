@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from rowcall.service.demo import EXAMPLES
+from rowcall.service.embedded.demo import EXAMPLES
 
 
 class Demo:

@@ -10,7 +10,7 @@ from importlib.resources import files
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from rowcall.service.demo import SETTINGS
+from rowcall.service.embedded.demo import SETTINGS
 from tests.harness.database import Database
 from tests.http.conftest import Serve, serve_once
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this mac
 
 @pytest.fixture
 def page(own_database: Database, serve_once: Serve) -> Iterator[Page]:
-    sql = files("rowcall.service.demo").joinpath("schema.sql").read_text(encoding="utf-8")
+    sql = files("rowcall.service.embedded.demo").joinpath("schema.sql").read_text(encoding="utf-8")
     service = serve_once(
         own_database, f"begin; {sql}; commit", {**dict(SETTINGS), "Service:RequiresAuthorization": None}
     )

@@ -8,9 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowcall.core.catalog import Catalog, ParameterMode, Routine, RoutineKind, TypeKind, Volatility
-from rowcall.service.database.discovery import Wanted, discover, load_types
-from rowcall.service.database.filters import RoutineFilter
+from rowcall.core.catalogue.catalog import Catalog, ParameterMode, Routine, RoutineKind, TypeKind, Volatility
+from rowcall.service.discovery.catalogue import Wanted, discover, load_types
+from rowcall.service.discovery.filters import RoutineFilter
 from tests.harness.database import Database
 
 SCHEMA = """

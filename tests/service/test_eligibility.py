@@ -7,7 +7,7 @@ import asyncio
 import psycopg
 import pytest
 
-from rowcall.service.database.eligibility import generic_plan, is_eligible, read_user_names
+from rowcall.service.database.generic_plans import generic_plan, is_eligible, read_user_names
 from tests.harness.database import Database
 
 SQL = """

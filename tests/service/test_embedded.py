@@ -11,9 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rowcall.service import demo
-from rowcall.service.embedded import EmbeddedServer
-from rowcall.service.startup import StartupError
+from rowcall.service.embedded import demo
+from rowcall.service.embedded.postgres import EmbeddedServer
+from rowcall.service.startup_error import StartupError
 
 
 @pytest.fixture

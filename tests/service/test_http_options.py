@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rowcall.core.config import assemble, load_files
-from rowcall.service.http_options import doubts, listener_plans
-from rowcall.service.startup import StartupError
+from rowcall.service.options.http import doubts, listener_plans
+from rowcall.service.startup_error import StartupError
 from tests.harness.command import rowcall
 
 ENDPOINT = ("HttpServer:Endpoints:A:Url", "http://127.0.0.1:0")

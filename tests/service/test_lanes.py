@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from rowcall.core.problems import Problem
-from rowcall.ext.connection import Connection, ConnectionState
+from rowcall.core.errors.problems import Problem
+from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.service.database.connector import Connector, Target
 from rowcall.service.database.database import RESET
 from rowcall.service.database.lanes import ExclusiveLane, LaneOptions, SharedLane

@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 from rowcall.service.log.entry import Entry
 from rowcall.service.log.postgres import PostgresSink, parameter_count
 from rowcall.service.log.sinks import SinkThread
-from rowcall.service.startup import StartupError
+from rowcall.service.startup_error import StartupError
 from tests.harness.database import Database, create_database
 from tests.harness.postgres import PostgresServer
 from tests.harness.waiting import wait_until

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.service.database.pace import FIRST_LOOK, WINDOW, Pace
+from rowcall.service.database.lane_choice import FIRST_LOOK, WINDOW, Pace
 
 THRESHOLD = 0.003
 FAST, SLOW, VERY_SLOW = 0.001, 0.004, 0.05

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.key_ring import ALGORITHMS, SECRET, Key, KeyRing
+from rowcall.core.protection.key_ring import ALGORITHMS, SECRET, Key, KeyRing
 from rowcall.service.protection.errors import NoKeyError, SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys, Protector
 

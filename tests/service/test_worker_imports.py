@@ -15,17 +15,21 @@ FOR_SOME = frozenset(
         "xlsxwriter",
     }
 )  # fmt: skip
-FOR_THE_SUPERVISOR = ("rowcall.core.annotations", "rowcall.core.building", "rowcall.core.sqlfile.lexer")
+FOR_THE_SUPERVISOR = (
+    "rowcall.core.annotations",
+    "rowcall.core.building.endpoint_builder",
+    "rowcall.core.sqlfile.lexer",
+)
 
 
 @pytest.fixture(scope="module")
 def loaded() -> set[str]:
-    script = "import sys, rowcall.service.worker; print(*sorted(sys.modules))"
+    script = "import sys, rowcall.service.worker.worker; print(*sorted(sys.modules))"
     command = [sys.executable, "-P", "-c", script]
     done = subprocess.run(
         command, env={"PYTHONPATH": str(ROOT / "build" / "namespace")}, capture_output=True, text=True, check=True
     )
-    assert "rowcall.service.worker" in done.stdout.split()
+    assert "rowcall.service.worker.worker" in done.stdout.split()
     return set(done.stdout.split())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rowcall.ext.codecs import Codecs
+from rowcall.ext.rendering.codecs import Codecs
 
 FIRST_FREE_OID = 100_000
 BUILT_IN = {"text": 25, "number": 1700, "boolean": 16, "json": 114, "datetime": 1184, "record": 2249}

@@ -1,0 +1,1 @@
+"""The declarations of annotations, one module for each part of the language."""

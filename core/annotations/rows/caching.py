@@ -1,0 +1,60 @@
+"""Annotations about caching: cached, cache_expires, cache_profile (spec 2.1, reference 05, 1.2)."""
+
+from __future__ import annotations
+
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.endpoint.capabilities import Caching
+from rowcall.core.text.interval import parse_interval
+
+
+def _cached(draft: Draft, line: Line) -> None:
+    """Names that are none are dropped; when none is left the line counts as a bare one (reference 05, 1.2)."""
+    known = tuple(name for name in line.arguments if name in draft.parameters)
+    draft.within("caching", Caching(), enabled=True, parameters=known or None)
+    for name in line.arguments:
+        if name not in draft.parameters:
+            draft.warn(line, f"the routine has no parameter {name}; it is no part of the cache key")
+
+
+def _expires(draft: Draft, line: Line) -> None:
+    seconds = parse_interval(line.joined)
+    if seconds is None:
+        raise BadValueError(f"'{line.joined}' is not an interval such as '5 minutes'")
+    draft.within("caching", Caching(), expires=seconds)
+
+
+def _profile(draft: Draft, line: Line) -> None:
+    if len(line.arguments) != 1:
+        raise BadValueError("exactly one profile name is expected")
+    draft.within("caching", Caching(), profile=line.arguments[0])
+
+
+ANNOTATIONS = (
+    Annotation(
+        name="cached",
+        aliases=("cached",),
+        syntax="cached [<parameter>, ...]",
+        description="Keeps the result and answers equal requests from it. With names, only these parameters (by their "
+        "database names) tell requests apart; otherwise all do.",
+        apply=_cached,
+        in_effect=False,
+    ),
+    Annotation(
+        name="cache_expires",
+        aliases=("cache_expires", "cache_expires_in"),
+        syntax="cache_expires <interval>",
+        description="How long a cached result is used. Does not turn caching on.",
+        apply=_expires,
+        minimum_words=2,
+        in_effect=False,
+    ),
+    Annotation(
+        name="cache_profile",
+        aliases=("cache_profile",),
+        syntax="cache_profile <profile>",
+        description="Caches as a profile of the configuration says. Parameters of a `cached` line win over those of "
+        "the profile.",
+        apply=_profile,
+        in_effect=False,
+    ),
+)

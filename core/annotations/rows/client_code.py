@@ -1,0 +1,79 @@
+"""Annotations about generated clients: tsclient_… and dartclient_…, all in the form `key = value` (reference 07, 3).
+
+The two that the specification shows without `=` may also stand alone.
+"""
+
+from __future__ import annotations
+
+from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line, switch
+from rowcall.core.endpoint.capabilities import ClientCode
+
+_SWITCHES = (
+    ("", "enabled", "false leaves the endpoint out of generated {client} code."),
+    ("_events", "events", "false calls the endpoint without an event source in {client} code."),
+    ("_parse_url", "parse_url", "Whether the {client} function takes a `parseUrl` argument."),
+    ("_parse_request", "parse_request", "Whether the {client} function takes a `parseRequest` argument."),
+    ("_status_code", "status_code", "Whether the {client} function gives the status with the response."),
+    ("_export_url", "export_url", "Whether {client} code exports the URL of the endpoint."),
+    ("_url_only", "url_only", "Only the URL and the type of the request are made in {client} code."),
+    ("_hooks", "hooks", "false leaves the endpoint out of the {client} hooks."),
+)
+_ALONE = ("tsclient_export_url", "tsclient_url_only")
+
+
+def _assign(option: str, field: str) -> Assign:
+    def assign(draft: Draft, value: str) -> None:
+        draft.within(option, ClientCode(), **{field: switch(value)})
+
+    return assign
+
+
+def _apply(assign: Assign) -> Apply:
+    """`tsclient_url_only` or `tsclient_url_only false`."""
+
+    def apply(draft: Draft, line: Line) -> None:
+        assign(draft, line.rest or "true")
+
+    return apply
+
+
+def _assign_module(option: str) -> Assign:
+    def assign(draft: Draft, value: str) -> None:
+        if not value:
+            raise BadValueError("a module name is missing")
+        draft.within(option, ClientCode(), module=value)
+
+    return assign
+
+
+def _switch(prefix: str, client: str, option: str, suffix: str, field: str, meaning: str) -> Annotation:
+    name = prefix + suffix
+    assign = _assign(option, field)
+    return Annotation(
+        name=name,
+        aliases=(name,),
+        syntax=f"{name} = true|false",
+        description=meaning.format(client=client),
+        apply=_apply(assign) if name in _ALONE else None,
+        assign=assign,
+        in_effect=False,
+    )
+
+
+def _module(prefix: str, client: str, option: str) -> Annotation:
+    return Annotation(
+        name=f"{prefix}_module",
+        aliases=(f"{prefix}_module",),
+        syntax=f"{prefix}_module = <name>",
+        description=f"The {client} file, across schemas, that the endpoint goes to.",
+        assign=_assign_module(option),
+        in_effect=False,
+    )
+
+
+ANNOTATIONS = (
+    *(_switch("tsclient", "TypeScript", "client_code", *row) for row in _SWITCHES),
+    _module("tsclient", "TypeScript", "client_code"),
+    *(_switch("dartclient", "Dart", "dart_client_code", *row) for row in _SWITCHES if row[1] != "hooks"),
+    _module("dartclient", "Dart", "dart_client_code"),
+)

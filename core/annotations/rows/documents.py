@@ -1,0 +1,64 @@
+"""Annotations about descriptions of the service for others: mcp, openapi (reference 03, 12 and 13).
+
+They count in muted blocks too: that is how the established system treats what its plugins read.
+"""
+
+from __future__ import annotations
+
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.endpoint.capabilities import Document, Tool
+
+
+def _mcp(draft: Draft, line: Line) -> None:
+    match line.keyword:
+        case "mcp":
+            draft.within("tool", Tool(), enabled=True, text=line.rest or None)
+        case "mcp_name":
+            draft.within("tool", Tool(), enabled=True, name=_only(line))
+        case _:
+            draft.within("tool", Tool(), enabled=True, description=_text(line))
+
+
+def _only(line: Line) -> str:
+    if len(line.arguments) != 1:
+        raise BadValueError("exactly one name is expected")
+    return line.arguments[0]
+
+
+def _text(line: Line) -> str:
+    if not line.rest:
+        raise BadValueError("a text is missing")
+    return line.rest
+
+
+def _openapi(draft: Draft, line: Line) -> None:
+    command = line.arguments[0].lower() if line.arguments else "hide"
+    if command in ("hide", "hidden", "ignore"):
+        draft.within("document", Document(), hidden=True)
+    elif command in ("tag", "tags") and len(line.arguments) > 1:
+        draft.within("document", Document(), tags=line.arguments[1:])
+    else:
+        raise BadValueError("expected: openapi, openapi hide, openapi tag <tag>")
+
+
+ANNOTATIONS = (
+    Annotation(
+        name="mcp",
+        aliases=("mcp", "mcp_name", "mcp_description", "mcp_desc"),
+        syntax="mcp [<description>] | mcp_name <name> | mcp_description <description>",
+        description="Offers the endpoint as a tool of the MCP server, under the routine's name or another, with this "
+        "description or the prose of the comment.",
+        apply=_mcp,
+        in_effect=False,
+        everywhere=True,
+    ),
+    Annotation(
+        name="openapi",
+        aliases=("openapi",),
+        syntax="openapi [hide|hidden|ignore | tag|tags <tag>, ...]",
+        description="Leaves the endpoint out of the OpenAPI document, or puts it under these tags.",
+        apply=_openapi,
+        in_effect=False,
+        everywhere=True,
+    ),
+)

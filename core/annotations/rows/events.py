@@ -1,0 +1,130 @@
+"""Annotations about server-sent events (reference 05, 6.2)."""
+
+from __future__ import annotations
+
+from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line
+from rowcall.core.endpoint.capabilities import Audience, Events, NoticeLevel
+
+_LEVELS = {level.value.lower(): level for level in NoticeLevel}
+_SCOPES = {scope.value: scope for scope in Audience}
+
+
+def _level(word: str) -> NoticeLevel:
+    level = _LEVELS.get(word.lower())
+    if level is None:
+        raise BadValueError(f"'{word}' is none of {', '.join(_LEVELS)}")
+    return level
+
+
+def _events(**roles: bool) -> Apply:
+    """Effect of `sse [path] [on level]` and its halves. The path of the keyword form is lower-cased."""
+
+    def apply(draft: Draft, line: Line) -> None:
+        words = tuple(word.lower() for word in line.arguments)
+        if len(words) >= 2 and words[-2] == "on":
+            draft.within("events", Events(), level=_level(words[-1]))
+            words = words[:-2]
+        draft.within("events", Events(), **roles)
+        if "subscribe" in roles:
+            _set_path(draft, words[0] if words else None)
+
+    return apply
+
+
+def _set_path(draft: Draft, path: str | None) -> None:
+    """Without a path the segment is the name of the level in force at this line (reference 05, 6.2)."""
+    level = draft.get("events", Events()).level
+    draft.within("events", Events(), path=path or (level and level.value.lower()))
+
+
+def _assigned_events(*roles: str) -> Assign:
+    """Effect of `sse = true|false|<path>`; the case of the path is kept."""
+
+    def assign(draft: Draft, value: str) -> None:
+        on = value.lower() != "false"
+        draft.within("events", Events(), **dict.fromkeys(roles, on))
+        if on and "subscribe" in roles:
+            _set_path(draft, None if value.lower() == "true" else value)
+
+    return assign
+
+
+def _assign_publish(draft: Draft, value: str) -> None:
+    if value.lower() in ("true", "false"):
+        draft.within("events", Events(), publish=value.lower() == "true")
+
+
+def _set_level(draft: Draft, line: Line) -> None:
+    _assign_level(draft, line.arguments[0])
+
+
+def _assign_level(draft: Draft, value: str) -> None:
+    draft.within("events", Events(), level=_level(value))
+
+
+def _scope(draft: Draft, line: Line) -> None:
+    _set_scope(draft, line.arguments)
+
+
+def _assign_scope(draft: Draft, value: str) -> None:
+    _set_scope(draft, tuple(word for word in value.replace(",", " ").split(" ") if word))
+
+
+def _set_scope(draft: Draft, words: tuple[str, ...]) -> None:
+    scope = _SCOPES.get(words[0].lower()) if words else None
+    if scope is None:
+        raise BadValueError(f"the scope is none of {', '.join(_SCOPES)}")
+    draft.within("events", Events(), scope=scope, names=words[1:] if scope is Audience.AUTHORIZE else ())
+
+
+ANNOTATIONS = (
+    Annotation(
+        name="sse",
+        aliases=("sse", "sse_path", "sse_events_path"),
+        syntax="sse [<segment>] [on info|notice|warning]",
+        description="Notices that the routine raises go out as server-sent events, and the endpoint's path with this "
+        "segment behind it is where clients subscribe.",
+        apply=_events(publish=True, subscribe=True),
+        assign=_assigned_events("publish", "subscribe"),
+        in_effect=False,
+    ),
+    Annotation(
+        name="sse_publish",
+        aliases=("sse_publish", "sse_events_publish"),
+        syntax="sse_publish [on info|notice|warning]",
+        description="Notices that the routine raises go out as server-sent events; there is no path to subscribe.",
+        apply=_events(publish=True),
+        assign=_assign_publish,
+        in_effect=False,
+    ),
+    Annotation(
+        name="sse_subscribe",
+        aliases=("sse_subscribe", "sse_events_subscribe"),
+        syntax="sse_subscribe [<segment>] [on info|notice|warning]",
+        description="Only a path where clients subscribe to events; notices of the routine are not sent.",
+        apply=_events(subscribe=True),
+        assign=_assigned_events("subscribe"),
+        in_effect=False,
+    ),
+    Annotation(
+        name="sse_level",
+        aliases=("sse_level", "sse_events_level"),
+        syntax="sse_level info|notice|warning",
+        description="Severity of the notices that become events; exactly this one.",
+        apply=_set_level,
+        assign=_assign_level,
+        minimum_words=2,
+        in_effect=False,
+    ),
+    Annotation(
+        name="sse_scope",
+        aliases=("sse_scope", "sse_events_scope"),
+        syntax="sse_scope matching|all|authorize [<user or role>, ...]",
+        description="Who receives the events: all, those who may call the endpoint, or signed-in users with these ids, "
+        "names or roles.",
+        apply=_scope,
+        assign=_assign_scope,
+        minimum_words=2,
+        in_effect=False,
+    ),
+)

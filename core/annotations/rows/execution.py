@@ -1,0 +1,108 @@
+"""Annotations about running the routine: how long, where, and what becomes of its errors and of its values in logs."""
+
+from __future__ import annotations
+
+from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line, flag
+from rowcall.core.text.interval import parse_interval
+
+
+def _timeout(draft: Draft, line: Line) -> None:
+    """Reads one word only. A bad one also drops an earlier timeout (reference 01, 5.4)."""
+    seconds = parse_interval(line.arguments[0])
+    draft.set(timeout=seconds)
+    if seconds is None:
+        raise BadValueError(f"'{line.arguments[0]}' is not an interval; the global timeout applies")
+
+
+def _assign_timeout(draft: Draft, value: str) -> None:
+    seconds = parse_interval(value)
+    if seconds is None:
+        raise BadValueError(f"'{value}' is not an interval")
+    draft.set(timeout=seconds)
+
+
+def _buffer_rows(draft: Draft, line: Line) -> None:
+    _assign_buffer_rows(draft, line.arguments[0])
+
+
+def _assign_buffer_rows(draft: Draft, value: str) -> None:
+    if not (value.isascii() and value.isdecimal() and len(value) < 10):
+        raise BadValueError(f"'{value}' is not a number of rows")
+    draft.set(buffer_rows=int(value))
+
+
+def _name(option: str) -> Apply:
+    """Effect of a keyword whose argument is a name: everything behind it, as written."""
+
+    def apply(draft: Draft, line: Line) -> None:
+        draft.set(**{option: line.rest})
+
+    return apply
+
+
+def _assigned_name(option: str) -> Assign:
+    def assign(draft: Draft, value: str) -> None:
+        if value:
+            draft.set(**{option: value})
+
+    return assign
+
+
+ANNOTATIONS = (
+    Annotation(
+        name="timeout",
+        aliases=("command_timeout", "timeout"),
+        syntax="timeout <interval>",
+        description="How long the routine may run. In the form `timeout = <interval>` the interval may contain blanks.",
+        apply=_timeout,
+        assign=_assign_timeout,
+        minimum_words=2,
+    ),
+    Annotation(
+        name="buffer_rows",
+        aliases=("buffer_rows", "buffer"),
+        syntax="buffer_rows <number>",
+        description="Rows of a set that are sent together: 0 sends each as it comes, 1 the whole result at once. "
+        "Without it they leave as the client takes them, and what is small in one piece.",
+        apply=_buffer_rows,
+        assign=_assign_buffer_rows,
+        minimum_words=2,
+    ),
+    Annotation(
+        name="security_sensitive",
+        aliases=("sensitive", "security", "security_sensitive"),
+        syntax="sensitive",
+        description="Keeps the values of requests out of logs and of error messages.",
+        apply=flag("sensitive"),
+    ),
+    Annotation(
+        name="connection_name",
+        aliases=("connection", "connection_name"),
+        syntax="connection <name>",
+        description="Which of the `ConnectionStrings` the routine runs on, where `Service:UseMultipleConnections` lets "
+        "endpoints choose. The case of the name does not matter.",
+        apply=_name("connection"),
+        assign=_assigned_name("connection"),
+        minimum_words=2,
+    ),
+    Annotation(
+        name="error_code_policy",
+        aliases=("error_code_policy_name", "error_code_policy", "error_code"),
+        syntax="error_code_policy <name>",
+        description="Which policy of `ErrorHandlingOptions:ErrorCodePolicies` makes statuses of the errors of the "
+        "database. It stands alone: what it does not list is 500.",
+        apply=_name("error_policy"),
+        assign=_assigned_name("error_policy"),
+        minimum_words=2,
+    ),
+    Annotation(
+        name="retry_strategy",
+        aliases=("retry_strategy_name", "retry_strategy", "retry"),
+        syntax="retry_strategy <name>",
+        description="Which strategy of `CommandRetryOptions:Strategies` says which errors are tried again, and when. "
+        "Procedures are never tried again.",
+        apply=_name("retry_strategy"),
+        assign=_assigned_name("retry_strategy"),
+        minimum_words=2,
+    ),
+)

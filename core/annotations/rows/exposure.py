@@ -1,0 +1,120 @@
+"""Annotations that decide whether an endpoint exists, and where: http, path, tags, disabled, enabled, internal."""
+
+from __future__ import annotations
+
+import re
+
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, flag
+from rowcall.core.annotations.rows.uploads import keep_path
+from rowcall.core.catalogue.source import Transport
+
+METHODS = ("GET", "PUT", "POST", "DELETE", "QUERY")
+
+_UNROUTABLE = re.compile(r"[?#\\\x00-\x20\x7f]")
+_BRACES = re.compile(r"\{[^{}/]*\}")
+
+
+def _http(draft: Draft, line: Line) -> None:
+    """`HTTP [method] [path]`; with more words than that the line only exposes (reference 01, 5.3)."""
+    draft.exposed = True
+    words = line.arguments
+    if not words or len(words) > 2:
+        return
+    method = words[0].upper()
+    if method in METHODS:
+        draft.method = method
+        draft.set(transport=Transport.QUERY if method == "GET" else Transport.BODY)
+    if len(words) == 2 or method not in METHODS:
+        draft.path = _path_text(words[-1])
+
+
+def _path(draft: Draft, line: Line) -> None:
+    if not line.arguments:
+        raise BadValueError("a path is missing")
+    draft.path = _path_text(line.arguments[0])
+
+
+def _path_text(word: str) -> str:
+    """The template as it is routed: lower case, one leading slash, never an absolute URL."""
+    if "://" in word:
+        raise BadValueError("an absolute URL cannot be a path; the path stays as it was")
+    path = "/" + word.lower().lstrip("/")
+    whole = [segment for segment in path.split("/") if segment]
+    optional = [index for index, segment in enumerate(whole) if segment.endswith("?}")]
+    if optional and optional != [len(whole) - 1]:
+        raise BadValueError("only the last segment can be optional; the path stays as it was")
+    if any("{" in segment or "}" in segment for segment in whole if not _BRACES.fullmatch(segment)):
+        raise BadValueError("a {parameter} has to fill its whole segment; the path stays as it was")
+    if _UNROUTABLE.search(_BRACES.sub("", path)):
+        raise BadValueError("a path cannot contain blanks, '?', '#' or '\\'; the path stays as it was")
+    return path
+
+
+def _fits(draft: Draft, words: tuple[str, ...]) -> bool:
+    return any(word.lower() in draft.tags for word in words)
+
+
+def open_block(draft: Draft, line: Line) -> None:
+    """Start a block that counts only for objects with one of the tags; it ends the block before."""
+    draft.muted = not _fits(draft, line.arguments)
+
+
+def _disabled(draft: Draft, line: Line) -> None:
+    if not line.arguments or _fits(draft, line.arguments):
+        draft.enabled = False
+
+
+def _enabled(draft: Draft, line: Line) -> None:
+    if not line.arguments or _fits(draft, line.arguments):
+        draft.enabled = True
+
+
+TAGS = Annotation(
+    name="tags",
+    aliases=("for", "tags", "tag"),
+    syntax="for <tag>, ...",
+    description="The lines up to the next such line count only for objects with one of these tags: "
+    "function, procedure, volatile, stable, immutable, other.",
+    apply=open_block,
+)
+
+ANNOTATIONS = (
+    TAGS,
+    Annotation(
+        name="disabled",
+        aliases=("disabled",),
+        syntax="disabled [<tag>, ...]",
+        description="No endpoint is made; with tags only where a tag fits.",
+        apply=_disabled,
+    ),
+    Annotation(
+        name="enabled",
+        aliases=("enabled",),
+        syntax="enabled [<tag>, ...]",
+        description="Takes an earlier `disabled` back; with tags only where a tag fits.",
+        apply=_enabled,
+    ),
+    Annotation(
+        name="internal",
+        aliases=("internal", "internal_only"),
+        syntax="internal",
+        description="Callable by other endpoints of the service, with no route of its own.",
+        apply=flag("internal"),
+    ),
+    Annotation(
+        name="http",
+        aliases=("http",),
+        syntax="HTTP [GET|POST|PUT|DELETE|QUERY] [<path>]",
+        description="Exposes the object, with this method and path instead of the automatic ones.",
+        apply=_http,
+    ),
+    Annotation(
+        name="path",
+        aliases=("path",),
+        syntax="path <path>",
+        description="Sets the path. Does not expose the object by itself. `path = <folder>` is something else: the "
+        "setting `file_system_path` of uploads.",
+        apply=_path,
+        assign_word=keep_path,
+    ),
+)

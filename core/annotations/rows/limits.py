@@ -1,0 +1,92 @@
+"""Annotations about who may call, besides signing in: rate_limiter and HTTP Basic (reference 04, 9 and 17)."""
+
+from __future__ import annotations
+
+from rowcall.core.annotations.declaration import Annotation, Draft, Line
+from rowcall.core.endpoint.capabilities import BasicAuth
+
+
+def _rate_limiter(draft: Draft, line: Line) -> None:
+    """Names may contain blanks; commas are lost."""
+    draft.set(rate_limiter=line.joined)
+
+
+def _assign_rate_limiter(draft: Draft, value: str) -> None:
+    draft.set(rate_limiter=value or None)
+
+
+def _basic(draft: Draft, line: Line) -> None:
+    _add_user(draft, line.arguments)
+    if len(line.arguments) < 2:
+        draft.warn(line, "name and password are missing: HTTP Basic is on, and this line lets nobody in")
+
+
+def _assign_basic(draft: Draft, value: str) -> None:
+    """A third word in front is what the established system expects there; it means nothing (reference 01, 5.4)."""
+    words = tuple(word for word in value.replace(",", " ").split(" ") if word)
+    _add_user(draft, words if len(words) < 3 else words[1:])
+
+
+def _add_user(draft: Draft, words: tuple[str, ...]) -> None:
+    users = draft.get("basic_auth", BasicAuth()).users
+    added = (*users, (words[0], words[1])) if len(words) >= 2 else users
+    draft.within("basic_auth", BasicAuth(), enabled=True, users=added)
+
+
+def _realm(draft: Draft, line: Line) -> None:
+    _assign_realm(draft, line.arguments[0])
+
+
+def _assign_realm(draft: Draft, value: str) -> None:
+    draft.within("basic_auth", BasicAuth(), enabled=True, realm=value or None)
+
+
+def _command(draft: Draft, line: Line) -> None:
+    _assign_command(draft, line.rest)
+
+
+def _assign_command(draft: Draft, value: str) -> None:
+    draft.within("basic_auth", BasicAuth(), enabled=True, command=value or None)
+
+
+ANNOTATIONS = (
+    Annotation(
+        name="rate_limiter",
+        aliases=("rate_limiter_policy_name", "rate_limiter_policy", "rate_limiter"),
+        syntax="rate_limiter <policy>",
+        description="Limits how often the endpoint is called, as a policy of the configuration says.",
+        apply=_rate_limiter,
+        assign=_assign_rate_limiter,
+        minimum_words=2,
+        in_effect=False,
+    ),
+    Annotation(
+        name="basic_auth",
+        aliases=("basic_authentication", "basic_auth"),
+        syntax="basic_auth [<user> <password>]",
+        description="Asks for HTTP Basic. Each such line adds a user with a password or its hash.",
+        apply=_basic,
+        assign=_assign_basic,
+        secret=True,
+    ),
+    Annotation(
+        name="basic_auth_realm",
+        aliases=("basic_authentication_realm", "basic_auth_realm", "realm"),
+        syntax="basic_auth_realm <word>",
+        description="Asks for HTTP Basic and names its realm; in the form `basic_auth_realm = <text>` it may contain "
+        "blanks.",
+        apply=_realm,
+        assign=_assign_realm,
+        minimum_words=2,
+    ),
+    Annotation(
+        name="basic_auth_command",
+        aliases=("basic_authentication_command", "basic_auth_command", "challenge_command"),
+        syntax="basic_auth_command <SQL>",
+        description="Asks for HTTP Basic and lets this SQL decide: $1 user, $2 password, $3 whether the password fits, "
+        "$4 realm, $5 path. Its row says who is calling.",
+        apply=_command,
+        assign=_assign_command,
+        minimum_words=2,
+    ),
+)

@@ -1,0 +1,125 @@
+"""The annotation `param`: what one parameter is called, how it is read, what it is when it is missing."""
+
+from __future__ import annotations
+
+import re
+
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.rows.identity import add_hash
+from rowcall.core.catalogue.type_names import is_built_in
+from rowcall.core.endpoint.capabilities import Upload
+from rowcall.core.endpoint.parameter_changes import ParameterChange, is_parameter_name
+
+_DEFAULT = re.compile(r"(?:^|[ ,])(?:default|=)(?=[ ,]|$)", re.IGNORECASE)
+_QUOTED = re.compile(r"'((?:[^']|'')*)'")
+_WORD = re.compile(r"[^\s]+")
+
+
+def _param(draft: Draft, line: Line) -> None:
+    """The forms of reference 01, 5.7, in the order in which they are told apart."""
+    parameter, rest = _split(line.rest)
+    words = rest.replace(",", " ").split()
+    lower = [word.lower() for word in words]
+    if lower[:3] == ["is", "hash", "of"] and len(words) > 3:
+        add_hash(draft, parameter, words[3].removeprefix(":"))
+    elif lower[:3] == ["is", "upload", "metadata"]:
+        _upload_metadata(draft, line, parameter)
+    elif lower[1:] == ["is", "upload", "metadata"]:
+        _change(draft, line, parameter, words[0])
+        _upload_metadata(draft, line, words[0])
+    else:
+        _change(draft, line, parameter, rest)
+
+
+def _split(rest: str) -> tuple[str, str]:
+    """The parameter and what is said about it; `param x=1` is read as `param x = 1`."""
+    parameter, _, behind = (
+        rest.replace(",", " ", 1).partition(" ") if "," in rest.split(" ")[0] else rest.partition(" ")
+    )
+    if "=" in parameter.strip("="):
+        parameter, _, value = parameter.partition("=")
+        behind = f"= {value} {behind}"
+    return parameter.removeprefix(":"), behind.strip()
+
+
+def _upload_metadata(draft: Draft, line: Line, parameter: str) -> None:
+    name = draft.parameter_named(parameter)
+    if name is None:
+        raise BadValueError(f"the routine has no parameter {parameter}")
+    draft.within("upload", Upload(), enabled=True, metadata=name)
+    draft.used.setdefault("upload", line.shown)
+
+
+def _change(draft: Draft, line: Line, parameter: str, rest: str) -> None:
+    mark = _DEFAULT.search(rest)
+    name, type_word = _name_and_type(_head(rest), colon=line.rest.startswith(":"))
+    if name is not None and not is_parameter_name(name):
+        raise BadValueError(f"'{name}' is not a name: a letter or _, then letters, digits, _ and $, or $1, $2 …")
+    default = None if mark is None else _value(rest[mark.end() :].lstrip(" ,"))
+    draft.parameter_changes.append(
+        ParameterChange(line.shown, parameter, name, type_word, defaulted=mark is not None, default=default)
+    )
+    if name is not None:
+        _rename(draft, parameter, name)
+
+
+def told_type(line: Line) -> tuple[str, str | None, str | None]:
+    """The parameter that a line is about, its new name, and its type as written."""
+    parameter, rest = _split(line.rest)
+    words = [word.lower() for word in rest.replace(",", " ").split()]
+    if words[1:3] in (["hash", "of"], ["upload", "metadata"]) or (words[1:2] == ["is"] and words[0] != "type"):
+        return parameter, None, None
+    return parameter, *_name_and_type(_head(rest), colon=line.rest.startswith(":"))
+
+
+def _head(rest: str) -> list[str]:
+    """The words in front of a default."""
+    mark = _DEFAULT.search(rest)
+    return (rest if mark is None else rest[: mark.start()]).replace(",", " ").split()
+
+
+def _name_and_type(words: list[str], *, colon: bool) -> tuple[str | None, str | None]:
+    """`colon`: the parameter is written like the placeholder of a file, which tells `:id int` from a new name."""
+    lower = [word.lower() for word in words]
+    if colon and len(words) == 1 and is_built_in(words[0]):
+        return None, words[0]
+    if lower[:2] == ["type", "is"] and len(words) > 2:
+        return None, " ".join(words[2:])
+    if lower[:1] == ["is"] and len(words) > 1:
+        words = words[1:]
+    if not words:
+        return None, None
+    return words[0], " ".join(words[1:]) or None
+
+
+def _value(text: str) -> str | None:
+    """`'a text'`, or one word; the word null, and nothing at all, are NULL."""
+    quoted = _QUOTED.match(text)
+    if quoted is not None:
+        return quoted[1].replace("''", "'")
+    word = _WORD.match(text)
+    return None if word is None or word[0].lower() == "null" else word[0]
+
+
+def _rename(draft: Draft, parameter: str, name: str) -> None:
+    """From the next line on the parameter has its new name, also as the key of an expression."""
+    known = draft.parameter_named(parameter)
+    if known is not None:
+        draft.parameters = draft.parameters - {known} | {name}
+
+
+ANNOTATIONS = (
+    Annotation(
+        name="param",
+        aliases=("parameter", "param"),
+        syntax="param <parameter> [is] <name> [<type>] [default <default>] | param <parameter> default [<default>] | "
+        "param <parameter> type is <type> [default <default>] | param <parameter> is hash of <parameter> | "
+        "param <parameter> is upload metadata",
+        description="Gives a parameter another name in requests, reads it as another type, or gives it a default: one "
+        "word, a text in single quotes, or null. Can also fill it with the hash of another one, or with what became "
+        "of uploaded files.",
+        apply=_param,
+        minimum_words=3,
+        colon_names=True,
+    ),
+)

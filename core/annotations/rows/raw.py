@@ -1,0 +1,73 @@
+"""Annotations about raw results: raw, separator, new_line, columns (reference 02, 9)."""
+
+from __future__ import annotations
+
+from rowcall.core.annotations.declaration import (
+    Annotation,
+    Apply,
+    Assign,
+    BadValueError,
+    Draft,
+    Line,
+    assigned_flag,
+    flag,
+)
+from rowcall.core.annotations.rows.parameters import unescaped
+
+
+def _text(option: str) -> Apply:
+    """Effect of `separator ,`: the rest of the line, blanks and commas kept, with its escapes decoded."""
+
+    def apply(draft: Draft, line: Line) -> None:
+        value = line.text.partition(" ")[2]
+        if not value:
+            raise BadValueError(f"a text is missing; `{line.keyword} =` sets an empty one")
+        draft.set(**{option: unescaped(draft, line, value)})
+
+    return apply
+
+
+def _assigned_text(option: str) -> Assign:
+    """Effect of `separator = ,`; the value comes decoded."""
+
+    def assign(draft: Draft, value: str) -> None:
+        draft.set(**{option: value})
+
+    return assign
+
+
+ANNOTATIONS = (
+    Annotation(
+        name="raw",
+        aliases=("raw", "raw_mode", "raw_results"),
+        syntax="raw",
+        description="The result as PostgreSQL prints it instead of JSON: values one after the other, NULL as nothing.",
+        apply=flag("raw"),
+        assign=assigned_flag("raw"),
+    ),
+    Annotation(
+        name="separator",
+        aliases=("separator", "raw_separator"),
+        syntax="separator <text>",
+        description="Stands between the values of a raw row; texts, dates and JSON are then quoted. "
+        r"Escapes: `\t`, `\n`, `\x20`, `\u0020`.",
+        apply=_text("separator"),
+        assign=_assigned_text("separator"),
+    ),
+    Annotation(
+        name="new_line",
+        aliases=("new_line", "raw_new_line"),
+        syntax="new_line <text>",
+        description=r"Stands between raw rows, usually `\n`.",
+        apply=_text("new_line"),
+        assign=_assigned_text("new_line"),
+    ),
+    Annotation(
+        name="columns",
+        aliases=("columns", "names", "column_names"),
+        syntax="columns",
+        description="A raw result begins with a row of its column names, as the database has them.",
+        apply=flag("column_names"),
+        assign=assigned_flag("column_names"),
+    ),
+)

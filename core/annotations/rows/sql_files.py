@@ -1,0 +1,43 @@
+"""Annotations of `.sql` files only: skip, result, returns, define_param (reference 03, 2.2 and 3).
+
+They are about one statement or about parameters that the SQL does not show, so `core.sqlfile.statement_comments` reads
+them, with the words that are declared here. In the comment of a database object such a line is prose.
+"""
+
+from __future__ import annotations
+
+from rowcall.core.annotations.declaration import Annotation
+
+SKIP = Annotation(
+    name="skip",
+    aliases=("skip", "skip_result", "no_result"),
+    syntax="skip",
+    description="In a file: runs the statement and leaves its result out.",
+    in_files=True,
+)
+
+RESULT = Annotation(
+    name="result",
+    aliases=("result",),
+    syntax="result [is] <name>",
+    description="In a file of several statements: the name of this one's result in the response.",
+    in_files=True,
+)
+
+RETURNS = Annotation(
+    name="returns",
+    aliases=("returns",),
+    syntax="returns void|<type>",
+    description="In a file: what the statement gives, where PostgreSQL cannot tell before it runs.",
+    in_files=True,
+)
+
+DEFINE_PARAM = Annotation(
+    name="define_param",
+    aliases=("define_param",),
+    syntax="define_param <name> [<type>]",
+    description="In a file: a parameter that requests may have and the SQL does not use; for placeholders.",
+    in_files=True,
+)
+
+ANNOTATIONS = (SKIP, RESULT, RETURNS, DEFINE_PARAM)

@@ -1,0 +1,166 @@
+"""Annotations about uploads: upload, and the settings of its handlers (reference 05, 5.1 and 5.2).
+
+A setting counts for every handler, or for one when the handler's key stands in front: `csv_row_command`. Its value may
+hold `{placeholders}`; only one without can be checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.endpoint.capabilities import Upload
+
+HANDLERS = ("large_object", "file_system", "csv", "excel")
+"""Keys that the handlers have when the configuration does not give them others."""
+
+_STORES = ("large_object", "file_system")
+_SHEETS = ("csv", "excel")
+
+
+def _upload(draft: Draft, line: Line) -> None:
+    words = line.arguments
+    if not words:
+        draft.within("upload", Upload(), enabled=True)
+    elif words[0].lower() == "for" and len(words) > 1:
+        draft.within("upload", Upload(), enabled=True, handlers=words[1:])
+    elif len(words) == 3 and [word.lower() for word in words[1:]] == ["as", "metadata"]:
+        _metadata(draft, line, words[0])
+    else:
+        raise BadValueError("expected: upload, upload for <handler>, upload <parameter> as metadata")
+
+
+def _metadata(draft: Draft, line: Line, word: str) -> None:
+    name = draft.parameter_named(word)
+    draft.within("upload", Upload(), enabled=True, metadata=name)
+    if name is None:
+        draft.warn(line, f"the routine has no parameter {word}; the metadata of uploads goes nowhere")
+
+
+def _is_anything(value: str) -> str | None:
+    return None
+
+
+def _is_bool(value: str) -> str | None:
+    return None if value.lower() in ("true", "false") else "neither true nor false"
+
+
+def _is_number(value: str) -> str | None:
+    return None if value.isascii() and value.isdecimal() and len(value) < 10 else "no whole number"
+
+
+def _is_image_check(value: str) -> str | None:
+    wrong = [word for word in value.lower().replace(",", " ").split() if word not in _IMAGES]
+    return None if value and not wrong else f"neither true nor false nor a list of {', '.join(sorted(_IMAGES))}"
+
+
+_IMAGES = frozenset(("true", "false", "jpg", "jpeg", "png", "gif", "bmp", "tiff", "webp"))
+
+_KINDS: dict[str, Callable[[str], str | None]] = {
+    "<true or false>": _is_bool,
+    "<number>": _is_number,
+    "<true, false or image types>": _is_image_check,
+}
+
+
+def keep_path(draft: Draft, word: str, value: str) -> None:
+    """`path = <folder>`: not where the endpoint is, but where uploaded files go (reference 05, 5.1)."""
+    _assign(_is_anything)(draft, word, value)
+
+
+def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], None]:
+    def assign(draft: Draft, word: str, value: str) -> None:
+        wrong = None if "{" in value else check(value)
+        if wrong is not None:
+            raise BadValueError(f"'{value}' is {wrong}")
+        kept = tuple(pair for pair in draft.get("upload", Upload()).settings if pair[0] != word)
+        draft.within("upload", Upload(), settings=(*kept, (word, value)))
+
+    return assign
+
+
+def _setting(name: str, value: str, handlers: tuple[str, ...], meaning: str, *, keyword: bool = False) -> Annotation:
+    """`keyword`: the form without `=` is accepted too, as the specification shows these names."""
+    assign = _assign(_KINDS.get(value, _is_anything))
+
+    def apply(draft: Draft, line: Line) -> None:
+        assign(draft, line.keyword, line.rest)
+
+    prefixed = (f"{handler}_{name}" for handler in handlers)
+    return Annotation(
+        name=name,
+        aliases=(name, *(word for word in prefixed if word != "file_system_file_system_path")),
+        syntax=f"{name} = {value}",
+        description=meaning,
+        apply=apply if keyword else None,
+        assign_word=assign,
+        minimum_words=2,
+        in_effect=False,
+    )
+
+
+UPLOAD = Annotation(
+    name="upload",
+    aliases=("upload",),
+    syntax="upload [for <handler>, ... | <parameter> as metadata]",
+    description="Takes uploaded files and gives them to handlers: large_object, file_system, csv, excel. A parameter "
+    "can receive what became of them as JSON.",
+    apply=_upload,
+    in_effect=False,
+)
+
+_BOOL = "<true or false>"
+_NUMBER = "<number>"
+
+SETTINGS = (
+    _setting("check_format", _BOOL, _SHEETS, "Uploads: check that a file is what the handler reads.", keyword=True),
+    _setting(
+        "fallback_handler",
+        "<handler>",
+        HANDLERS,
+        "Uploads: takes the files that failed the check of the first handler.",
+        keyword=True,
+    ),
+    _setting(
+        "row_command",
+        "<SQL>",
+        _SHEETS,
+        "Uploads: runs for each row: $1 its number, $2 its cells, $3 the result before, $4 the file.",
+        keyword=True,
+    ),
+    _setting(
+        "file_system_path",
+        "<folder>",
+        (),
+        "Uploads: where the file_system handler writes.",
+        keyword=True,
+    ),
+    _setting("stop_after_first_success", _BOOL, HANDLERS, "Uploads: a file stored by one handler is left to it."),
+    _setting(
+        "included_mime_types",
+        "<pattern>, ...",
+        HANDLERS,
+        "Uploads: only content types like these; * and ? stand for any text and any character.",
+    ),
+    _setting("excluded_mime_types", "<pattern>, ...", HANDLERS, "Uploads: no content types like these."),
+    _setting("buffer_size", _NUMBER, HANDLERS, "Uploads: bytes that are read and written at once."),
+    _setting("test_buffer_size", _NUMBER, HANDLERS, "Uploads: bytes that the check for text looks at."),
+    _setting("non_printable_threshold", _NUMBER, HANDLERS, "Uploads: how many control characters a text may have."),
+    _setting("check_text", _BOOL, _STORES, "Uploads: refuse files that are no text."),
+    _setting("check_image", "<true, false or image types>", _STORES, "Uploads: refuse files that are no such image."),
+    _setting("oid", _NUMBER, ("large_object",), "Uploads: oid of the large object that is made."),
+    _setting("unique_name", _BOOL, ("file_system",), "Uploads: store under a name made up for the file."),
+    _setting("create_path", _BOOL, ("file_system",), "Uploads: make the folder when it is missing."),
+    _setting("file", "<name>", ("file_system",), "Uploads: store under this name."),
+    _setting("delimiters", "<characters>", ("csv",), "Uploads: each of these characters separates cells."),
+    _setting("has_fields_enclosed_in_quotes", _BOOL, ("csv",), "Uploads: cells may stand in quotes."),
+    _setting("set_white_space_to_null", _BOOL, ("csv",), "Uploads: cells of nothing but blanks are NULL."),
+    _setting("sheet_name", "<name>", ("excel",), "Uploads: the sheet that is read."),
+    _setting("all_sheets", _BOOL, ("excel",), "Uploads: read every sheet."),
+    _setting("time_format", "<format>", ("excel",), "Uploads: how times are written, such as HH:mm:ss."),
+    _setting("date_format", "<format>", ("excel",), "Uploads: how dates are written, such as yyyy-MM-dd."),
+    _setting("datetime_format", "<format>", ("excel",), "Uploads: how dates with a time are written."),
+    _setting("row_is_json", _BOOL, ("excel",), "Uploads: give a row as a JSON object of its cells."),
+)
+
+ANNOTATIONS = (UPLOAD, *SETTINGS)

@@ -1,0 +1,1 @@
+"""From the values of a request to the arguments of a call."""

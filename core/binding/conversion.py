@@ -1,0 +1,158 @@
+"""Request text → the text PostgreSQL is sent, or the reason why not (reference 01, 6).
+
+Only what is cheap to judge and must have a status of its own is judged here; every other type goes verbatim and the
+server casts. One function for each `ValueKind`, in one table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+from rowcall.core.endpoint.endpoint import ValueKind
+from rowcall.core.text.timestamps import MomentError, Moments
+
+Converter: TypeAlias = Callable[[str], str]
+
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9][0-9,]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_CURRENCY = re.compile(r"(?<![0-9.,])[$€£¥](?=[0-9.])")
+_NOT_FINITE = re.compile(r"nan|[+-]?inf(?:inity)?", re.IGNORECASE)
+_UUID = re.compile(r"[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}", re.IGNORECASE)
+
+MAX_NUMBER_LENGTH = 150_000
+"""A `numeric` has at most 131,072 digits before the point and 16,383 after it."""
+_VERBATIM = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER, ValueKind.COMPOSITE})
+_MAX_INTEGER_DIGITS = 19
+_INTEGER_BITS = {ValueKind.SMALLINT: 15, ValueKind.INTEGER: 31, ValueKind.BIGINT: 63}
+_MAX_REAL = 3.4028235677973366e38
+"""Halfway to the next step above the largest `real`: from here on PostgreSQL says "out of range"."""
+_MIN_REAL = 7.006492321624085e-46
+"""Half of the smallest `real`: PostgreSQL does not round down to zero."""
+
+
+class NotConvertible(ValueError):
+    """The text is no value of the type; the message completes "'x' …": `is not an integer`."""
+
+
+def converter(kind: ValueKind, type_name: str, *, timestamps_utc: bool = True) -> Converter:
+    """The function that checks a text of `kind` and gives the text to send. It raises `NotConvertible`.
+
+    `type_name` is that of the element; it tells `real` from `double precision`.
+    """
+    if kind in _INTEGER_BITS:
+        return _integer(kind, type_name)
+    if kind is ValueKind.FLOAT:
+        return _real if type_name == "real" else _double
+    if type_name == "money":
+        return _money
+    if kind in _SIMPLE:
+        return _SIMPLE[kind]
+    if kind in _VERBATIM:
+        return str
+    return _moment(kind, Moments(timestamps_utc))
+
+
+def _integer(kind: ValueKind, type_name: str) -> Converter:
+    limit = 1 << _INTEGER_BITS[kind]
+
+    def convert(text: str) -> str:
+        text = text.strip(" \t\n\r\v\f")
+        if not _INTEGER.fullmatch(text):
+            raise NotConvertible("is not an integer")
+        digits = text.lstrip("+-0")
+        # Looked at first: turning a million digits into a number takes a while.
+        if (
+            len(digits) > _MAX_INTEGER_DIGITS
+            or not -limit <= int(text[:1].strip("+0123456789") + (digits or "0")) < limit
+        ):
+            raise NotConvertible(f"is out of range for {type_name}")
+        return text
+
+    return convert
+
+
+def _decimal(text: str) -> str:
+    """numeric takes no exponent as text (reference 01, 6); as a JSON number it does, see `core.binding.binding`."""
+    number = _number(text)
+    if "e" in number.lower() and not _NOT_FINITE.fullmatch(number):
+        raise NotConvertible("is not a decimal number")
+    return number
+
+
+def _money(text: str) -> str:
+    """Also as it is printed: `-$1,234.50`."""
+    return _decimal(_CURRENCY.sub("", text, count=1))
+
+
+def _number(text: str) -> str:
+    text = text.strip(" \t\n\r\v\f")
+    if len(text) > MAX_NUMBER_LENGTH:
+        raise NotConvertible("is too long for a number")
+    if _NUMBER.fullmatch(text):
+        return text.replace(",", "")
+    if _NOT_FINITE.fullmatch(text):
+        return text
+    raise NotConvertible("is not a number")
+
+
+def _double(text: str) -> str:
+    number = _number(text)
+    _check_float(number, float(number), float("inf"), 0.0)
+    return number
+
+
+def _real(text: str) -> str:
+    number = _number(text)
+    _check_float(number, float(number), _MAX_REAL, _MIN_REAL)
+    return number
+
+
+def _check_float(text: str, value: float, too_large: float, too_small: float) -> None:
+    if _NOT_FINITE.fullmatch(text):
+        return
+    mantissa = text.lower().partition("e")[0]
+    if abs(value) >= too_large or (abs(value) <= too_small and mantissa.strip("+-0.")):
+        raise NotConvertible("is out of range")
+
+
+def _boolean(text: str) -> str:
+    word = text.strip(" \t\n\r\v\f").lower()
+    if word not in {"true", "false"}:
+        raise NotConvertible("is neither true nor false")
+    return word
+
+
+def _uuid(text: str) -> str:
+    text = text.strip(" \t\n\r\v\f")
+    bare = text[1:-1] if text[:1] + text[-1:] in {"{}", "()"} else text
+    if not _UUID.fullmatch(bare):
+        raise NotConvertible("is not a uuid")
+    digits = bare.replace("-", "").lower()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def _moment(kind: ValueKind, moments: Moments) -> Converter:
+    convert_moment, noun = {
+        ValueKind.TIMESTAMPTZ: (moments.timestamptz, "a timestamp"),
+        ValueKind.TIMESTAMP: (moments.timestamp, "a timestamp"),
+        ValueKind.DATE: (moments.date, "a date"),
+        ValueKind.TIME: (moments.time, "a time"),
+        ValueKind.TIMETZ: (moments.timetz, "a time"),
+    }[kind]
+
+    def convert(text: str) -> str:
+        try:
+            return convert_moment(text.strip(" \t\n\r\v\f"))
+        except MomentError:
+            raise NotConvertible(f"is not {noun}") from None
+
+    return convert
+
+
+_SIMPLE: dict[ValueKind, Converter] = {
+    ValueKind.NUMERIC: _decimal,
+    ValueKind.BOOLEAN: _boolean,
+    ValueKind.UUID: _uuid,
+}

@@ -1,0 +1,159 @@
+"""A JSON value, as it is written in a request → the text that PostgreSQL reads (reference 01, 6, JSON specifics).
+
+Objects become record literals where the type is a composite, at any depth, and arrays become array literals. Numbers
+are never parsed, so that every digit arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rowcall.core.binding.conversion import MAX_NUMBER_LENGTH, Converter, NotConvertible, converter
+from rowcall.core.endpoint.endpoint import EndpointParameter, Field, ValueKind
+from rowcall.core.errors.binding_error import BindingError, shown
+from rowcall.core.text import json_text, record_literal
+from rowcall.core.text.array_literal import MAX_DIMENSIONS, ArrayShapeError, Nested, literal
+
+_VERBATIM = frozenset({ValueKind.TEXT, ValueKind.JSON, ValueKind.OTHER})
+_NUMBERS = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.FLOAT, ValueKind.NUMERIC})
+_BARE_IN_ARRAYS = _NUMBERS | {ValueKind.BOOLEAN, ValueKind.UUID}
+_NUMBER_START = b"-0123456789"
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads values of one type: that of a parameter, or of an attribute inside a composite."""
+
+    name: str
+    """As requests spell it: `box`, `box.unitCode`."""
+    kind: ValueKind
+    array: bool
+    type_text: str
+    convert: Converter
+    delimiter: str
+    attributes: tuple[Reader, ...] = ()
+    """Of a composite, in their order."""
+    keys: Mapping[str, int] | None = None
+    """Member of an object → index of the attribute."""
+
+    @classmethod
+    def of(cls, name: str, typed: EndpointParameter | Field, timestamps_utc: bool) -> Reader:
+        kind, fields = typed.kind, typed.fields
+        element = typed.type_text.removesuffix("[]")
+        inner = (cls.of(f"{name}.{field.api_name}", field, timestamps_utc) for field in fields)
+        return cls(
+            name,
+            kind,
+            typed.array,
+            typed.type_text,
+            converter(kind, element, timestamps_utc=timestamps_utc),
+            typed.delimiter,
+            tuple(inner),
+            _keys(fields),
+        )
+
+    @property
+    def title(self) -> str:
+        return f"parameter '{self.name}' ({self.type_text})"
+
+    def read(self, raw: bytes) -> str | None:
+        """None for NULL.
+
+        Raises:
+            NotConvertible: not a value of this type.
+            BindingError: 400 for what PostgreSQL cannot store, 404 for a member that is no attribute.
+        """
+        if raw == b"null":
+            return None
+        if not self.array:
+            return self.read_element(raw)
+        if raw[:1] == b'"':
+            return self._literal(self._string(raw))
+        if raw[:1] != b"[":
+            raise NotConvertible(f"{self.title}: {shown(raw)} is not an array")
+        return self.joined(self._items(raw, 1))
+
+    def convert_text(self, text: str) -> str:
+        try:
+            return self.convert(text)
+        except NotConvertible as error:
+            raise NotConvertible(f"{self.title}: {shown(text)} {error}") from None
+
+    def joined(self, elements: list[Nested]) -> str:
+        """The array literal."""
+        try:
+            return literal(elements, quoted=self.kind not in _BARE_IN_ARRAYS, delimiter=self.delimiter)
+        except ArrayShapeError as error:
+            raise NotConvertible(f"{self.title}: {error}") from None
+
+    def _items(self, raw: bytes, depth: int) -> list[Nested]:
+        return [self._item(element, depth) for element in json_text.elements(raw)]
+
+    def _item(self, raw: bytes, depth: int) -> Nested:
+        # An element of json[] that is an array is a JSON value; of every other type, one more dimension.
+        if raw[:1] != b"[" or self.kind is ValueKind.JSON:
+            return self.read_element(raw)
+        if depth == MAX_DIMENSIONS:
+            raise NotConvertible(f"{self.title}: arrays have at most {MAX_DIMENSIONS} dimensions")
+        return self._items(raw, depth + 1)
+
+    def read_element(self, raw: bytes) -> str | None:
+        """The same for one element of an array, or for what is no array."""
+        kind = self.kind
+        if raw == b"null":
+            return None
+        if raw[:1] == b'"':
+            return self.convert_text(self._string(raw))
+        if kind is ValueKind.COMPOSITE and raw[:1] == b"{":
+            return self._record(raw)
+        if kind in _VERBATIM or (kind is ValueKind.BOOLEAN and raw in {b"true", b"false"}):
+            return raw.decode()
+        if kind is ValueKind.NUMERIC and raw[:1] in _NUMBER_START and len(raw) <= MAX_NUMBER_LENGTH:
+            return raw.decode()
+        if kind in _NUMBERS and raw[:1] in _NUMBER_START:
+            return self.convert_text(raw.decode())
+        raise NotConvertible(f"{self.title}: {shown(raw)} is not a value of this type")
+
+    def _literal(self, text: str) -> str:
+        """A text in the place of an array is PostgreSQL's own way to write one: `{1,2}`."""
+        if text[:1] == "{" and text[-1:] == "}":
+            return text
+        raise NotConvertible(f"{self.title}: {shown(text)} is not an array")
+
+    def _record(self, raw: bytes) -> str:
+        """Attributes that are missing are NULL, as they are for a composite parameter."""
+        values: list[str | None] = [None] * len(self.attributes)
+        for index, value in self.members(raw).items():
+            values[index] = self.attributes[index].read(value)
+        return record_literal.literal(values)
+
+    def members(self, raw: bytes) -> dict[int, bytes]:
+        """Of an object: index of the attribute → its value as it is written."""
+        found: dict[int, bytes] = {}
+        for key, value in self._object(raw):
+            index = (self.keys or {}).get(key)
+            if index is None:
+                raise BindingError(404, f"unknown parameter {shown(f'{self.name}.{key}')}", self.name)
+            if index in found:
+                raise BindingError(400, f"the attribute {shown(f'{self.name}.{key}')} is there twice", self.name)
+            found[index] = value
+        return found
+
+    def _object(self, raw: bytes) -> list[tuple[str, bytes]]:
+        try:
+            return json_text.object_members(raw)
+        except json_text.JsonTextError as error:
+            raise BindingError(400, f"{self.title}: {error}", self.name) from None
+
+    def _string(self, raw: bytes) -> str:
+        try:
+            return json_text.unescape(raw)
+        except json_text.JsonTextError as error:
+            raise BindingError(400, f"{self.title}: the value {error}", self.name) from None
+
+
+def _keys(fields: Sequence[Field]) -> dict[str, int] | None:
+    """Attributes go by their name in requests and by that of the database; the former wins."""
+    keys = {field.name: index for index, field in enumerate(fields)}
+    return keys | {field.api_name: index for index, field in enumerate(fields)} or None

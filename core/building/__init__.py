@@ -1,0 +1,1 @@
+"""Routine + comment + defaults → endpoint, with everything that is wrong about it."""

@@ -1,0 +1,111 @@
+"""Comment text → lines → annotations applied to a draft (reference 01, 5.1).
+
+Any text is a valid comment: what is no annotation is prose, what is a wrong annotation is a diagnostic. Nothing raises.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rowcall.core.annotations import BY_WORD
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.rows.exposure import TAGS, open_block
+from rowcall.core.annotations.rows.parameters import CUSTOM, unescaped
+from rowcall.core.annotations.rows.response import HEADER, set_header
+
+_LINE_ENDS = re.compile(r"[\r\n]+")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def read_comment(text: str, draft: Draft) -> None:
+    """Apply every line in order; the draft keeps what was applied, what was prose and what was wrong."""
+    for raw in _LINE_ENDS.split(text):
+        if stripped := raw.strip():
+            _read_line(Line(stripped), draft)
+
+
+def _read_line(line: Line, draft: Draft) -> None:
+    if line.text in draft.claimed:
+        draft.applied.append(line.shown)
+        return
+    annotation = None
+    try:
+        annotation = _apply(line, draft)
+    except BadValueError as error:
+        draft.warn(line, str(error))
+        return
+    if annotation is None:
+        draft.prose.append(line.text)
+        return
+    draft.applied.append(line.shown)
+    draft.used.setdefault(annotation.name, line.shown)
+
+
+def _apply(line: Line, draft: Draft) -> Annotation | None:
+    """The order of these tests is part of the grammar: `for` block, `key = value`, `Name: value`, keyword.
+
+    Gives the annotation that the line was, None for prose.
+    """
+    if draft.tags and line.keyword in TAGS.aliases:
+        open_block(draft, line)
+        return TAGS
+    if draft.muted:
+        return _apply_keyword(line, draft)
+    return _apply_assignment(line, draft) or _apply_header(line, draft) or _apply_keyword(line, draft)
+
+
+def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
+    sides = line.split_at("=")
+    if sides is None:
+        return None
+    key, value = sides
+    if key in draft.parameters:
+        draft.expressions[key] = value
+        return CUSTOM
+    annotation = BY_WORD.get(key.lower())
+    if annotation is None or not annotation.assignable:
+        draft.custom[key] = unescaped(draft, line, value)
+        if annotation is not None and not annotation.in_files:
+            draft.warn(line, f"{key} = … is a custom parameter and no annotation; write {key} alone")
+        return CUSTOM
+    _hide(line, annotation, key)
+    decoded = unescaped(draft, line, value)
+    if annotation.assign_word is not None:
+        annotation.assign_word(draft, key.lower(), decoded)
+    elif annotation.assign is not None:
+        annotation.assign(draft, decoded)
+    return annotation
+
+
+def _apply_header(line: Line, draft: Draft) -> Annotation | None:
+    sides = line.split_at(":")
+    if sides is None or _names_with_colon(line) or not _HEADER_NAME.fullmatch(sides[0]):
+        return None
+    set_header(draft, *sides)
+    return HEADER
+
+
+def _names_with_colon(line: Line) -> bool:
+    """`param :id is number`"""
+    annotation = BY_WORD.get(line.keyword)
+    if annotation is None or not annotation.colon_names or not line.arguments:
+        return False
+    return line.arguments[0].startswith(":") and line.arguments[0] != ":"
+
+
+def _apply_keyword(line: Line, draft: Draft) -> Annotation | None:
+    annotation = BY_WORD.get(line.keyword)
+    if annotation is None or annotation.apply is None or annotation is TAGS:
+        return None
+    if draft.muted and not annotation.everywhere:
+        return None
+    if len(line.words) < annotation.minimum_words:
+        return None
+    _hide(line, annotation, line.words[0])
+    annotation.apply(draft, line)
+    return annotation
+
+
+def _hide(line: Line, annotation: Annotation, word: str) -> None:
+    if annotation.secret and line.text.removeprefix("@") != word:
+        line.shown = f"{word} ***"

@@ -1,0 +1,263 @@
+"""Routine + comment + defaults of the configuration → endpoint, or none.
+
+The stages: what the catalogue suggests (method, path, shape), what the comment changes, what the parts together give.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from rowcall.core.annotations.declaration import Draft
+from rowcall.core.auth.filling import identity_diagnostics
+from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.building.comments import read_comment
+from rowcall.core.building.endpoint_checks import check_endpoint
+from rowcall.core.building.known_names import NOBODY_LOOKED, KnownNames, unknown_names
+from rowcall.core.catalogue.catalog import Catalog, Routine, Volatility
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode, NullText, Options, QueryNull, ResultPath, ResultShape
+from rowcall.core.endpoint.parameter_changes import change_parameters
+from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
+from rowcall.core.endpoint.result_shape import VOID, result_shape
+from rowcall.core.endpoint.template import placeholder_names, with_variables
+from rowcall.core.endpoint.validation import validation_diagnostics
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.formats.table_formats import table_diagnostics
+from rowcall.core.sqlfile.shapes import file_shape
+from rowcall.core.sqlfile.source import FileSource
+from rowcall.core.text.naming import default_path
+
+_SEGMENT = re.compile(r"\{(\w+)\??\}")
+_VOLATILITY_TAGS = {Volatility.IMMUTABLE: "immutable", Volatility.STABLE: "stable", Volatility.VOLATILE: "volatile"}
+
+
+class CommentsMode(enum.Enum):
+    """Which objects become endpoints (spec 2.12)."""
+
+    ONLY_ANNOTATED = "OnlyAnnotated"
+    PARSE_ALL = "ParseAll"
+    IGNORE = "Ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointDefaults:
+    """The part of the configuration that decides what endpoints look like before their comments are read."""
+
+    comments_mode: CommentsMode = CommentsMode.ONLY_ANNOTATED
+    url_path_prefix: str | None = None
+    """None: `/api`; empty: none."""
+    kebab_case_urls: bool = True
+    camel_case_names: bool = True
+    requires_authorization: bool = True
+    query_null: QueryNull = QueryNull.IGNORE
+    request_headers: HeadersMode = HeadersMode.PARAMETER
+    headers_parameter: str | None = "_headers"
+    null_text: NullText = NullText.EMPTY_STRING
+    custom_type_parameter_separator: str | None = None
+    """Between parameter and attribute name of a composite parameter; None: `_`."""
+    nested: bool = False
+    resolve_nested: bool = True
+    table_formats: tuple[str, ...] = ()
+    """Keys of the registered table formats."""
+    method: str | None = None
+    """Of functions and procedures whose comments name none. None: by volatility and name."""
+    transport: Transport | None = None
+    """Of functions and procedures whose comments do not say. None: by method."""
+    connection: str | None = None
+    """Where routines of this source run unless their comments say otherwise. None: on the main connection."""
+    known: KnownNames = NOBODY_LOOKED
+    variables: tuple[tuple[str, str | None], ...] = ()
+    """Variables of the environment that values of annotations may name, in lower case, with their values."""
+    user_parameters: bool = False
+    user_context: bool = False
+    claims: ClaimMapping = field(default_factory=ClaimMapping)
+    login_path: str | None = None
+    """An endpoint at this path signs in, whatever its comment says; `logout_path` likewise."""
+    logout_path: str | None = None
+    hide_signing: bool = True
+    """Values of logins and logouts are kept out of logs and errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What became of one routine."""
+
+    endpoint: Endpoint | None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    disabled: bool = False
+    """It would be an endpoint if its comment did not disable it."""
+
+
+def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Built:
+    """Read the routine's comment and put its endpoint together; never raises for anything a comment says."""
+    if defaults.comments_mode is CommentsMode.ONLY_ANNOTATED and not routine.comment:
+        return Built(None)
+    draft = _draft(routine, defaults)
+    if defaults.comments_mode is not CommentsMode.IGNORE:
+        read_comment(routine.comment or "", draft)
+    if not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
+        return Built(None, tuple(draft.diagnostics))
+    if not draft.enabled:
+        return Built(None, tuple(draft.diagnostics), disabled=True)
+    endpoint = _endpoint(routine, catalog, defaults, draft)
+    noticed = (
+        *draft.diagnostics,
+        *check_endpoint(endpoint, draft.used),
+        *unknown_names(endpoint, defaults.known, draft.used),
+        *validation_diagnostics(endpoint, defaults.known.rules),
+        *table_diagnostics(endpoint, defaults.table_formats),
+        *identity_diagnostics(endpoint, defaults.claims),
+    )
+    return Built(endpoint, noticed)
+
+
+def build_endpoints(catalog: Catalog, defaults: EndpointDefaults) -> tuple[list[Endpoint], list[Diagnostic]]:
+    """All endpoints of a catalogue, in its order."""
+    built = [build_endpoint(routine, catalog, defaults) for routine in catalog.routines]
+    endpoints = [one.endpoint for one in built if one.endpoint is not None]
+    return endpoints, [diagnostic for one in built for diagnostic in one.diagnostics]
+
+
+def default_method(routine: Routine) -> str:
+    """GET for what only reads: by volatility, or by a `get` in the name (spec 4.1 rule 1)."""
+    name = routine.name.lower()
+    reads = routine.volatility is not Volatility.VOLATILE
+    named_get = name.startswith("get_") or "_get_" in name or name.endswith("_get")
+    return "GET" if reads or named_get else "POST"
+
+
+def path_segments(path: str) -> tuple[str, ...]:
+    """Names of the `{parameter}` segments, in order."""
+    return tuple(match[1] for segment in path.split("/") if (match := _SEGMENT.fullmatch(segment)))
+
+
+@lru_cache(maxsize=256)
+def _shared(options: Options) -> Options:
+    """Most endpoints have options that others have too: one object for all of them."""
+    return options
+
+
+@lru_cache(maxsize=64)
+def _default_options(defaults: EndpointDefaults) -> Options:
+    return Options(
+        requires_authorization=defaults.requires_authorization,
+        query_null=defaults.query_null,
+        request_headers=defaults.request_headers,
+        headers_parameter=defaults.headers_parameter,
+        null_text=defaults.null_text,
+        nested=defaults.nested,
+        connection=defaults.connection,
+        user_parameters=defaults.user_parameters,
+        user_context=defaults.user_context,
+    )
+
+
+def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
+    source = routine.source
+    method = (defaults.method or default_method(routine)) if source is None else source.method
+    reads = defaults.transport or (Transport.QUERY if method == "GET" else Transport.BODY)
+    tags = frozenset((routine.kind.value, _VOLATILITY_TAGS.get(routine.volatility, "other")))
+    return Draft(
+        name=routine.identity,
+        method=method,
+        changes={"transport": reads if source is None else source.transport},
+        tags=tags if source is None else source.tags,
+        parameters=frozenset(one.name or f"${number}" for number, one in enumerate(routine.parameters, 1)),
+        claimed=frozenset() if source is None else source.claimed,
+    )
+
+
+def _signing(options: Options, path: str, defaults: EndpointDefaults) -> Options:
+    """The paths of the configuration make an endpoint a login or a logout, and both are sensitive."""
+    login = options.login or _is_path(path, defaults.login_path)
+    logout = options.logout or _is_path(path, defaults.logout_path)
+    if not login and not logout:
+        return options
+    return replace(options, login=login, logout=logout, sensitive=options.sensitive or defaults.hide_signing)
+
+
+def _signing_routine(routine: Routine, draft: Draft) -> Routine:
+    """Of a file that signs in or out, the first statement alone is run (reference 03, 6)."""
+    source = routine.source
+    if not isinstance(source, FileSource) or not source.several:
+        return routine
+    message = "the file signs in or out, so only its first statement is run"
+    draft.diagnostics.append(Diagnostic(draft.name, None, message))
+    return replace(routine, source=source.first_alone())
+
+
+def _is_path(path: str, wanted: str | None) -> bool:
+    return wanted is not None and path.lower() == wanted.lower()
+
+
+def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, draft: Draft) -> Endpoint:
+    camel = defaults.camel_case_names
+    naming = Naming(defaults.custom_type_parameter_separator or "_", camel)
+    path = draft.path or _default_path(routine, defaults)
+    options = _signing(draft.options(_default_options(defaults)), path, defaults)
+    if options.login or options.logout:
+        routine = _signing_routine(routine, draft)
+    declared = expand(routine, catalog.types, naming)
+    parameters, wrong = change_parameters(declared, draft.parameter_changes, routine, catalog.types, naming)
+    draft.diagnostics += wrong
+    options = _with_variables(options, placeholder_names(parameters), dict(defaults.variables))
+    # Raw text has no way to nest (reference 02, 9).
+    nested = options.nested and not options.raw
+    whole = _shape(routine, catalog, defaults, nested=nested)
+    shape = VOID if options.void else whole
+    as_table = options.table_format is not None and shape.path is ResultPath.ROWS
+    # The SQL of a file is not ours to take composites apart in.
+    whole_in_tables = isinstance(routine.source, FileSource)
+    flat = _shape(routine, catalog, defaults, nested=whole_in_tables) if as_table else None
+    return Endpoint(
+        routine=routine,
+        method=draft.method,
+        path=path,
+        parameters=claim_segments(parameters, path_segments(path)),
+        shape=shape,
+        options=_shared(options),
+        annotations=tuple(draft.applied),
+        prose=tuple(draft.prose),
+        table_shape=flat,
+    )
+
+
+def _with_variables(options: Options, names: Mapping[str, int], variables: Mapping[str, str | None]) -> Options:
+    """Fills them in where values of requests may stand too."""
+    if not variables:
+        return options
+
+    def pairs(some: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+        return tuple((name, with_variables(value, names, variables)) for name, value in some)
+
+    def text(value: str | None) -> str | None:
+        return None if value is None else with_variables(value, names, variables)
+
+    upload = options.upload
+    return replace(
+        options,
+        headers=pairs(options.headers),
+        custom=pairs(options.custom),
+        content_type=text(options.content_type),
+        table_format=text(options.table_format),
+        excel_file_name=text(options.excel_file_name),
+        excel_sheet=text(options.excel_sheet),
+        upload=None if upload is None else replace(upload, settings=pairs(upload.settings)),
+    )
+
+
+def _shape(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, *, nested: bool) -> ResultShape:
+    camel = defaults.camel_case_names
+    if isinstance(routine.source, FileSource):
+        return file_shape(routine.source, catalog.types, camel, nested=nested)
+    return result_shape(routine, catalog.types, camel, nested=nested, resolve_nested=defaults.resolve_nested)
+
+
+def _default_path(routine: Routine, defaults: EndpointDefaults) -> str:
+    if routine.source is not None:
+        return routine.source.path
+    return default_path(routine.schema, routine.name, defaults.url_path_prefix, defaults.kebab_case_urls)

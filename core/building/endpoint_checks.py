@@ -1,0 +1,107 @@
+"""What is wrong with an endpoint once comment and routine are put together (reference 01, 9).
+
+A check is a function from endpoint and used annotations to diagnostics; `CHECKS` holds all that need nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from rowcall.core.annotations import BY_NAME
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode
+from rowcall.core.endpoint.header_lines import unknown_placeholders
+from rowcall.core.endpoint.resolved_parameters import expression_diagnostics
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.http.routing import RouteError, check_path, unbound_segments
+
+Used = Mapping[str, str]
+"""Name of an annotation → the first comment line that was it."""
+
+Check = Callable[[Endpoint, Used], Iterator[Diagnostic]]
+
+
+def check_endpoint(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    for check in CHECKS:
+        yield from check(endpoint, used)
+
+
+def _without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """What the comment asks of capabilities that do not exist yet, once for each annotation."""
+    for name, line in used.items():
+        if not BY_NAME[name].in_effect:
+            message = f"{endpoint.name}: the annotation {name} is understood but not in effect yet"
+            yield Diagnostic(endpoint.routine.identity, line, message)
+
+
+def _impossible_path(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    try:
+        check_path(endpoint)
+    except RouteError as error:
+        line = used.get("path") or used.get("http")
+        yield Diagnostic(endpoint.routine.identity, line, f"{error}; give it another one", fatal=True)
+
+
+def _unbound_segments(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    for name in unbound_segments(endpoint):
+        line = used.get("path") or used.get("http")
+        message = f"{{{name}}} in {endpoint.path} names no parameter: it takes any text, and nothing receives it"
+        yield Diagnostic(endpoint.routine.identity, line, message)
+
+
+def _name_clashes(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Two parameters that requests cannot tell apart, such as `_id` and `id`."""
+    seen: dict[str, EndpointParameter] = {}
+    for parameter in endpoint.parameters:
+        other = seen.setdefault(parameter.api_name, parameter)
+        if other is not parameter:
+            message = f"parameters {other.field} and {parameter.field} share the name {parameter.api_name} in requests"
+            yield Diagnostic(endpoint.routine.identity, None, message)
+
+
+def _raw_body(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """A body that no parameter receives, and values that a comment sends where they cannot travel (4.5)."""
+    line = used.get("body_parameter_name")
+    if line is None:
+        return
+    if endpoint.raw_body is None:
+        message = f"{endpoint.options.body_parameter} is no parameter of the routine; the body is read as usual"
+        yield Diagnostic(endpoint.routine.identity, line, message)
+    elif "param_type" in used and endpoint.options.transport is Transport.BODY:
+        message = "the body goes to one parameter; the others are taken from the query string"
+        yield Diagnostic(endpoint.routine.identity, used["param_type"], message)
+
+
+def _headers_parameter(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """A parameter for the request's headers that is none, or that cannot be left to the service (7.6)."""
+    line = used.get("request_headers_parameter_name")
+    wanted = endpoint.options.headers_parameter
+    if line is None or endpoint.options.request_headers is not HeadersMode.PARAMETER or wanted is None:
+        return
+    names = {name.lower(): one for one in endpoint.parameters for name in (one.api_name, one.db_name)}
+    found = names.get(wanted.lower())
+    if found is None:
+        yield Diagnostic(endpoint.routine.identity, line, f"{wanted} is no parameter of the routine; nothing is filled")
+    elif not found.has_default:
+        message = f"{wanted} has no default, so requests have to supply it; give it one, and the headers fill it"
+        yield Diagnostic(endpoint.routine.identity, line, message)
+
+
+def _placeholders(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    return unknown_placeholders(endpoint)
+
+
+def _expressions(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    return expression_diagnostics(endpoint)
+
+
+CHECKS: tuple[Check, ...] = (
+    _without_effect,
+    _impossible_path,
+    _unbound_segments,
+    _name_clashes,
+    _raw_body,
+    _headers_parameter,
+    _placeholders,
+    _expressions,
+)

@@ -1,0 +1,53 @@
+"""Annotations name things of the configuration; here is what becomes of a name that the configuration lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.diagnostics import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNames:
+    """What annotations may name, as written in the configuration. None: nobody has looked, so everything passes."""
+
+    error_policies: frozenset[str] | None = None
+    retry_strategies: frozenset[str] | None = None
+    rules: frozenset[str] | None = None
+    rate_limiters: frozenset[str] | None = None
+    cache_profiles: frozenset[str] | None = None
+    connections: tuple[str, ...] | None = None
+    """Those that endpoints may run on; case does not matter."""
+
+    def has_connection(self, name: str) -> bool:
+        return self.connections is None or name.casefold() in (one.casefold() for one in self.connections)
+
+
+NOBODY_LOOKED = KnownNames()
+
+
+def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """What each name that means nothing leads to (reference 01, 5.4; a cache profile: spec 2.3).
+
+    `used`: annotation → the line it was written in.
+    """
+    options = endpoint.options
+    profile = None if options.caching is None else options.caching.profile
+    checks = (
+        ("error_code_policy", options.error_policy, known.error_policies, "every error is 500"),
+        ("retry_strategy", options.retry_strategy, known.retry_strategies, "the default strategy holds"),
+        ("rate_limiter", options.rate_limiter, known.rate_limiters, "name one of them or configure it"),
+        ("cache_profile", profile, known.cache_profiles, None),
+    )
+    for annotation, name, names, instead in checks:
+        if name is None or names is None or name in names:
+            continue
+        message = f"{annotation} {name!r} is none of {', '.join(sorted(names)) or 'the configured ones (none)'}"
+        message = f"{endpoint.name}: {message}" if instead is None else f"{message}; {instead}"
+        yield Diagnostic(endpoint.routine.identity, used.get(annotation), message, fatal=instead is None)
+    if options.connection is not None and not known.has_connection(options.connection):
+        usable = ", ".join(known.connections or ())
+        message = f"connection {options.connection!r} is none of {usable}: every request is answered with 500"
+        yield Diagnostic(endpoint.routine.identity, used.get("connection_name"), message)

@@ -1,0 +1,1 @@
+"""The database as data: routines, tables, types, and the words for them."""

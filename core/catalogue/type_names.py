@@ -1,0 +1,124 @@
+"""The words for types that people write in comments: `int`, `timestamptz`, `double precision[]`, `shop.crate`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rowcall.core.catalogue.casting import cast_text
+from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
+
+_WORD = re.compile(r"(?P<name>[^()\[\];]+)(?P<modifier>\([\d, ]+\))?(?P<array>(?:\[\d*\])*);?")
+
+_BUILT_IN = """
+smallint int2
+integer int4 int
+bigint int8
+real float4
+double_precision float8 float double
+numeric numeric decimal
+money money
+boolean bool
+uuid uuid
+timestamp_with_time_zone timestamptz
+timestamp_without_time_zone timestamp
+date date
+time_without_time_zone time
+time_with_time_zone timetz
+interval interval
+text text
+character_varying varchar
+character bpchar char
+name name
+xml xml
+json json
+jsonb jsonb
+jsonpath jsonpath
+bytea bytea
+bit bit
+bit_varying varbit
+inet inet
+cidr cidr
+macaddr macaddr
+macaddr8 macaddr8
+point point
+line line
+lseg lseg
+box box
+path path
+polygon polygon
+circle circle
+oid oid
+regclass regclass
+regtype regtype
+tsvector tsvector
+tsquery tsquery
+pg_lsn pg_lsn
+int4range int4range
+int8range int8range
+numrange numrange
+tsrange tsrange
+tstzrange tstzrange
+daterange daterange
+int4multirange int4multirange
+int8multirange int8multirange
+nummultirange nummultirange
+tsmultirange tsmultirange
+tstzmultirange tstzmultirange
+datemultirange datemultirange
+"""
+"""Name as `regtype` spells it, with `_` for blanks, catalogue name, other names."""
+
+_BY_WORD: dict[str, tuple[str, str]] = {
+    word: (display.replace("_", " ") if display != "pg_lsn" else display, name)
+    for display, name, *others in (line.split() for line in _BUILT_IN.split("\n") if line)
+    for word in (display.replace("_", " "), name, *others)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedType:
+    """What a word means."""
+
+    element: TypeInfo
+    array: bool
+    cast: str
+    """What stands after `::`."""
+
+
+def named_type(word: str, types: Mapping[int, TypeInfo]) -> NamedType | None:
+    """The type that `word` names: a built-in one, or one of the catalogue's own. None: nobody knows it."""
+    match = _WORD.fullmatch(word.strip())
+    if match is None:
+        return None
+    name = match["name"].strip()
+    found = _built_in(name) or _of_catalogue(name, types)
+    if found is None:
+        return None
+    element, cast = found
+    array = bool(match["array"])
+    return NamedType(element, array, f"{cast}[]" if array else cast)
+
+
+def is_built_in(word: str) -> bool:
+    """One word that names a type in every database."""
+    match = _WORD.fullmatch(word.strip())
+    return match is not None and _built_in(match["name"].strip()) is not None
+
+
+def _built_in(name: str) -> tuple[TypeInfo, str] | None:
+    known = _BY_WORD.get(name.lower().removeprefix("pg_catalog."))
+    if known is None:
+        return None
+    display, catalogue_name = known
+    info = TypeInfo(0, "pg_catalog", catalogue_name, display, TypeKind.BASE, delimiter=";" if display == "box" else ",")
+    return info, {"bit": '"bit"', "bpchar": "bpchar"}.get(catalogue_name, display)
+
+
+def _of_catalogue(name: str, types: Mapping[int, TypeInfo]) -> tuple[TypeInfo, str] | None:
+    for info in types.values():
+        qualified = f"{info.schema}.{info.name}"
+        if info.kind is not TypeKind.ARRAY and name in (info.name, info.display, qualified):
+            return info, cast_text(info.oid, types)
+    return None

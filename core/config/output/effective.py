@@ -1,0 +1,150 @@
+"""The configuration in force, as a tree that can be shown: every key with its value and what it means.
+
+Defaults stand where the user says nothing. Placeholders are resolved where their variables are set, secrets are masked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from rowcall.core.config.keys import JsonValue, Key, KeyType
+from rowcall.core.config.output.masking import masked_in_parts, masked_whole, names_a_secret
+from rowcall.core.config.placeholders import resolve_what_is_set
+from rowcall.core.config.settings import BOOLEANS, Settings
+from rowcall.core.config.table import ROOMS, Room
+from rowcall.core.config.tree import Child, Node, Origin, Scalar, Section
+
+_SECRET_IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
+_NOWHERE = Origin("")
+_MAPS = (KeyType.TEXT_MAP, KeyType.OBJECT_MAP)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key: a section with its `entries`, or a single `value`."""
+
+    name: str
+    comment: str
+    value: JsonValue = None
+    entries: tuple[Entry, ...] | None = None
+
+
+def effective(settings: Settings) -> tuple[Entry, ...]:
+    """All keys in documented order and canonical spelling, after them what the user has named."""
+    return _entries(ROOMS, settings.root, settings.variables)
+
+
+def _entries(room: Room, section: Section, variables: Mapping[str, str]) -> tuple[Entry, ...]:
+    known = [_entry(below, section.get(below.name), variables) for below in room.rooms.values() if not below.is_wild]
+    return (*known, *_named_by_user(room, section, variables))
+
+
+def _named_by_user(room: Room, section: Section, variables: Mapping[str, str]) -> Iterator[Entry]:
+    """Names of the user's own beside fixed ones, such as a provider of Auth:External."""
+    wild = next((below for below in room.rooms.values() if below.is_wild), None)
+    for child in section:
+        if wild is not None and wild is room.below(child.name) and isinstance(child.node, Section):
+            yield Entry(child.name, "", _plain(child, wild, variables))
+
+
+def _entry(room: Room, node: Node | None, variables: Mapping[str, str]) -> Entry:
+    key = room.key
+    comment = "" if key is None else explained(key)
+    if key is None or key.type is KeyType.SECTION:
+        section = node if isinstance(node, Section) else Section()
+        return Entry(room.name, comment, entries=_entries(room, section, variables))
+    if key.type in _MAPS:
+        return Entry(room.name, comment, entries=tuple(_map_entries(room, key, node, variables)))
+    if node is None or (isinstance(node, Section) and not node.children):
+        return Entry(room.name, comment, key.default)
+    return Entry(room.name, comment, _plain(Child(room.name, node, _NOWHERE), room, variables))
+
+
+def _map_entries(room: Room, key: Key, node: Node | None, variables: Mapping[str, str]) -> Iterator[Entry]:
+    if isinstance(node, Section) and node.children:
+        for child in node:
+            yield Entry(child.name, "", _plain(child, room.below(child.name) or room, variables))
+        return
+    defaults = key.default if isinstance(key.default, Mapping) else {}
+    for name in sorted(defaults, key=str.casefold):
+        yield Entry(name, "", defaults[name])
+
+
+def explained(key: Key) -> str:
+    """The meaning, the words that are allowed, and whether the key has an effect yet."""
+    words = f" One of: {', '.join(key.choices)}." if key.choices else ""
+    return key.meaning + words + (" No effect yet." if key.pending else "")
+
+
+def _plain(child: Child, room: Room, variables: Mapping[str, str]) -> JsonValue:
+    node = child.node
+    if isinstance(node, Scalar):
+        return _shown(child.name, node.text, room.key, variables)
+    below = [
+        (known.name if known is not None and not known.is_wild else inner.name, _plain(inner, known or room, variables))
+        for inner in _in_documented_order(node, room)
+        for known in [room.below(inner.name)]
+    ]
+    return tuple(value for _, value in below) if node.is_array else dict(below)
+
+
+def _in_documented_order(section: Section, room: Room) -> list[Child]:
+    """Names of the table as the table has them, the user's own behind them."""
+    order = {name: position for position, name in enumerate(room.rooms)}
+    return sorted(section, key=lambda child: order.get(child.name.casefold(), len(order)))
+
+
+def _shown(name: str, text: str | None, key: Key | None, variables: Mapping[str, str]) -> JsonValue:
+    if text is None:
+        return None
+    if key is not None and key.secret:
+        return _secret(name, text, key, variables)
+    if _is_named_freely(key) and names_a_secret(name):
+        return masked_whole(text)
+    resolved = masked_in_parts(text, variables) if "://" in text else resolve_what_is_set(text, variables)
+    is_guessed = key is None or (key.open and key.type is not KeyType.TEXT_MAP)
+    return typed(resolved, None if is_guessed else key)
+
+
+def _is_named_freely(key: Key | None) -> bool:
+    """A header, or something in a section of the user's own. Maps of claims name secrets without holding any."""
+    return key is None or key.type is KeyType.OBJECT_MAP or key.path.endswith("Headers")
+
+
+def _secret(name: str, text: str, key: Key, variables: Mapping[str, str]) -> JsonValue:
+    if key.path in _SECRET_IN_PARTS:
+        return text if _is_default(name, text, key) else masked_in_parts(text, variables)
+    if key.type is KeyType.OBJECT_MAP and not names_a_secret(name):
+        return resolve_what_is_set(text, variables)
+    return masked_whole(text)
+
+
+def _is_default(name: str, text: str, key: Key) -> bool:
+    return text == (key.default.get(name) if isinstance(key.default, Mapping) else key.default)
+
+
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", re.ASCII)
+_LITERALS = {"true": True, "false": False}
+
+
+def typed(text: str, key: Key | None) -> JsonValue:
+    """The text as the JSON value it was or will be read as. What no row explains is a number when it looks like one."""
+    if key is None or key.type in (KeyType.ANY, *_MAPS):
+        return _guessed(text) if key is None or key.type is not KeyType.TEXT_MAP else text
+    if key.type is KeyType.BOOL:
+        return BOOLEANS.get(text.strip().casefold(), text)
+    return _number(text) if key.type in (KeyType.INT, KeyType.NUMBERS) else text
+
+
+def _guessed(text: str) -> JsonValue:
+    return _LITERALS.get(text, _number(text))
+
+
+def _number(text: str) -> JsonValue:
+    """Codes such as 08000 and anything else that a number would not give back the same stay text."""
+    if not _JSON_NUMBER.fullmatch(text):
+        return text
+    number = int(text) if text.lstrip("-").isdigit() else float(text)
+    return number if str(number) == text else text

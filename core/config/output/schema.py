@@ -1,0 +1,85 @@
+"""The table as a JSON Schema (draft-07), for editors and for checks before a deployment (reference 06, 2.7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rowcall.core.config.keys import Key, KeyType
+from rowcall.core.config.output.effective import explained
+from rowcall.core.config.table import ROOMS, Room
+
+DRAFT = "https://json-schema.org/draft-07/schema#"
+
+_TYPES = {
+    KeyType.TEXT: "string",
+    KeyType.INTERVAL: "string",
+    KeyType.BOOL: "boolean",
+    KeyType.INT: "integer",
+}
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_TEXT_MAP = {"type": "object", "additionalProperties": {"type": ["string", "null"]}}
+
+
+def schema() -> dict[str, Any]:
+    """The whole schema as plain data, properties in documented order. It asks for no key and forbids none."""
+    return {
+        "$schema": DRAFT,
+        "title": "rowcall configuration",
+        "description": "Configuration of rowcall: PostgreSQL routines as HTTP endpoints.",
+        "type": "object",
+        "properties": {below.name: _of(below) for below in ROOMS.rooms.values()},
+    }
+
+
+def _of(room: Room) -> dict[str, Any]:
+    key = room.key
+    if key is None:
+        return _section(room)
+    described = {**_kind(room, key), "description": explained(key)}
+    return described if key.type is KeyType.SECTION else {**described, "default": key.default}
+
+
+def _kind(room: Room, key: Key) -> dict[str, Any]:
+    match key.type:
+        case KeyType.CHOICE:
+            return {"enum": [None, *key.choices] if key.nullable else list(key.choices)}
+        case KeyType.ANY:
+            return {}
+        case KeyType.NAMES:
+            return {"anyOf": [_TEXTS, _TEXT_MAP]}
+        case KeyType.SECTION | KeyType.OBJECT_MAP | KeyType.TEXT_MAP:
+            return _nullable(_section(room), key)
+        case KeyType.TEXTS | KeyType.NUMBERS | KeyType.OBJECTS | KeyType.STEPS:
+            return _nullable({"type": "array", "items": _item(room, key)}, key)
+        case kind:
+            return _nullable({"type": _TYPES[kind]}, key)
+
+
+def _nullable(kind: dict[str, Any], key: Key) -> dict[str, Any]:
+    return {**kind, "type": [kind["type"], "null"]} if key.nullable else kind
+
+
+def _item(room: Room, key: Key) -> dict[str, Any]:
+    match key.type:
+        case KeyType.TEXTS:
+            return {"type": "string"}
+        case KeyType.NUMBERS:
+            return {"type": "number"}
+        case KeyType.STEPS:
+            return {"anyOf": [{"type": "string"}, _section(room.below("0") or room)]}
+        case _:
+            return _section(room.below("0") or room)
+
+
+def _section(room: Room) -> dict[str, Any]:
+    """Fixed names as properties; what a name of the user's own may hold as additional properties."""
+    found: dict[str, Any] = {
+        "type": "object",
+        "properties": {below.name: _of(below) for below in room.rooms.values() if not below.is_wild},
+    }
+    wild = next((below for below in room.rooms.values() if below.name.startswith("<")), None)
+    if wild is not None:
+        found["additionalProperties"] = _of(wild)
+    elif room.key is not None and room.key.type is KeyType.TEXT_MAP:
+        found["additionalProperties"] = _TEXT_MAP["additionalProperties"]
+    return found

@@ -1,0 +1,41 @@
+"""The file that `rowcall --init` writes: the few keys that most services set, each with what it means."""
+
+from __future__ import annotations
+
+from rowcall.core.config.output.effective import Entry, explained
+from rowcall.core.config.output.printing import printed
+from rowcall.core.config.table import key_at
+
+_HEAD = """\
+// Configuration of rowcall. Every key, its default and its meaning: rowcall --config
+// {!NAME:text} is the environment variable NAME, or text where it is not set.
+"""
+
+_CHOSEN = (
+    "Urls",
+    "Config:EnvFile",
+    "Config:ValidateConfigKeys",
+    "ConnectionStrings",
+    "HttpServer:Workers",
+    "Log:MinimalLevels",
+    "Service:CommentsMode",
+    "Service:IncludeSchemas",
+    "Service:UrlPathPrefix",
+    "Service:RequiresAuthorization",
+)
+
+
+def starter() -> str:
+    """The whole file. Loading it changes nothing: each key has its default."""
+    sections: dict[str, list[Entry]] = {}
+    for path in _CHOSEN:
+        top, _, name = path.partition(":")
+        key = key_at(path)
+        sections.setdefault(top, []).append(Entry(name or top, explained(key), key.default))
+    return _HEAD + printed(_top(top, entries) for top, entries in sections.items())
+
+
+def _top(name: str, entries: list[Entry]) -> Entry:
+    if [entry.name for entry in entries] == [name]:
+        return entries[0]
+    return Entry(name, explained(key_at(name)), entries=tuple(entries))

@@ -1,0 +1,111 @@
+"""Endpoint + the set of values a request supplied → the SQL text that calls the routine.
+
+Which parameters are present is a bit mask over `endpoint.parameters` (bit i for parameter i), so that a caller can
+keep the finished text, and the statement prepared from it, under one small integer. Values never enter the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from rowcall.core.catalogue.catalog import ParameterMode, RoutineKind
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
+from rowcall.core.text.naming import quote_identifier, quote_qualified
+
+
+class UncallableError(Exception):
+    """No SQL notation can leave out exactly these arguments; the request cannot be served (reference 01, 1 step 13)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    parameter: EndpointParameter
+    sql: str | None
+    """`$n::type`; None when absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    position: int
+    name: str | None
+    sql: str | None
+    """None: absent."""
+    variadic: bool = False
+
+
+def all_present(endpoint: Endpoint) -> int:
+    """The mask of a request that supplies every parameter."""
+    return (1 << len(endpoint.parameters)) - 1
+
+
+def call_sql(endpoint: Endpoint, present: int) -> str:
+    """`select "a", ("b")."c" from "shop"."f"("_x" => $1::integer)`, or what the routine's `source` says.
+
+    The n-th present parameter is `$n`. Absent parameters with a server-side default are left out; absent fields of a
+    composite are NULL.
+
+    Raises:
+        UncallableError: an argument before an unnamed (hence positional) one is absent.
+    """
+    routine = endpoint.routine
+    if routine.source is not None:
+        return routine.source.sql(endpoint, present)
+    call = f"{quote_qualified(routine.schema, routine.name)}({', '.join(_written(_arguments(endpoint, present)))})"
+    if routine.kind is RoutineKind.PROCEDURE:
+        return f"call {call}"
+    if not endpoint.shape.columns:
+        return f"select {call}{endpoint.shape.cast}"
+    return f"select {', '.join(column.expression for column in endpoint.shape.columns)} from {call}"
+
+
+def _arguments(endpoint: Endpoint, present: int) -> list[_Argument]:
+    """All arguments in signature order, the absent ones too."""
+    routine = endpoint.routine
+    arguments = [_Argument(out.argument, out.name, "null") for out in routine.out_parameters]
+    for position, slots in groupby(_slots(endpoint, present), key=lambda slot: slot.parameter.position):
+        declared = routine.parameters[position]
+        group = list(slots)
+        arguments.append(
+            _Argument(declared.argument, declared.name, _value(group), declared.mode is ParameterMode.VARIADIC)
+        )
+    return sorted(arguments, key=lambda argument: argument.position)
+
+
+def _slots(endpoint: Endpoint, present: int) -> Iterator[_Slot]:
+    number = 0
+    for index, parameter in enumerate(endpoint.parameters):
+        if present >> index & 1:
+            number += 1
+            yield _Slot(parameter, f"${number}::{parameter.cast}")
+        else:
+            yield _Slot(parameter, None)
+
+
+def _value(slots: list[_Slot]) -> str | None:
+    """SQL of one argument. A composite is always sent, as a row of NULLs if need be (reference 01, 2.4)."""
+    composite = slots[0].parameter.composite
+    if composite is None:
+        return slots[0].sql
+    return f"row({', '.join(slot.sql or 'null' for slot in slots)})::{composite}"
+
+
+def _written(arguments: list[_Argument]) -> Iterator[str]:
+    """By name where that is possible; the positional ones come first and leave no gaps."""
+    present = [argument for argument in arguments if argument.sql is not None]
+    last_positional = max((argument.position for argument in _positional(arguments)), default=-1)
+    missing = next((gap for gap in arguments if gap.sql is None and gap.position < last_positional), None)
+    if missing is not None:
+        raise UncallableError(
+            f"argument {missing.position + 1} cannot be left out when a later positional one is given"
+        )
+    for argument in present:
+        notation = "" if argument.position <= last_positional else f"{quote_identifier(argument.name or '')} => "
+        yield f"{'variadic ' if argument.variadic else ''}{notation}{argument.sql}"
+
+
+def _positional(arguments: list[_Argument]) -> Iterator[_Argument]:
+    """Unnamed arguments; and all where a variadic one is absent: PostgreSQL then looks for no names."""
+    nameless = any(argument.variadic and argument.sql is None for argument in arguments)
+    return (argument for argument in arguments if argument.sql is not None and (nameless or argument.name is None))

@@ -1,0 +1,149 @@
+"""What a comment can ask of each capability: one frozen record for each, in which nothing is asked for by default.
+
+Plain data: annotations fill it, the capability reads it. `core.endpoint.endpoint.Options` holds one of each, None
+where a comment does not speak of the capability.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from rowcall.core.data.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Caching(Record):
+    """`cached`, `cache_expires`, `cache_profile` (spec 2.1, reference 05, 1.2)."""
+
+    enabled: bool = False
+    """`cached` was written. A profile implies caching too."""
+    parameters: tuple[str, ...] | None = None
+    """Database names that make the key. None: not said; the profile's, or all."""
+    expires: float | None = None
+    """Seconds. None: not said."""
+    profile: str | None = None
+
+    @property
+    def wanted(self) -> bool:
+        return self.enabled or self.profile is not None
+
+
+@dataclass(frozen=True, slots=True)
+class BasicAuth(Record):
+    """`basic_auth`, `basic_auth_realm`, `basic_auth_command` (reference 04, 9)."""
+
+    enabled: bool = False
+    users: tuple[tuple[str, str], ...] = ()
+    """Name and password, or its hash."""
+    realm: str | None = None
+    command: str | None = None
+    """SQL that decides: $1 user, $2 password, $3 whether the password fits, $4 realm, $5 path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encryption(Record):
+    """`encrypt`, `decrypt` (spec 4.3 rule 1)."""
+
+    all_parameters: bool = False
+    parameters: tuple[str, ...] = ()
+    """Database names."""
+    all_columns: bool = False
+    columns: tuple[str, ...] = ()
+    """As written: a database name or a name in responses, in any case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding(Record):
+    """`proxy` or `proxy_out` (reference 05, 4.2)."""
+
+    method: str | None = None
+    """None: that of the request."""
+    url: str | None = None
+    """Absolute, or a path of this service. None: `ProxyOptions:Host`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload(Record):
+    """`upload` and the settings of its handlers (reference 05, 5)."""
+
+    enabled: bool = False
+    handlers: tuple[str, ...] = ()
+    """Empty: the default handler."""
+    metadata: str | None = None
+    """Database name of the parameter that receives the metadata."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """Word → text, in comment order: `row_command`, or with a handler in front `csv_row_command`. Texts may hold
+    `{placeholders}`; one without is known to fit."""
+
+    def setting(self, handler: str, name: str) -> str | None:
+        """Value for one handler. The word without a handler in front wins (reference 05, 5.1)."""
+        settings = dict(self.settings)
+        return settings.get(name, settings.get(f"{handler}_{name}"))
+
+
+class NoticeLevel(enum.Enum):
+    """Severity of the notices that become events."""
+
+    INFO = "INFO"
+    NOTICE = "NOTICE"
+    WARNING = "WARNING"
+
+
+class Audience(enum.Enum):
+    """`sse_scope`: who receives events."""
+
+    ALL = "all"
+    MATCHING = "matching"
+    AUTHORIZE = "authorize"
+
+
+@dataclass(frozen=True, slots=True)
+class Events(Record):
+    """Server-sent events (reference 05, 6.2)."""
+
+    publish: bool = False
+    subscribe: bool = False
+    path: str | None = None
+    """Of the subscription, to be put behind the endpoint's path. None: the name of the level."""
+    level: NoticeLevel | None = None
+    """None: the default of the configuration."""
+    scope: Audience = Audience.ALL
+    names: tuple[str, ...] = ()
+    """With AUTHORIZE: user ids, user names or roles."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCode(Record):
+    """What generated client code does with an endpoint (reference 07, 3). None: not said."""
+
+    enabled: bool | None = None
+    module: str | None = None
+    events: bool | None = None
+    parse_url: bool | None = None
+    parse_request: bool | None = None
+    status_code: bool | None = None
+    export_url: bool | None = None
+    url_only: bool | None = None
+    hooks: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Record):
+    """`mcp`: the endpoint as a tool of language models (reference 03, 12)."""
+
+    enabled: bool = False
+    name: str | None = None
+    text: str | None = None
+    """Text behind `mcp`."""
+    description: str | None = None
+    """Text behind `mcp_description`; wins over `text`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document(Record):
+    """`openapi`: the endpoint in the OpenAPI document (reference 03, 13)."""
+
+    hidden: bool = False
+    tags: tuple[str, ...] = ()
+    """Empty: the schema's name."""

@@ -1,0 +1,327 @@
+"""A routine with its effective options, frozen: what `service.handler.steps` compiles into steps.
+
+The fields below `Options` are the effects of annotations (`core.annotations`) over the defaults of the configuration.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from rowcall.core.catalogue.catalog import Column, Routine
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.data.record import Record
+from rowcall.core.endpoint.capabilities import (
+    BasicAuth,
+    Caching,
+    ClientCode,
+    Document,
+    Encryption,
+    Events,
+    Forwarding,
+    Tool,
+    Upload,
+)
+
+
+class NullText(enum.Enum):
+    """`TextResponseNullHandling`: what a NULL text result becomes (spec 2.12)."""
+
+    EMPTY_STRING = "EmptyString"
+    NULL_LITERAL = "NullLiteral"
+    NO_CONTENT = "NoContent"
+
+
+class QueryNull(enum.Enum):
+    """`QueryStringNullHandling` (spec 2.12)."""
+
+    IGNORE = "Ignore"
+    EMPTY_STRING = "EmptyString"
+    NULL_LITERAL = "NullLiteral"
+
+
+class HeadersMode(enum.Enum):
+    """`RequestHeadersMode`: how a routine learns of the request's headers (reference 01, 7.6)."""
+
+    IGNORE = "Ignore"
+    CONTEXT = "Context"
+    """As a setting that it reads with `current_setting`."""
+    PARAMETER = "Parameter"
+    """In a parameter made for them."""
+
+
+class ResultPath(enum.Enum):
+    """How a result is rendered, decided from the catalogue and never from values (reference 02, 1)."""
+
+    VOID = "void"
+    SCALAR = "scalar"
+    ROWS = "rows"
+    OBJECT = "object"
+    """Of several statements: one object with a key for each (reference 03, 5)."""
+
+
+class ValueKind(enum.Enum):
+    """How the text of a request value is checked before it is sent (reference 01, 6)."""
+
+    SMALLINT = "smallint"
+    INTEGER = "integer"
+    BIGINT = "bigint"
+    FLOAT = "float"
+    NUMERIC = "numeric"
+    BOOLEAN = "boolean"
+    UUID = "uuid"
+    TIMESTAMPTZ = "timestamptz"
+    TIMESTAMP = "timestamp"
+    DATE = "date"
+    TIME = "time"
+    TIMETZ = "timetz"
+    TEXT = "text"
+    """text, varchar, char, name, xml, jsonpath: sent verbatim, an empty value stays an empty string."""
+    JSON = "json"
+    """json, jsonb: like TEXT, but a JSON value of a body is sent as its own text."""
+    OTHER = "other"
+    """Everything else (enums, domains, ranges, inet, bytea …): verbatim, the server casts; empty is NULL."""
+    COMPOSITE = "composite"
+    """Like OTHER, but an object is a value too: its members are those of `EndpointParameter.fields`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field(Record):
+    """An attribute of a composite, where the composite is one value."""
+
+    name: str
+    """Of the database."""
+    api_name: str
+    """As in responses: `unitCode`."""
+    kind: ValueKind
+    """Of the element, when `array`."""
+    array: bool
+    type_text: str
+    fields: tuple[Field, ...] = ()
+    """Of a composite, or of one in an array."""
+    delimiter: str = ","
+    """Between the elements of an array: `;` for `box`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointParameter(Record):
+    """One request value. A composite-typed routine parameter gives one of these for each attribute."""
+
+    db_name: str
+    """Name as the catalogue has it (`_user_id`), `$2` for an unnamed one."""
+    api_name: str
+    """Name in requests (`userId`), `$2` for an unnamed one."""
+    kind: ValueKind
+    """Of the element, when `array`."""
+    array: bool
+    cast: str
+    """Type text for `$n::cast`."""
+    has_default: bool
+    """The routine has a server-side default: an absent value leaves the argument out of the call."""
+    position: int
+    """Index of the routine parameter this belongs to (several attributes share one)."""
+    attribute: str | None = None
+    """Attribute name when this is a field of a composite parameter, else None. Such a field is optional: absent is
+    NULL, whatever `has_default` says."""
+    composite: str | None = None
+    """Cast of the whole composite that this is a field of: `row($1::integer, null)::"shop"."box"`."""
+    variadic: bool = False
+    path: bool = False
+    """Bound from a `{segment}` of the path."""
+    segment: str | None = None
+    """Name of that segment as the template spells it: the key in `core.http.routing.Match.values`."""
+    field: str = ""
+    """Field of a composite in its database spelling, `_box_width`; equal to `db_name` otherwise."""
+    defaulted: bool = False
+    """The comment gives a default, which is bound in the place of a missing value: `default`, None for NULL."""
+    default: str | None = None
+    reads_as: str | None = None
+    """Type that the comment has values read as; None: that of `cast`."""
+
+    fields: tuple[Field, ...] = ()
+    """Attributes of a composite that is one value, or an element of an array."""
+    delimiter: str = ","
+    """Between the elements of an array: `;` for `box`."""
+    group: str | None = None
+    """Name in requests of the composite parameter that this is a field of; an object of that name gives all of them."""
+    member: str | None = None
+    """Name of the field in that object, besides `attribute`."""
+
+    @property
+    def type_text(self) -> str:
+        """The type that values are read as."""
+        return self.reads_as or self.cast
+
+    exact: bool = False
+    """A value that cannot be used is refused although none is needed: what a filter leaves out would widen it."""
+    virtual: bool = False
+    """Only for placeholders: the SQL does not take it. Such parameters come behind all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn(Record):
+    """One column of the SELECT that the call is wrapped in."""
+
+    expression: str
+    """SQL, quoted: `"id"`, `("req")."id"`."""
+    key: bytes
+    """JSON key, converted (`core.text.naming`) and UTF-8 encoded but not yet JSON-escaped."""
+    column: Column
+    group: Column | None = None
+    """The composite column this field was taken out of; neighbours with one group belong together when nested."""
+    position: int | None = None
+    """Of the column in the result, where the SQL is not ours: the field is then taken out of its text. None: each is
+    a column of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultShape(Record):
+    """Return shape matrix of reference 02, section 2."""
+
+    path: ResultPath
+    is_set: bool
+    """Rows path: `[…]` envelope. False: exactly one row, no brackets."""
+    named: bool
+    """Rows path: `{key: value}` objects. False: bare values."""
+    columns: tuple[ResultColumn, ...] = ()
+    """Empty when the call is a plain `select schema.fn(…)`."""
+    content_type: str = "application/json"
+    blank_is_null: bool = False
+    """Composite columns are nested: one stands for its fields as columns, so that its values are told as in columns,
+    and it is null as a whole when all its fields are (reference 02, 4.2)."""
+    parts: tuple[ResultPart, ...] = ()
+    """Object path: one for each statement."""
+    first_only: bool = False
+    """Only the first column of the result counts, whatever the others are."""
+    cast: str = ""
+    """Behind a plain `select schema.fn(…)`: `::text[]` where composites are told by PostgreSQL's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPart(Record):
+    """What one of several statements adds to the answer."""
+
+    key: bytes | None
+    """None: nothing."""
+    shape: ResultShape
+    single: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Options(Record):
+    """Effects of annotations. A new capability adds its fields here, with the default that means "off"."""
+
+    requires_authorization: bool = True
+    roles: tuple[str, ...] = ()
+    """Any one suffices. In force even where a later `allow_anonymous` cleared `requires_authorization`."""
+    transport: Transport = Transport.QUERY
+    timeout: float | None = None
+    """Seconds; None: the global default."""
+    body_parameter: str | None = None
+    """Parameter (database, API or field name, in any case) that receives the whole body as text."""
+    query_null: QueryNull = QueryNull.IGNORE
+    request_headers: HeadersMode = HeadersMode.IGNORE
+    headers_parameter: str | None = None
+    """Database or API name of the parameter that receives the request's headers in their `PARAMETER` mode."""
+    null_text: NullText = NullText.EMPTY_STRING
+    single: bool = False
+    void: bool = False
+    raw: bool = False
+    """Text of the server instead of JSON."""
+    separator: str | None = None
+    """Between the values of a raw row. None: nothing is, and nothing is quoted; an empty one still quotes."""
+    new_line: str | None = None
+    """Between raw rows."""
+    column_names: bool = False
+    """A raw result begins with the names of its columns."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Response headers, in order, repeated names kept."""
+    content_type: str | None = None
+    buffer_rows: int | None = None
+    internal: bool = False
+    nested: bool = False
+    """Composite columns as nested objects instead of being expanded in place."""
+    expressions: tuple[tuple[str, str], ...] = ()
+    """Resolved parameters: database name → SQL expression, verbatim, in comment order (spec 4.5 rule 4)."""
+    custom: tuple[tuple[str, str], ...] = ()
+    """Custom parameters (`key = value`) that no annotation claimed, without the `@`; a repeated key overwrote."""
+    table_format: str | None = None
+    """Key of a table format, or text with `{parameter}` that gives one for each request (reference 02, 11.1)."""
+    excel_file_name: str | None = None
+    excel_sheet: str | None = None
+    validations: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Parameter and rules of each `validate`, as written."""
+    sensitive: bool = False
+    """Values of its requests appear neither in logs nor in errors."""
+    connection: str | None = None
+    """Name of the connection it runs on, as written. None: the main one."""
+    error_policy: str | None = None
+    """Name of an error policy. None: the default one."""
+    retry_strategy: str | None = None
+    """Name of a retry strategy. None: the default one."""
+    allow_unfiltered: bool = False
+    """On a table: a delete may name no column, and then removes every row."""
+    login: bool = False
+    """The first row that the routine gives signs its caller in (spec 5.3). Nobody is kept from it."""
+    logout: bool = False
+    user_parameters: bool = False
+    """Parameters named in the configuration are filled from claims (spec 5.5 rule 1)."""
+    user_context: bool = False
+    """Claims are written to session variables (spec 5.5 rule 2)."""
+    hashes: tuple[tuple[str, str], ...] = ()
+    """Parameter to fill → parameter whose value is hashed for it, as the comment names them (reference 04, 4)."""
+    caching: Caching | None = None
+    """Here and below: None where the comment says nothing about the capability."""
+    rate_limiter: str | None = None
+    """Name of a policy, as written."""
+    basic_auth: BasicAuth | None = None
+    encryption: Encryption | None = None
+    proxy: Forwarding | None = None
+    proxy_out: Forwarding | None = None
+    upload: Upload | None = None
+    events: Events | None = None
+    client_code: ClientCode | None = None
+    """TypeScript and JavaScript."""
+    dart_client_code: ClientCode | None = None
+    tool: Tool | None = None
+    document: Document | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint(Record):
+    routine: Routine
+    method: str
+    path: str
+    """Template as routed, lower-cased: `/api/orders/{id}`."""
+    parameters: tuple[EndpointParameter, ...]
+    shape: ResultShape
+    options: Options = field(default_factory=Options)
+    annotations: tuple[str, ...] = ()
+    """Comment lines that took effect, as written."""
+    prose: tuple[str, ...] = ()
+    """The other comment lines in order: the description for people."""
+    table_shape: ResultShape | None = None
+    """What a table format shows: composites are always expanded. None without `table_format`, and for what gives no
+    rows."""
+
+    @property
+    def raw_body(self) -> EndpointParameter | None:
+        """The parameter that `body_parameter_name` names, if there is one."""
+        wanted = self.options.body_parameter
+        if wanted is None:
+            return None
+        wanted = wanted.lower()
+        for parameter in self.parameters:
+            if wanted in (parameter.db_name.lower(), parameter.api_name.lower(), parameter.field.lower()):
+                return parameter
+        return None
+
+    @property
+    def transport(self) -> Transport:
+        """With a raw body, the other values can only travel in the query string (reference 01, 4.5)."""
+        return self.options.transport if self.raw_body is None else Transport.QUERY
+
+    @property
+    def name(self) -> str:
+        """`GET /api/orders`, for messages."""
+        return f"{self.method} {self.path}"

@@ -1,0 +1,128 @@
+"""The header lines of a comment → header fields that can be sent, whatever a request puts into their placeholders.
+
+A value from a request never ends a field or starts another: its control characters are dropped and it is cut where it
+would make the header section too large for clients. Fields carry ASCII: anything else leaves percent-encoded, a file
+name of `Content-Disposition` in the form made for that (RFC 6266, RFC 8187).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from rowcall.core.data.record import Record
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.template import Template, ValueOf, parse_template, placeholder_names, virtual_parameters
+from rowcall.core.errors.diagnostics import Diagnostic
+
+MAX_VALUE = 1000
+"""Bytes of one value as it is sent. Proxies often take no more than 4,096 for all headers together."""
+
+_DISPOSITION = "content-disposition"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_DELIMITERS = re.compile(r'["\\;]')
+_FILE_NAME = re.compile(r'filename\s*=\s*(?:"(?P<quoted>[^"]*)"|(?P<bare>[^;]*))', re.IGNORECASE)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+_ATTRIBUTE_CHARACTERS = "!#$&+-.^_`|~"
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderSection:
+    """What the comment of an endpoint says about the headers of one response."""
+
+    content_type: str | None
+    """None: the default of the result."""
+    fields: tuple[tuple[str, str], ...]
+    """Names in lower case; a repeated name is a field of its own each time (spec 4.2 rule 3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderLines(Record):
+    content_type: Template | None
+    lines: tuple[tuple[str, Template], ...]
+
+    @property
+    def is_fixed(self) -> bool:
+        """The same for every request."""
+        templates = (self.content_type, *(template for _, template in self.lines))
+        return all(template is None or template.is_fixed for template in templates)
+
+    def fill(self, value_of: ValueOf) -> HeaderSection:
+        content_type = None
+        if self.content_type is not None:
+            content_type = _encoded(self.content_type.fill(value_of, _clean)) or None
+        return HeaderSection(content_type, self.fields(value_of))
+
+    def fields(self, value_of: ValueOf) -> tuple[tuple[str, str], ...]:
+        """All but the content type: what an error response has too."""
+        return tuple((name, _field_value(name, template, value_of)) for name, template in self.lines)
+
+
+def header_lines(endpoint: Endpoint) -> HeaderLines:
+    names, staying = placeholder_names(endpoint.parameters), virtual_parameters(endpoint.parameters)
+    options = endpoint.options
+    return HeaderLines(
+        None if options.content_type is None else parse_template(options.content_type, names, staying),
+        tuple((name.lower(), parse_template(value, names, staying)) for name, value in options.headers),
+    )
+
+
+def unknown_placeholders(endpoint: Endpoint) -> Iterator[Diagnostic]:
+    """Placeholders that look like a parameter's name and are none, most likely misspelt."""
+    options = endpoint.options
+    names = placeholder_names(endpoint.parameters)
+    content_type = () if options.content_type is None else (("Content-Type", options.content_type),)
+    written = [(f"{name}: {value}", value) for name, value in (*options.headers, *content_type)]
+    settings = () if options.upload is None else options.upload.settings
+    written += [(f"{name} = {value}", value) for name, value in (*options.custom, *settings)]
+    for line, value in written:
+        for unknown in parse_template(value, names).unknown:
+            message = f"{{{unknown}}} names no parameter and stays as it is"
+            yield Diagnostic(endpoint.routine.identity, line, message)
+
+
+def no_value(_index: int) -> None:
+    """A `ValueOf` for lines without placeholders."""
+    return
+
+
+def _field_value(name: str, template: Template, value_of: ValueOf) -> str:
+    if name != _DISPOSITION:
+        return _encoded(template.fill(value_of, _clean))
+    text = template.fill(value_of, _clean_parameter)
+    return _encoded(_FILE_NAME.sub(_file_name, text))
+
+
+def _clean(value: str) -> str:
+    return _cut(_CONTROL.sub("", value[: 2 * MAX_VALUE]))
+
+
+def _cut(value: str) -> str:
+    """At most `MAX_VALUE` bytes, counted as they are sent: each byte beyond ASCII takes three."""
+    room = MAX_VALUE
+    if value.isascii():
+        return value[:room]
+    for position, character in enumerate(value):
+        room -= 1 if character.isascii() else 3 * len(character.encode())
+        if room < 0:
+            return value[:position]
+    return value
+
+
+def _clean_parameter(value: str) -> str:
+    """A value inside `filename=…` may not end it either: what follows could name another file."""
+    return _DELIMITERS.sub("_", _clean(value))
+
+
+def _file_name(match: re.Match[str]) -> str:
+    name = match["bare"].strip() if match["quoted"] is None else match["quoted"]
+    if name.isascii():
+        return match[0]
+    plain = _BEYOND_ASCII.sub("_", name)
+    return f"filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe=_ATTRIBUTE_CHARACTERS)}"
+
+
+def _encoded(text: str) -> str:
+    return _BEYOND_ASCII.sub(lambda match: quote(match[0], safe=""), text).strip()

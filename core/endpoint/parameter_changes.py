@@ -1,0 +1,140 @@
+"""What `param` lines do to parameters: rename, read as another type, give a default (reference 01, 5.7).
+
+The comment is read before the parameters are taken apart, so a line becomes a `ParameterChange`, and the changes are
+made here in the order of the lines: a later one knows a parameter by the name that an earlier one gave it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rowcall.core.catalogue.catalog import Routine, TypeInfo, TypeKind
+from rowcall.core.catalogue.type_names import NamedType, named_type
+from rowcall.core.endpoint.endpoint import EndpointParameter
+from rowcall.core.endpoint.parameters import Naming, kind_and_fields
+from rowcall.core.errors.diagnostics import Diagnostic
+
+_NAME = re.compile(r"[^\W\d][\w$]*|\$\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterChange:
+    """What one line asks for."""
+
+    line: str
+    """As it may be shown."""
+    parameter: str
+    """Database name, name in requests or field name, in any case."""
+    name: str | None = None
+    type: str | None = None
+    defaulted: bool = False
+    default: str | None = None
+
+
+def is_parameter_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None
+
+
+def change_parameters(
+    parameters: tuple[EndpointParameter, ...],
+    changes: list[ParameterChange],
+    routine: Routine,
+    types: Mapping[int, TypeInfo],
+    naming: Naming,
+) -> tuple[tuple[EndpointParameter, ...], list[Diagnostic]]:
+    """The parameters after all changes, and what could not be done."""
+    if not changes:
+        return parameters, []
+    changing = _Changing(list(parameters), routine, types, naming)
+    for change in changes:
+        changing.make(change)
+    return tuple(changing.parameters), changing.diagnostics
+
+
+class _Changing:
+    def __init__(
+        self,
+        parameters: list[EndpointParameter],
+        routine: Routine,
+        types: Mapping[int, TypeInfo],
+        naming: Naming,
+    ) -> None:
+        self.parameters = parameters
+        self.diagnostics: list[Diagnostic] = []
+        self._routine = routine
+        self._types = types
+        self._naming = naming
+
+    def make(self, change: ParameterChange) -> None:
+        single = self._single(change.parameter)
+        composite = [] if single is not None else self._fields(change.parameter)
+        if single is not None:
+            self._change_one(single, change)
+        elif composite:
+            self._change_composite(composite, change)
+        else:
+            self._report(change, f"the routine has no parameter {change.parameter}")
+
+    def _single(self, word: str) -> int | None:
+        """Index of the one parameter, or field of a composite, that the word names."""
+        wanted = word.lower()
+        for index, parameter in enumerate(self.parameters):
+            own = parameter.db_name if parameter.attribute is None else parameter.field
+            if wanted in (own.lower(), parameter.api_name.lower()):
+                return index
+        return None
+
+    def _fields(self, word: str) -> list[int]:
+        """Indexes of all fields of the composite parameter that the word names."""
+        wanted = word.lower()
+        return [index for index, parameter in enumerate(self.parameters) if parameter.db_name.lower() == wanted]
+
+    def _change_one(self, index: int, change: ParameterChange) -> None:
+        parameter = self.parameters[index]
+        if change.name is not None:
+            db_name = change.name if parameter.attribute is None else parameter.db_name
+            parameter = replace(parameter, db_name=db_name, api_name=change.name, field=change.name)
+        if change.type is not None:
+            # Types of several words, such as double precision; anything else behind the first word is prose.
+            found = named_type(change.type, self._types) or named_type(change.type.split()[0], self._types)
+            if found is None:
+                self._report(change, f"{change.type} is not a known type; the type stays {parameter.type_text}")
+            else:
+                parameter = self._retyped(parameter, found)
+        if change.defaulted:
+            parameter = replace(parameter, defaulted=True, default=change.default)
+        self.parameters[index] = parameter
+
+    def _retyped(self, parameter: EndpointParameter, found: NamedType) -> EndpointParameter:
+        """The value is read as the new type. The argument keeps its own, or PostgreSQL would look for another routine;
+        only one that takes anything becomes what the comment says."""
+        declared = self._types.get(self._routine.parameters[parameter.position].type_oid)
+        kind, fields = kind_and_fields(found.element, self._types, self._naming.camel)
+        takes_anything = parameter.attribute is None and declared is not None and declared.kind is TypeKind.PSEUDO
+        return replace(
+            parameter,
+            kind=kind,
+            array=found.array,
+            fields=fields,
+            delimiter=found.element.delimiter,
+            reads_as=found.cast,
+            cast=found.cast if takes_anything else parameter.cast,
+        )
+
+    def _change_composite(self, indexes: list[int], change: ParameterChange) -> None:
+        if change.type is not None or change.defaulted:
+            fields = ", ".join(self.parameters[index].api_name for index in indexes)
+            self._report(change, f"{change.parameter} is a composite; name one of its fields: {fields}")
+        if change.name is None:
+            return
+        for index in indexes:
+            parameter = self.parameters[index]
+            field, api_name = self._naming.field(change.name, parameter.attribute or "", index + 1)
+            self.parameters[index] = replace(
+                parameter, db_name=change.name, api_name=api_name, field=field, group=change.name
+            )
+
+    def _report(self, change: ParameterChange, message: str) -> None:
+        self.diagnostics.append(Diagnostic(self._routine.identity, change.line, message))

@@ -1,0 +1,218 @@
+"""Routine parameters → request parameters: composites taken apart, names converted, path segments claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from rowcall.core.catalogue.casting import attribute_cast_text, base_of, cast_text
+from rowcall.core.catalogue.catalog import Attribute, Parameter, ParameterMode, Routine, TypeInfo, TypeKind
+from rowcall.core.data.interning import REMEMBERED, Same
+from rowcall.core.endpoint.endpoint import EndpointParameter, Field, ValueKind
+from rowcall.core.text.naming import camel_case, field_name, nested_name, parameter_name
+
+_KINDS: dict[str, ValueKind] = {
+    "int2": ValueKind.SMALLINT,
+    "int4": ValueKind.INTEGER,
+    "int8": ValueKind.BIGINT,
+    "float4": ValueKind.FLOAT,
+    "float8": ValueKind.FLOAT,
+    "numeric": ValueKind.NUMERIC,
+    "money": ValueKind.NUMERIC,
+    "bool": ValueKind.BOOLEAN,
+    "uuid": ValueKind.UUID,
+    "timestamptz": ValueKind.TIMESTAMPTZ,
+    "timestamp": ValueKind.TIMESTAMP,
+    "date": ValueKind.DATE,
+    "time": ValueKind.TIME,
+    "timetz": ValueKind.TIMETZ,
+    "text": ValueKind.TEXT,
+    "varchar": ValueKind.TEXT,
+    "bpchar": ValueKind.TEXT,
+    "char": ValueKind.TEXT,
+    "name": ValueKind.TEXT,
+    "xml": ValueKind.TEXT,
+    "jsonpath": ValueKind.TEXT,
+    "json": ValueKind.JSON,
+    "jsonb": ValueKind.JSON,
+}
+
+
+def value_kind(info: TypeInfo | None) -> ValueKind:
+    """How to check a value of this type before it is sent. Domains and enums are left to the server."""
+    if info is None or info.schema != "pg_catalog" or info.kind is not TypeKind.BASE:
+        return ValueKind.OTHER
+    return _KINDS.get(info.name, ValueKind.OTHER)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """How values of a type are read."""
+
+    kind: ValueKind
+    """Of the element, when `array`."""
+    array: bool
+    fields: tuple[Field, ...]
+    base: str | None = None
+    """Cast of the array below a domain, None for everything else."""
+    delimiter: str = ","
+
+
+def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> Described:
+    """Arrays and composites are looked for below domains too, as their values are put together here."""
+    info = base_of(oid, types)
+    if info is not None and info.kind is TypeKind.ARRAY:
+        element = types.get(info.element)
+        kind, fields = kind_and_fields(element, types, camel)
+        if value_kind(base_of(info.element, types)) is ValueKind.JSON:
+            # Also below a domain: an array among its elements is a document and no further dimension.
+            kind = ValueKind.JSON
+        below = info.oid != oid
+        delimiter = "," if element is None else element.delimiter
+        return Described(kind, True, fields, cast_text(info.oid, types) if below else None, delimiter)
+    kind, fields = kind_and_fields(types.get(oid), types, camel)
+    return Described(kind, False, fields)
+
+
+def kind_and_fields(
+    info: TypeInfo | None, types: Mapping[int, TypeInfo], camel: bool
+) -> tuple[ValueKind, tuple[Field, ...]]:
+    base = base_of(info.oid, types) if info is not None else None
+    if base is None or base.kind is not TypeKind.COMPOSITE or not base.attributes:
+        return value_kind(info), ()
+    return ValueKind.COMPOSITE, tuple(_field(attribute, types, camel) for attribute in base.attributes)
+
+
+def _field(attribute: Attribute, types: Mapping[int, TypeInfo], camel: bool) -> Field:
+    described = describe(attribute.type_oid, types, camel)
+    return Field(
+        name=attribute.name,
+        api_name=nested_name(attribute.name, camel),
+        kind=described.kind,
+        array=described.array,
+        type_text=described.base or attribute_cast_text(attribute, types),
+        fields=described.fields,
+        delimiter=described.delimiter,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How the fields of composite parameters are called. separator: between parameter and attribute."""
+
+    separator: str = "_"
+    camel: bool = True
+
+    def field(self, parameter: str, attribute: str, number: int) -> tuple[str, str]:
+        """Database spelling and name in requests; `number` counts the request parameters from 1."""
+        field = f"{parameter}{self.separator}{attribute}"
+        return field, field_name(parameter or attribute, field, number, self.camel)
+
+
+def expand(routine: Routine, types: Mapping[int, TypeInfo], naming: Naming) -> tuple[EndpointParameter, ...]:
+    """All request parameters of a routine, a composite one replaced by its fields (reference 01, 2.4).
+
+    Behind a `source` there is no argument list that could take fields: a composite stays one value.
+    """
+    return _expanded(Same(routine.parameters), Same(types), naming, called=routine.source is None)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _expanded(
+    parameters: Same[tuple[Parameter, ...]], known: Same[Mapping[int, TypeInfo]], naming: Naming, *, called: bool
+) -> tuple[EndpointParameter, ...]:
+    types = known.value
+    expanded: list[EndpointParameter] = []
+    for position, parameter in enumerate(parameters.value):
+        info = types.get(parameter.type_oid)
+        if called and info is not None and info.kind is TypeKind.COMPOSITE and info.attributes:
+            expanded.extend(_fields(parameter, position, info, types, naming, first=len(expanded) + 1))
+        else:
+            expanded.append(_whole(parameter, position, types, naming.camel, number=len(expanded) + 1))
+    return tuple(expanded)
+
+
+def _whole(
+    parameter: Parameter, position: int, types: Mapping[int, TypeInfo], camel: bool, number: int
+) -> EndpointParameter:
+    described = describe(parameter.type_oid, types, camel)
+    db_name = parameter.name or f"${number}"
+    return EndpointParameter(
+        db_name=db_name,
+        api_name=_whole_name(parameter, number, camel),
+        kind=described.kind,
+        array=described.array,
+        cast=cast_text(parameter.type_oid, types),
+        has_default=parameter.has_default,
+        position=position,
+        variadic=parameter.mode is ParameterMode.VARIADIC,
+        field=db_name,
+        exact=parameter.exact,
+        reads_as=described.base,
+        fields=described.fields,
+        delimiter=described.delimiter,
+        virtual=parameter.virtual,
+    )
+
+
+def _whole_name(parameter: Parameter, number: int, camel: bool) -> str:
+    if camel and parameter.placeholder and parameter.name:
+        return camel_case(parameter.name) or f"${number}"
+    return parameter_name(parameter.name, number, camel and not parameter.virtual)
+
+
+def _fields(
+    parameter: Parameter,
+    position: int,
+    info: TypeInfo,
+    types: Mapping[int, TypeInfo],
+    naming: Naming,
+    first: int,
+) -> Iterator[EndpointParameter]:
+    for number, attribute in enumerate(info.attributes, first):
+        described = describe(attribute.type_oid, types, naming.camel)
+        field, api_name = naming.field(parameter.name or "", attribute.name, number)
+        yield EndpointParameter(
+            db_name=parameter.name or f"${first}",
+            api_name=api_name,
+            kind=described.kind,
+            array=described.array,
+            cast=attribute_cast_text(attribute, types),
+            has_default=parameter.has_default,
+            position=position,
+            attribute=attribute.name,
+            composite=cast_text(info.oid, types),
+            field=field,
+            reads_as=described.base,
+            fields=described.fields,
+            delimiter=described.delimiter,
+            group=parameter_name(parameter.name, first, naming.camel),
+            member=nested_name(attribute.name, naming.camel),
+        )
+
+
+def claim_segments(parameters: Sequence[EndpointParameter], segments: Sequence[str]) -> tuple[EndpointParameter, ...]:
+    """Mark the parameters that the path supplies: by API name, then database name, in any case (spec 4.1 rule 3).
+
+    A segment that names no parameter stays a wildcard.
+    """
+    if not segments:
+        return tuple(parameters)
+    claimed: dict[int, str] = {}
+    for segment in segments:
+        index = _find(parameters, segment.lower(), claimed)
+        if index is not None:
+            claimed[index] = segment
+    return tuple(
+        replace(parameter, path=True, segment=claimed[index]) if index in claimed else parameter
+        for index, parameter in enumerate(parameters)
+    )
+
+
+def _find(parameters: Sequence[EndpointParameter], wanted: str, taken: Mapping[int, str]) -> int | None:
+    free = [(index, parameter) for index, parameter in enumerate(parameters) if index not in taken]
+    for index, parameter in free:
+        if parameter.api_name.lower() == wanted:
+            return index
+    return next((index for index, parameter in free if parameter.field.lower() == wanted), None)

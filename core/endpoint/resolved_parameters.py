@@ -1,0 +1,95 @@
+"""Resolved parameters: SQL in a comment → a statement and the parameters it needs (spec 4.5 rule 4, reference 05, 3).
+
+Every `{name}` becomes a `$n` of its own, so that a value of a request is never part of the SQL text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rowcall.core.data.record import Record
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
+from rowcall.core.endpoint.template import placeholder_names
+from rowcall.core.errors.diagnostics import Diagnostic
+
+_PLACEHOLDER = re.compile(r"\{([^\W\d]\w*|\$\d+)\}")
+"""What could be a name: braces of JSON and of arrays stay."""
+_STATEMENT = re.compile(r"\s*(?:\(\s*)*(?:select|with|values|table|insert|update|delete|merge)\b", re.IGNORECASE)
+"""What may stand in a common table expression."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved(Record):
+    """One parameter that the database fills."""
+
+    target: int
+    """Index of the parameter."""
+    sql: str
+    typed: str
+    """The same with every value cast to the type of its parameter, for what PostgreSQL cannot infer."""
+    values: tuple[int | None, ...]
+    """For `$1` and on: index of a parameter, None where the name is none: NULL."""
+    line: str
+    """As written, for messages."""
+
+
+def resolved_parameters(endpoint: Endpoint) -> tuple[Resolved, ...]:
+    """In the order of the comment. Composite parameters have no single value and are left alone."""
+    targets = {
+        parameter.db_name: index for index, parameter in enumerate(endpoint.parameters) if parameter.attribute is None
+    }
+    names = placeholder_names(endpoint.parameters)
+    return tuple(
+        _resolved(targets[name], f"{name} = {expression}", expression, names, endpoint.parameters)
+        for name, expression in endpoint.options.expressions
+        if name in targets
+    )
+
+
+def bound_parameters(endpoint: Endpoint) -> tuple[EndpointParameter, ...]:
+    """The parameters as binding shall see them: what will be filled need not be sent, nor be right."""
+    targets = {one.target for one in resolved_parameters(endpoint)}
+    return tuple(
+        replace(one, has_default=True, kind=ValueKind.TEXT, array=False) if index in targets else one
+        for index, one in enumerate(endpoint.parameters)
+    )
+
+
+def expression_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
+    """Names in braces that are none, and parameters that an expression cannot fill."""
+    identity = endpoint.routine.identity
+    names = placeholder_names(endpoint.parameters)
+    filled = {endpoint.parameters[one.target].db_name for one in resolved_parameters(endpoint)}
+    for name, expression in endpoint.options.expressions:
+        line = f"{name} = {expression}"
+        if name not in filled:
+            yield Diagnostic(identity, line, f"{name} is a composite, which no expression can fill; it is not used")
+        for word in _PLACEHOLDER.findall(expression):
+            if word.lower() not in names:
+                yield Diagnostic(identity, line, f"{{{word}}} names no parameter and is NULL")
+
+
+def _resolved(
+    target: int, line: str, expression: str, names: Mapping[str, int], parameters: Sequence[EndpointParameter]
+) -> Resolved:
+    values = tuple(names.get(word.lower()) for word in _PLACEHOLDER.findall(expression))
+    types = ("text" if index is None else parameters[index].cast for index in values)
+    numbered = [f"${number}" for number, _ in enumerate(values, 1)]
+    cast = [f"{number}::{type}" for number, type in zip(numbered, types, strict=True)]
+    untyped, typed = (_as_text(_written(expression, each)) for each in (numbered, cast))
+    return Resolved(target, untyped, typed, values, line)
+
+
+def _written(expression: str, values: Iterable[str]) -> str:
+    following = iter(values)
+    return _PLACEHOLDER.sub(lambda _match: next(following), expression)
+
+
+def _as_text(sql: str) -> str:
+    """First column of the first row, as text whatever its type is; a bare expression is selected."""
+    statement = sql.rstrip("; \t")
+    if not _STATEMENT.match(statement):
+        statement = f"select {statement}"
+    return f"with resolved(value) as ({statement}) select value::text from resolved limit 1"

@@ -1,0 +1,176 @@
+"""What a routine returns → how it is selected and rendered: the return shape matrix (reference 02, section 2).
+
+Decided from the catalogue alone. The same routine answers in the same shape for every value it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rowcall.core.catalogue.casting import base_of, cast_text
+from rowcall.core.catalogue.catalog import VOID_TYPE, Attribute, Column, Routine, RoutineKind, TypeInfo, TypeKind
+from rowcall.core.data.interning import REMEMBERED, Same
+from rowcall.core.endpoint.endpoint import ResultColumn, ResultPath, ResultShape
+from rowcall.core.text.naming import api_name, quote_identifier
+
+JSON = "application/json"
+TEXT = "text/plain"
+BYTES = "application/octet-stream"
+
+VOID = ResultShape(ResultPath.VOID, is_set=False, named=False, content_type=TEXT)
+
+
+def result_shape(
+    routine: Routine,
+    types: Mapping[int, TypeInfo],
+    camel: bool,
+    *,
+    nested: bool = False,
+    resolve_nested: bool = True,
+) -> ResultShape:
+    """nested: composite columns stay whole (`Options.nested`). resolve_nested: composites inside them are told as
+    objects, else as PostgreSQL's text (`ResolveNestedCompositeTypes`, reference 02, 4.3)."""
+    returned = base_of(routine.return_type_oid, types)
+    if routine.kind is RoutineKind.PROCEDURE or routine.return_type_oid == VOID_TYPE or _is_pseudo(returned, "void"):
+        return VOID
+    selection = _Selection(types, camel, nested, resolve_nested)
+    if _is_bare(routine, returned, nested):
+        columns: tuple[ResultColumn, ...] = ()
+    elif routine.returns_composite:
+        columns = _attributes(Same(routine.columns), Same(types), camel, resolve_nested)
+    else:
+        columns = tuple(selection.columns(routine))
+    single_row = _is_pseudo(returned, "record") or _is_composite(returned)
+    if not columns and not routine.returns_set and not single_row:
+        return _scalar(routine.return_type_oid, types)
+    return ResultShape(
+        ResultPath.ROWS,
+        is_set=routine.returns_set,
+        named=bool(columns),
+        columns=columns,
+        content_type=_rows_content_type(routine, columns, types),
+        blank_is_null=nested and not routine.returns_composite,
+    )
+
+
+def _is_bare(routine: Routine, returned: TypeInfo | None, nested: bool) -> bool:
+    """One value without a name on the wire: a plain scalar, `setof scalar`, one OUT scalar, an anonymous record.
+
+    `returns table(x text)` keeps its name although it has one column (reference 02, pitfall 2).
+    """
+    if not routine.columns:
+        return True
+    if routine.returns_composite or len(routine.columns) > 1:
+        return False
+    if _is_pseudo(returned, "record"):
+        return True
+    if returned is not None and _is_composite(returned):
+        # One without attributes has nothing that could be selected by name.
+        return not returned.attributes and not nested
+    return not routine.returns_set
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """What stands between `select` and `from`."""
+
+    types: Mapping[int, TypeInfo]
+    camel: bool
+    nested: bool
+    resolve_nested: bool
+
+    def columns(self, routine: Routine) -> Iterator[ResultColumn]:
+        only = len(routine.columns) == 1
+        for column in routine.columns:
+            info = base_of(column.type_oid, self.types)
+            if info is None or not _is_composite(info):
+                yield self._whole(column, quote_identifier(column.name))
+            elif only and self.nested:
+                # PostgreSQL takes a lone composite OUT column apart: FROM f() has its attributes, not its name. `f.*`
+                # is the row again, and can be no column's name; only the cast keeps it from being expanded.
+                row = f"({quote_identifier(routine.name)}.*)::{cast_text(column.type_oid, self.types)}"
+                yield self._whole(column, row)
+            elif only:
+                yield from (self.attribute(_as_column(attribute)) for attribute in info.attributes)
+            elif self.nested or not info.attributes:
+                yield self._whole(column, quote_identifier(column.name))
+            else:
+                yield from (self._field(column, attribute) for attribute in info.attributes)
+
+    def _whole(self, column: Column, expression: str) -> ResultColumn:
+        return ResultColumn(expression, api_name(column.name, self.camel).encode(), column)
+
+    def attribute(self, column: Column) -> ResultColumn:
+        return self._whole(column, self._inner(quote_identifier(column.name), column.type_oid))
+
+    def _field(self, column: Column, attribute: Attribute) -> ResultColumn:
+        expression = f"({quote_identifier(column.name)}).{quote_identifier(attribute.name)}"
+        key = api_name(attribute.name, self.camel).encode()
+        return ResultColumn(self._inner(expression, attribute.type_oid), key, _as_column(attribute), column)
+
+    def _inner(self, expression: str, oid: int) -> str:
+        """A part of a composite: where nothing nested is resolved, composites in it are asked for as text."""
+        info = base_of(oid, self.types)
+        if self.resolve_nested or info is None:
+            return expression
+        if _is_composite(info):
+            return f"{expression}::text"
+        if _holds_composites(info, self.types):
+            return f"{expression}::text[]"
+        return expression
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _attributes(
+    columns: Same[tuple[Column, ...]], known: Same[Mapping[int, TypeInfo]], camel: bool, resolve_nested: bool
+) -> tuple[ResultColumn, ...]:
+    """The columns of a row type."""
+    selection = _Selection(known.value, camel, nested=False, resolve_nested=resolve_nested)
+    return tuple(selection.attribute(column) for column in columns.value)
+
+
+def _as_column(attribute: Attribute) -> Column:
+    return Column(attribute.name, attribute.type_oid, attribute.type_name)
+
+
+def _scalar(oid: int, types: Mapping[int, TypeInfo]) -> ResultShape:
+    info = base_of(oid, types)
+    content_type = TEXT
+    if _is_array(info) or _is_built_in(info, "json", "jsonb"):
+        content_type = JSON
+    elif _is_built_in(info, "bytea"):
+        content_type = BYTES
+    # Objects are for columns: an array of composites that is all there is has their texts (reference 02, 2).
+    cast = "::text[]" if _holds_composites(info, types) else ""
+    return ResultShape(ResultPath.SCALAR, is_set=False, named=False, content_type=content_type, cast=cast)
+
+
+def _rows_content_type(routine: Routine, columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]) -> str:
+    """Bytes only where bytea is all there is, else JSON."""
+    if len(columns) > 1:
+        return JSON
+    oid = columns[0].column.type_oid if columns else routine.return_type_oid
+    return BYTES if _is_built_in(base_of(oid, types), "bytea") else JSON
+
+
+def _is_built_in(info: TypeInfo | None, *names: str) -> bool:
+    return info is not None and info.schema == "pg_catalog" and info.name in names
+
+
+def _is_array(info: TypeInfo | None) -> bool:
+    """Whatever array a polymorphic function gives, it is one."""
+    return info is not None and (info.kind is TypeKind.ARRAY or _is_built_in(info, "anyarray", "anycompatiblearray"))
+
+
+def _is_composite(info: TypeInfo | None) -> bool:
+    return info is not None and info.kind is TypeKind.COMPOSITE
+
+
+def _holds_composites(info: TypeInfo | None, types: Mapping[int, TypeInfo]) -> bool:
+    return info is not None and info.kind is TypeKind.ARRAY and _is_composite(base_of(info.element, types))
+
+
+def _is_pseudo(info: TypeInfo | None, name: str) -> bool:
+    return info is not None and info.kind is TypeKind.PSEUDO and info.name == name

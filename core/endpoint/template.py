@@ -1,0 +1,119 @@
+"""Values of annotations with `{placeholders}`: taken apart once, filled for each request (reference 01, 5.8).
+
+`{name}` is the value of a parameter, by its database name, its name in requests or as an attribute of a composite, in
+any case; empty for NULL and where the request has none. `{!name}` is the same, `{!name:other}` gives `other` instead.
+Everything else in braces stays as written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rowcall.core.data.interning import REMEMBERED, Same
+from rowcall.core.data.record import Record
+from rowcall.core.endpoint.endpoint import EndpointParameter
+
+_PLACEHOLDER = re.compile(r"\{(?P<mark>!?)(?P<name>[^{}:!]+)(?::(?P<fallback>[^{}]*))?\}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+
+ValueOf = Callable[[int], str | None]
+"""Index of a parameter of the endpoint → its text, None for NULL and for one that the request has no value for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder(Record):
+    index: int
+    """Into `endpoint.parameters`."""
+    fallback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Template(Record):
+    parts: tuple[str | Placeholder, ...]
+    unknown: tuple[str, ...] = ()
+    """Names in braces that look like a parameter's and are none; they stay as written."""
+
+    @property
+    def is_fixed(self) -> bool:
+        return not any(isinstance(part, Placeholder) for part in self.parts)
+
+    def fill(self, value_of: ValueOf, clean: Callable[[str], str] = str) -> str:
+        """The text for one request; `clean` makes a value fit for where it goes."""
+        return "".join(part if isinstance(part, str) else clean(_text(part, value_of)) for part in self.parts)
+
+
+def parse_template(text: str, names: Mapping[str, int], staying: Container[int] = ()) -> Template:
+    """`names`: those of `placeholder_names`. `staying`: parameters whose placeholders stay when they have no value."""
+    unknown: list[str] = []
+    return Template(tuple(_parts(text, names, staying, unknown)), tuple(unknown))
+
+
+def virtual_parameters(parameters: tuple[EndpointParameter, ...]) -> frozenset[int]:
+    """Those that a file only defines: a request that leaves one out leaves its placeholder (reference 03, 3.4)."""
+    return frozenset(index for index, parameter in enumerate(parameters) if parameter.virtual)
+
+
+def placeholder_names(parameters: tuple[EndpointParameter, ...]) -> Mapping[str, int]:
+    """Lower-cased name → index of its parameter. A parameter's own name wins over an attribute of another."""
+    return _placeholder_names(Same(parameters))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _placeholder_names(parameters: Same[tuple[EndpointParameter, ...]]) -> Mapping[str, int]:
+    names: dict[str, int] = {}
+    numbered = list(enumerate(parameters.value))
+    for index, parameter in numbered:
+        names.setdefault((parameter.field or parameter.db_name).lower(), index)
+        names.setdefault(parameter.api_name.lower(), index)
+    for index, parameter in numbered:
+        if parameter.attribute is not None:
+            names.setdefault(parameter.attribute.lower(), index)
+    return names
+
+
+def with_variables(text: str, names: Mapping[str, int], variables: Mapping[str, str | None]) -> str:
+    """The text with variables of the environment filled in, once and for all (reference 01, 5.8).
+
+    `variables` has their names in lower case; None: it has no value, which `{!name:other}` gives another text for. A
+    parameter of the same name wins.
+    """
+
+    def filled(match: re.Match[str]) -> str:
+        name = match["name"].lower()
+        if name in names or name not in variables or (match["fallback"] is not None and not match["mark"]):
+            return match[0]
+        value = variables[name]
+        return (match["fallback"] or "") if value is None else _CONTROL.sub("", value)
+
+    return _PLACEHOLDER.sub(filled, text)
+
+
+def _parts(
+    text: str, names: Mapping[str, int], staying: Container[int], unknown: list[str]
+) -> Iterator[str | Placeholder]:
+    literal = ""
+    end = 0
+    for match in _PLACEHOLDER.finditer(text):
+        literal += text[end : match.start()]
+        end = match.end()
+        index = names.get(match["name"].lower())
+        if index is None or (match["fallback"] is not None and not match["mark"]):
+            literal += match[0]
+            if index is None and _IDENTIFIER.fullmatch(match["name"]):
+                unknown.append(match["name"])
+            continue
+        if literal:
+            yield literal
+        literal = ""
+        yield Placeholder(index, match["fallback"] or (match[0] if index in staying and not match["mark"] else ""))
+    if literal or end < len(text):
+        yield literal + text[end:]
+
+
+def _text(placeholder: Placeholder, value_of: ValueOf) -> str:
+    value = value_of(placeholder.index)
+    return placeholder.fallback if value is None else value

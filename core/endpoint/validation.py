@@ -1,0 +1,130 @@
+"""Rules for request values: what a rule checks, and what a refused caller is told (reference 01, 10).
+
+A rule looks at the text of a value as the request has it; NULL is None. The database is not asked.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import regex
+
+from rowcall.core.data.record import Record
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.diagnostics import Diagnostic
+
+SEARCH_SECONDS = 0.1
+"""Longest search for a pattern: one that backtracks without end must not hold up everybody else."""
+
+
+class RuleType(enum.Enum):
+    NOT_NULL = "NotNull"
+    NOT_EMPTY = "NotEmpty"
+    REQUIRED = "Required"
+    REGEX = "Regex"
+    MIN_LENGTH = "MinLength"
+    MAX_LENGTH = "MaxLength"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(Record):
+    """message: `{0}` is the database name of the parameter, `{1}` its name in requests, `{2}` the name of the rule."""
+
+    name: str
+    type: RuleType
+    message: str
+    status: int = 400
+    pattern: str = ""
+    length: int = 0
+
+    def accepts(self, text: str | None) -> bool:
+        match self.type:
+            case RuleType.NOT_NULL:
+                return text is not None
+            case RuleType.NOT_EMPTY:
+                return text != ""
+            case RuleType.REQUIRED:
+                return bool(text)
+            case RuleType.REGEX:
+                return bool(text) and _found(self.pattern, text or "")
+            case RuleType.MIN_LENGTH:
+                return len(text or "") >= self.length
+            case RuleType.MAX_LENGTH:
+                return len(text or "") <= self.length
+
+    def refusal(self, db_name: str, api_name: str) -> str:
+        message = self.message
+        for place, word in (("{0}", db_name), ("{1}", api_name), ("{2}", self.name)):
+            message = message.replace(place, word)
+        return message
+
+
+def _found(pattern: str, text: str) -> bool:
+    try:
+        return compiled(pattern).search(text, timeout=SEARCH_SECONDS) is not None
+    except TimeoutError:
+        return False
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> regex.Pattern[str]:
+    """Raises `regex.error`."""
+    return regex.compile(pattern)
+
+
+BUILT_IN: Mapping[str, Rule] = {
+    rule.name: rule
+    for rule in (
+        Rule("not_null", RuleType.NOT_NULL, "Parameter '{0}' cannot be null"),
+        Rule("not_empty", RuleType.NOT_EMPTY, "Parameter '{0}' cannot be empty"),
+        Rule("required", RuleType.REQUIRED, "Parameter '{0}' is required"),
+        Rule(
+            "email",
+            RuleType.REGEX,
+            "Parameter '{0}' must be a valid email address",
+            pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One value of an endpoint that has to satisfy some rules. index: into `endpoint.parameters`."""
+
+    index: int
+    rules: tuple[Rule, ...] = field(default_factory=tuple)
+
+
+def checks(endpoint: Endpoint, rules: Mapping[str, Rule]) -> Iterator[Check]:
+    """The annotations of an endpoint over the rules that exist, in the order in which the parameters are named."""
+    wanted: dict[int, list[Rule]] = {}
+    for name, rule_names in endpoint.options.validations:
+        index = _parameter(endpoint, name)
+        if index is not None:
+            wanted.setdefault(index, []).extend(rules[one] for one in rule_names if one in rules)
+    return (Check(index, tuple(found)) for index, found in wanted.items() if found)
+
+
+def validation_diagnostics(endpoint: Endpoint, rules: frozenset[str] | None) -> Iterator[Diagnostic]:
+    """Parameters and rules that are none. `rules`: the names of those that exist; None: nobody has looked."""
+    for name, rule_names in endpoint.options.validations:
+        if _parameter(endpoint, name) is None:
+            yield Diagnostic(
+                endpoint.routine.identity, None, f"validate {name!r} names no parameter; the annotation has no effect"
+            )
+        for rule in rule_names:
+            if rules is not None and rule not in rules:
+                message = f"validate {name!r}: the rule {rule!r} is none of {', '.join(sorted(rules))} and is left out"
+                yield Diagnostic(endpoint.routine.identity, None, message)
+
+
+def _parameter(endpoint: Endpoint, name: str) -> int | None:
+    """By database or request name, compared exactly; a composite as a whole means its first field."""
+    for index, parameter in enumerate(endpoint.parameters):
+        if name in (parameter.field or parameter.db_name, parameter.api_name):
+            return index
+    return next((index for index, one in enumerate(endpoint.parameters) if one.db_name == name), None)

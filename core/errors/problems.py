@@ -1,0 +1,170 @@
+"""What goes wrong, as one closed set of exceptions, and what each becomes in HTTP.
+
+Errors are raised where they are noticed and become a response in one place (`service.handler.steps`). Bodies are
+`application/problem+json` (RFC 9457) with the members `type`, `title`, `status`, `detail`; never empty, never with a
+secret or SQL text in them (design 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+CONTENT_TYPE = "application/problem+json"
+
+_RFC9110 = "https://tools.ietf.org/html/rfc9110#section-"
+
+TYPES: Mapping[int, str] = {
+    400: _RFC9110 + "15.5.1",
+    401: _RFC9110 + "15.5.2",
+    403: _RFC9110 + "15.5.4",
+    404: _RFC9110 + "15.5.5",
+    405: _RFC9110 + "15.5.6",
+    406: _RFC9110 + "15.5.7",
+    408: _RFC9110 + "15.5.9",
+    409: _RFC9110 + "15.5.10",
+    412: _RFC9110 + "15.5.13",
+    413: _RFC9110 + "15.5.14",
+    414: _RFC9110 + "15.5.15",
+    415: _RFC9110 + "15.5.16",
+    422: "https://tools.ietf.org/html/rfc4918#section-11.2",
+    426: _RFC9110 + "15.5.22",
+    431: "https://tools.ietf.org/html/rfc6585#section-5",
+    500: _RFC9110 + "15.6.1",
+    502: _RFC9110 + "15.6.3",
+    503: _RFC9110 + "15.6.4",
+    504: _RFC9110 + "15.6.5",
+}
+
+TITLES: Mapping[int, str] = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    408: "Request Timeout",
+    409: "Conflict",
+    410: "Gone",
+    412: "Precondition Failed",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    422: "Unprocessable Content",
+    429: "Too Many Requests",
+    414: "URI Too Long",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+}
+
+
+class Problem(Exception):
+    """An answer that is not the routine's result.
+
+    headers: further response headers, as (name, value).
+    """
+
+    def __init__(
+        self,
+        status: int,
+        detail: str | None = None,
+        *,
+        title: str | None = None,
+        type_url: str | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        super().__init__(status, title, detail)
+        self.status = status
+        self.title = title or TITLES.get(status, "Error")
+        self.detail = detail
+        self.type_url = type_url
+        self.headers = headers
+
+    def members(self, *, with_type: bool = True) -> dict[str, str | int]:
+        """The members of the body in their order; absent ones left out (reference 01, 11.1)."""
+        members: dict[str, str | int] = {}
+        type_url = self.type_url or TYPES.get(self.status)
+        if with_type and type_url:
+            members["type"] = type_url
+        members["title"] = self.title
+        members["status"] = self.status
+        if self.detail is not None:
+            members["detail"] = self.detail
+        return members
+
+
+def unauthorized(challenge: str, detail: str) -> Problem:
+    """401 with the challenge that RFC 9110 section 11.6.1 asks for."""
+    return Problem(401, detail, headers=(("www-authenticate", challenge),))
+
+
+def unavailable(detail: str, retry_after: int = 1) -> Problem:
+    """503 that tells when to come again, in seconds."""
+    return Problem(503, detail, headers=(("retry-after", str(retry_after)),))
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorMapping:
+    """What one SQLSTATE becomes. None: the message of the server, its SQLSTATE, the default type of the status."""
+
+    status: int
+    title: str | None = None
+    detail: str | None = None
+    type_url: str | None = None
+
+    def problem(self, sqlstate: str, message: str) -> Problem:
+        return Problem(self.status, self.detail or sqlstate, title=self.title or message, type_url=self.type_url)
+
+
+QUERY_CANCELED = "57014"
+
+TIMED_OUT = ErrorMapping(504, "Command execution timed out")
+
+BUILT_IN_CODES: Mapping[str, ErrorMapping] = {
+    "42501": ErrorMapping(403, "Insufficient Privilege"),
+    # A cancelled command is no success, and a status without a body would tell nobody what happened.
+    QUERY_CANCELED: ErrorMapping(504, "Cancelled"),
+    "P0001": ErrorMapping(400),
+    "P0004": ErrorMapping(400),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPolicy:
+    """SQLSTATE → HTTP (reference 01, 11.2).
+
+    timeout: what becomes of a command that had no more time, whatever the policy says of 57014.
+    """
+
+    codes: Mapping[str, ErrorMapping] = field(default_factory=lambda: BUILT_IN_CODES)
+    timeout: ErrorMapping = TIMED_OUT
+
+    def maps(self, sqlstate: str) -> bool:
+        """Answered at once, and never by another attempt."""
+        return sqlstate in self.codes or sqlstate == QUERY_CANCELED
+
+    def problem(self, sqlstate: str, message: str) -> Problem:
+        """The answer for an error of the database. Unmapped ones are 500 and name the SQLSTATE in their title."""
+        mapping = self.codes.get(sqlstate)
+        if mapping is None and sqlstate == QUERY_CANCELED:
+            mapping = self.timeout
+        return unmapped(sqlstate, message) if mapping is None else mapping.problem(sqlstate, message)
+
+
+def unmapped(sqlstate: str, message: str) -> Problem:
+    """An error of the database that no policy knows."""
+    return Problem(500, sqlstate, title=f"{sqlstate}: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPolicies:
+    """Those of the configuration, by their names as written. A name that is none of them maps nothing: no policy
+    inherits from another one."""
+
+    named: Mapping[str, ErrorPolicy] = field(default_factory=lambda: {"Default": ErrorPolicy()})
+    default: str = "Default"
+    timeout: ErrorMapping = TIMED_OUT
+
+    def of(self, name: str | None) -> ErrorPolicy:
+        return self.named.get(name or self.default) or ErrorPolicy({}, self.timeout)

@@ -1,0 +1,46 @@
+"""Which failed commands run again, and after what pauses (reference 01, 12).
+
+Only data: whether a command that failed may run again without having run twice is for `service.database` to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rowcall.core.data.record import Record
+
+RETRYABLE = frozenset({
+    "40001", "40P01",
+    "08000", "08003", "08006", "08001", "08004", "08007", "08P01",
+    "53000", "53100", "53200", "53300", "53400",
+    "57P01", "57P02", "57P03",
+    "58000", "58030",
+    "55P03", "55006", "55000",
+})  # fmt: skip
+"""SQLSTATEs of what passes by itself: conflicts, lost connections, exhausted resources, a server that restarts."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryStrategy(Record):
+    """delays: seconds before each retry; their number is the number of retries."""
+
+    delays: tuple[float, ...] = (0, 1, 2, 5, 10)
+    codes: frozenset[str] = RETRYABLE
+
+    @property
+    def attempts(self) -> int:
+        """Most runs of one command."""
+        return len(self.delays) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class RetryStrategies(Record):
+    """Those of the configuration, by their names as written. default: for endpoints that name none, or an unknown
+    one."""
+
+    named: Mapping[str, RetryStrategy] = field(default_factory=dict)
+    default: RetryStrategy | None = None
+
+    def of(self, name: str | None) -> RetryStrategy | None:
+        return self.default if name is None else self.named.get(name, self.default)

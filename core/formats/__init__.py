@@ -1,0 +1,1 @@
+"""Table formats as data: what there is, what it is called, what files of it are named."""

@@ -1,0 +1,69 @@
+"""Table formats as data: what the configuration offers, and whether an endpoint's wish for one can be met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rowcall.core.data.record import Record
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.template import parse_template, placeholder_names
+from rowcall.core.errors.diagnostics import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlTables(Record):
+    """How HTML tables look."""
+
+    header: str = ""
+    footer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Workbooks(Record):
+    """How spreadsheets look. Formats are in the codes of spreadsheets."""
+
+    sheet: str | None = None
+    """None: the name of the routine."""
+    date_format: str = "yyyy-MM-dd HH:mm:ss"
+    number_format: str = "General"
+
+
+@dataclass(frozen=True, slots=True)
+class TableFormats(Record):
+    """The registered formats by their keys, which are compared exactly. Both empty: the feature is off."""
+
+    html: tuple[str, HtmlTables] | None = None
+    excel: tuple[str, Workbooks] | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(entry[0] for entry in (self.html, self.excel) if entry is not None)
+
+
+def table_diagnostics(endpoint: Endpoint, keys: tuple[str, ...]) -> Iterator[Diagnostic]:
+    """What keeps `table_format` from having an effect (reference 02, 11.1). `keys`: those of the registered formats."""
+    wanted = endpoint.options.table_format
+    if wanted is None or not keys:
+        return
+    identity = endpoint.routine.identity
+    names = placeholder_names(endpoint.parameters)
+    template = parse_template(wanted, names)
+    if template.unknown:
+        yield Diagnostic(
+            identity, None, f"table_format names no parameter of the routine: {', '.join(template.unknown)}"
+        )
+    elif template.is_fixed and wanted not in keys:
+        yield Diagnostic(identity, None, f"table_format {wanted!r} is none of {', '.join(keys)}; the answer is JSON")
+    if endpoint.shape.path is not ResultPath.ROWS:
+        answer = "nothing" if endpoint.shape.path is ResultPath.VOID else "a single value"
+        yield Diagnostic(
+            identity, None, f"table_format has no effect: the routine answers with {answer}, not with rows"
+        )
+    for name, text in (
+        ("excel_file_name", endpoint.options.excel_file_name),
+        ("excel_sheet", endpoint.options.excel_sheet),
+    ):
+        unknown = parse_template(text or "", names).unknown
+        if unknown:
+            yield Diagnostic(identity, None, f"{name} names no parameter of the routine: {', '.join(unknown)}")

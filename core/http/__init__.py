@@ -1,0 +1,1 @@
+"""HTTP as pure functions: routes, overloads, forwarded headers, compression."""

@@ -1,0 +1,286 @@
+"""Method + path → route with its endpoints (reference 01, 4.2). Which of several overloads is meant:
+`core.http.overloads`.
+
+A path without parameters is found by two dict lookups and answered with a `Match` made in advance; everything else
+walks a small tree of segments. Paths come percent-decoded, as the HTTP server hands them over; `decode_path` does the
+same for callers that hold a raw one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from urllib.parse import unquote_to_bytes
+
+from rowcall.core.catalogue.catalog import RoutineKind
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.http.overloads import hidden
+
+LONGEST_PATH = 2048
+
+REPLACED = "\ufffd"
+"""What the HTTP server's decoder leaves in place of bytes that are not UTF-8."""
+
+_PARAMETER = re.compile(r"\{([^{}]*?)(\??)\}")
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_ENCODED_SLASH = re.compile(r"%2[Ff]")
+
+
+class RouteError(ValueError):
+    """An endpoint has a path that no request can have."""
+
+
+class MalformedPathError(ValueError):
+    """A request path that is no UTF-8 text once decoded. Becomes status 400."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """All endpoints on one method and template, in the order of discovery; the last one is the primary."""
+
+    method: str
+    path: str
+    candidates: tuple[Endpoint, ...]
+    parameters: tuple[tuple[int, str], ...]
+    """Index and name of the segments that are parameters."""
+
+    @property
+    def path_values(self) -> int:
+        """How many segments are parameters, counted even when an optional one is left out."""
+        return len(self.parameters)
+
+    @property
+    def primary(self) -> Endpoint:
+        return self.candidates[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    route: Route
+    values: Mapping[str, str]
+    """Text of each parameter segment by `EndpointParameter.segment`; an omitted optional one is missing."""
+
+
+_NO_VALUES: Mapping[str, str] = {}
+
+
+@dataclass(slots=True)
+class _Node:
+    """One position in the tree of segments of a method."""
+
+    literals: dict[str, _Node] = field(default_factory=dict)
+    parameter: _Node | None = None
+    route: Route | None = None
+    """Ends here."""
+    optional: Route | None = None
+    """Ends here because its optional last segment is left out; counts less than `route`."""
+
+
+class Router:
+    """Immutable once built: a changed schema means a new router, put in place by one assignment."""
+
+    def __init__(self, routes: Iterable[Route] = ()) -> None:
+        self._exact: dict[str, dict[str, Match]] = {}
+        self._trees: dict[str, _Node] = {}
+        self.routes = tuple(routes)
+        for route in self.routes:
+            self._add(route)
+
+    def find(self, method: str, path: str) -> Match | None:
+        """The route for a decoded path, or None.
+
+        Raises:
+            MalformedPathError: a parameter segment holds what is no text.
+        """
+        exact = self._exact.get(method)
+        if exact is None:
+            return None
+        return exact.get(path) or self._search(method, path)
+
+    def allowed(self, path: str) -> tuple[str, ...]:
+        """Methods that have a route for this path, sorted: empty means 404, otherwise it is the `Allow` of a 405."""
+        return tuple(sorted(method for method in self._trees if self.find(method, path) is not None))
+
+    def _search(self, method: str, path: str) -> Match | None:
+        found = _walk(self._trees[method], _segments(path.lower()))
+        if found is None:
+            return None
+        segments = _segments(path)
+        values = {name: segments[index] for index, name in found.parameters if index < len(segments)}
+        if values and (REPLACED in path or "\0" in path):
+            raise MalformedPathError("the path is not valid UTF-8 text")
+        return Match(found, values)
+
+    def _add(self, route: Route) -> None:
+        node = self._trees.setdefault(route.method, _Node())
+        exact = self._exact.setdefault(route.method, {})
+        segments = _segments(route.path)
+        for segment in segments:
+            if _is_optional(segment):
+                node.optional = node.optional or route
+            node = _descend(node, segment)
+        node.route = route
+        if not route.path_values:
+            match = Match(route, _NO_VALUES)
+            exact[route.path] = exact[route.path.rstrip("/") or "/"] = match
+
+
+def build_router(endpoints: Iterable[Endpoint]) -> tuple[Router, list[Diagnostic]]:
+    """Routes of all endpoints that are not internal. Of two ambiguous templates the later one is left out, and so is
+    an operation whose route another operation on the same table has: what was asked for would not be told apart.
+
+    Raises:
+        RouteError: a path is empty or longer than 2048 characters (`check_path`).
+    """
+    overloads: dict[tuple[str, str], list[Endpoint]] = {}
+    templates: dict[tuple[str, str], Endpoint] = {}
+    diagnostics: list[Diagnostic] = []
+    for endpoint in endpoints:
+        if endpoint.options.internal:
+            continue
+        template = _template(endpoint)
+        first = templates.setdefault((endpoint.method, _shape(template)), endpoint)
+        if _template(first) != template:
+            diagnostics.append(_ambiguity(endpoint, first))
+            continue
+        others = overloads.setdefault((endpoint.method, template), [])
+        if others and (clash := _clash(endpoint, others[-1])):
+            diagnostics.append(clash)
+        if not others or not _same_table(endpoint, others[-1]):
+            others.append(endpoint)
+    for candidates in overloads.values():
+        diagnostics += (*hidden(candidates), *_met_from_elsewhere(candidates))
+    routes = (_route(method, path, candidates) for (method, path), candidates in overloads.items())
+    return Router(routes), diagnostics
+
+
+def _met_from_elsewhere(candidates: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+    """Endpoints of different connections on one route: hardly meant as overloads (reference 01, 4.2)."""
+    for earlier, later in pairwise(candidates):
+        here, there = later.options.connection, earlier.options.connection
+        if (here or "").casefold() != (there or "").casefold():
+            message = (
+                f"{later.name} of {_connection(here)} is also {earlier.routine.identity} of {_connection(there)}; "
+                "the later one answers where both could"
+            )
+            yield Diagnostic(later.routine.identity, None, message)
+
+
+def _connection(name: str | None) -> str:
+    return "the main connection" if name is None else f"connection {name}"
+
+
+def decode_path(raw: str) -> str:
+    """Percent-decode a raw path, all but `%2F`, which stays so that a value cannot become two segments.
+
+    Raises:
+        MalformedPathError: an incomplete escape, or bytes that are not UTF-8.
+    """
+    if "%" not in raw:
+        return raw
+    if _BAD_ESCAPE.search(raw):
+        raise MalformedPathError("the path has an incomplete percent escape")
+    try:
+        return unquote_to_bytes(_ENCODED_SLASH.sub(lambda slash: f"%25{slash[0][1:]}", raw)).decode()
+    except UnicodeDecodeError:
+        raise MalformedPathError("the path is not valid UTF-8") from None
+
+
+def _route(method: str, path: str, candidates: list[Endpoint]) -> Route:
+    return Route(method, path, tuple(candidates), tuple(_parameters(path)))
+
+
+def check_path(endpoint: Endpoint) -> None:
+    """Raises `RouteError` for a path that no request can have."""
+    size = len(endpoint.path)
+    if not 1 <= size <= LONGEST_PATH:
+        raise RouteError(f"a path has 1 to {LONGEST_PATH} characters, not {size}")
+
+
+def unbound_segments(endpoint: Endpoint) -> Iterator[str]:
+    """Parameter segments of the path that belong to no parameter: they take any text (reference 01, 7.7)."""
+    bound = {parameter.segment for parameter in endpoint.parameters if parameter.path}
+    return (name for _, name in _parameters(endpoint.path) if name not in bound)
+
+
+def _template(endpoint: Endpoint) -> str:
+    check_path(endpoint)
+    return "/" + "/".join(_segments(endpoint.path))
+
+
+def _segments(path: str) -> list[str]:
+    """One trailing slash does not count."""
+    trimmed = path.removeprefix("/").removesuffix("/")
+    return trimmed.split("/") if trimmed else []
+
+
+def _shape(template: str) -> str:
+    """Equal for templates that match the same paths with the same precedence."""
+    return _PARAMETER.sub("{}", template).lower()
+
+
+def _is_optional(segment: str) -> bool:
+    return segment.startswith("{") and segment.endswith("?}")
+
+
+def _parameters(template: str) -> Iterator[tuple[int, str]]:
+    for index, segment in enumerate(_segments(template)):
+        if match := _PARAMETER.fullmatch(segment):
+            yield index, match[1]
+
+
+def _descend(node: _Node, segment: str) -> _Node:
+    if not _PARAMETER.fullmatch(segment):
+        return node.literals.setdefault(segment.lower(), _Node())
+    if node.parameter is None:
+        node.parameter = _Node()
+    return node.parameter
+
+
+def _walk(root: _Node, segments: list[str]) -> Route | None:
+    """Literals beat parameters at each position from the left; a dead end is taken back."""
+    open_ends = [(root, 0)]
+    while open_ends:
+        node, depth = open_ends.pop()
+        if depth == len(segments):
+            if route := node.route or node.optional:
+                return route
+            continue
+        segment = segments[depth]
+        if node.parameter is not None and segment:
+            open_ends.append((node.parameter, depth + 1))
+        if literal := node.literals.get(segment):
+            open_ends.append((literal, depth + 1))
+    return None
+
+
+_TABLES = frozenset({RoutineKind.TABLE, RoutineKind.VIEW})
+
+
+def _same_table(later: Endpoint, first: Endpoint) -> bool:
+    return later.routine.kind in _TABLES and (later.routine.kind, later.routine.oid) == (
+        first.routine.kind,
+        first.routine.oid,
+    )
+
+
+def _clash(later: Endpoint, first: Endpoint) -> Diagnostic | None:
+    """Overloads among routines, or among files, are meant; other shared routes hardly are (reference 01, 4.2)."""
+    if _same_table(later, first):
+        message = f"{later.name} belongs to {first.routine.identity} already; this operation is left out"
+    elif type(later.routine.source) is not type(first.routine.source) or later.routine.kind in _TABLES:
+        message = f"{later.name} is also that of {first.routine.identity}, which answers where only it fits"
+    else:
+        return None
+    return Diagnostic(later.routine.identity, None, message)
+
+
+def _ambiguity(later: Endpoint, first: Endpoint) -> Diagnostic:
+    message = (
+        f"{later.name} matches the same paths as {first.name} of {first.routine.identity} and is left out; "
+        "give one of them another path"
+    )
+    return Diagnostic(later.routine.identity, None, message)

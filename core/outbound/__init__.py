@@ -1,0 +1,1 @@
+"""Outgoing requests as data: what the comment of a composite type says."""

@@ -1,0 +1,1 @@
+"""The key ring as data."""

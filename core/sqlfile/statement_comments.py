@@ -1,0 +1,140 @@
+"""What the comments of a file say about single statements and about parameter types (reference 03, 2.2 and 3).
+
+Everything else in them is the business of the ordinary annotations (`core.building.comments`). Lines that count here
+are *claimed*: to the ordinary annotations they are neither headers nor prose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rowcall.core.annotations.declaration import Line
+from rowcall.core.annotations.rows.param import ANNOTATIONS, told_type
+from rowcall.core.annotations.rows.response import SINGLE
+from rowcall.core.annotations.rows.sql_files import DEFINE_PARAM, RESULT, RETURNS, SKIP
+from rowcall.core.sqlfile.splitting import Comment, comment_lines
+
+_SINGLE = frozenset(SINGLE.aliases)
+(PARAM,) = ANNOTATIONS
+_TYPE = re.compile(r'[\w."]+(?: [\w."]+)*(?:\s?\([0-9, ]+\))?(?: [\w."]+)*(?:\[\])*')
+
+
+@dataclass(slots=True)
+class StatementNotes:
+    """About one statement."""
+
+    name: str | None = None
+    single: bool = False
+    skip: bool = False
+    returns: str | None = None
+    """The type as written, `void` too."""
+    returns_line: str = ""
+    returns_at: int = 0
+    """Offset in the file."""
+    returns_certain: bool = False
+    """Written with an `@`: if it is no type, that is a mistake and not a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """The type that a `param` line gives to a parameter."""
+
+    type_name: str
+    """In lower case; not known yet to be one. Behind its first word may be prose."""
+    line: str
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """What the type may be called, the longest first."""
+        return (self.type_name, self.type_name.split()[0])
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualParameter:
+    """`define_param`: a request parameter that the SQL does not use."""
+
+    name: str
+    type_name: str
+    line: str
+
+
+@dataclass(slots=True)
+class Notes:
+    statements: list[StatementNotes]
+    hints: dict[int, Hint]
+    """By index of the parameter."""
+    virtual: list[VirtualParameter]
+    claimed: set[str] = field(default_factory=set)
+    """Lines that mean something here and nothing elsewhere."""
+
+
+def read_notes(comments: Sequence[Comment], count: int, parameters: Sequence[str]) -> Notes:
+    """`count`: number of statements. `parameters`: names of the file's parameters, `$1` where they have none."""
+    notes = Notes([StatementNotes() for _ in range(count)], {}, [])
+    for line, comment in comment_lines(tuple(comments)):
+        if comment.statement < count:
+            _about_statement(line, comment, notes, several=count > 1)
+        _about_parameters(line, notes)
+    notes.hints.update(_hints((line for line, _ in comment_lines(tuple(comments))), parameters))
+    return notes
+
+
+def _about_statement(line: str, comment: Comment, notes: Notes, *, several: bool) -> None:
+    words = line.removeprefix("@").split()
+    keyword = words[0].lower() if words else ""
+    about = notes.statements[comment.statement]
+    rest = words[1:]
+    if keyword in _SINGLE and not rest:
+        about.single = True
+        if several:
+            notes.claimed.add(line)
+    elif keyword in SKIP.aliases and not rest:
+        about.skip = True
+        notes.claimed.add(line)
+    elif keyword in RESULT.aliases and rest:
+        about.name = rest[1] if rest[0].lower() == "is" and len(rest) > 1 else rest[0]
+        notes.claimed.add(line)
+    elif keyword in RETURNS.aliases and rest:
+        _returns(line, " ".join(rest), comment, about)
+
+
+def _returns(line: str, type_name: str, comment: Comment, about: StatementNotes) -> None:
+    """A sentence may begin with this word too; whether the rest is a type only the server knows."""
+    certain = line.startswith("@")
+    type_name = type_name.removesuffix(";").rstrip()
+    if not certain and (about.returns_certain or not is_type_text(type_name)):
+        return
+    about.returns, about.returns_line, about.returns_certain = type_name, line, certain
+    about.returns_at = comment.start + comment.text.find(line)
+
+
+def is_type_text(text: str) -> bool:
+    """Might be the name of a type, as far as its looks go."""
+    return _TYPE.fullmatch(text) is not None
+
+
+def _about_parameters(line: str, notes: Notes) -> None:
+    words = line.removeprefix("@").replace(",", " ").split()
+    if len(words) > 1 and words[0].lower() in DEFINE_PARAM.aliases:
+        type_name = words[2].lower().rstrip(";") if len(words) > 2 else "text"
+        notes.virtual.append(VirtualParameter(words[1].removeprefix(":"), type_name, line))
+        notes.claimed.add(line)
+
+
+def _hints(lines: Iterable[str], parameters: Sequence[str]) -> Iterator[tuple[int, Hint]]:
+    """From top to bottom, because a parameter may be renamed on the way."""
+    index = {name.lower(): number for number, name in enumerate(parameters)}
+    for text in lines:
+        line = Line(text)
+        if line.keyword not in PARAM.aliases or len(line.words) < PARAM.minimum_words:
+            continue
+        parameter, name, type_name = told_type(line)
+        number = index.get(parameter.lower())
+        if number is None:
+            continue
+        if name is not None:
+            index[name.lower()] = number
+        if type_name is not None:
+            yield number, Hint(type_name.lower().rstrip(";"), text)

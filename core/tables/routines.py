@@ -1,0 +1,166 @@
+"""Table → what can be done to it over HTTP, one `Routine` for each operation (reference 01, 15).
+
+Which operations there are follows from the table and from what the connected role may do. Their SQL is the business
+of `core.tables.statements`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rowcall.core.catalogue.catalog import (
+    VOID_TYPE,
+    Column,
+    Parameter,
+    ParameterMode,
+    Routine,
+    Table,
+    TableColumn,
+    Volatility,
+)
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.data.record import Record
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.tables.operations import NAMES, OPERATIONS, PATTERNS, Command, Operation, Variant
+from rowcall.core.tables.statements import statement
+from rowcall.core.text.naming import default_path
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefaults:
+    """The part of the configuration that decides what endpoints tables give."""
+
+    operations: frozenset[str] = frozenset(NAMES)
+    patterns: Mapping[Variant, str] = field(default_factory=lambda: PATTERNS)
+    url_path_prefix: str | None = None
+    kebab_case_urls: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TableOperation(Record):
+    """The `core.catalogue.source.Source` of an operation."""
+
+    operation: Operation
+    table: Table
+    columns: tuple[TableColumn, ...]
+    """One for each parameter of the routine, in order."""
+    path: str
+
+    @property
+    def identity(self) -> str:
+        return f"{self.table.schema}.{self.table.name} ({self.operation.label})"
+
+    @property
+    def method(self) -> str:
+        return self.operation.method
+
+    @property
+    def transport(self) -> Transport:
+        return self.operation.transport
+
+    @property
+    def claimed(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def tags(self) -> frozenset[str]:
+        return self.operation.tags
+
+    def sql(self, endpoint: Endpoint, present: int) -> str:
+        return statement(self.operation, self.table, self.columns, endpoint, present)
+
+
+def table_routines(tables: Iterable[Table], defaults: TableDefaults) -> Iterator[Routine]:
+    """All operations on all tables, table by table, in the order of `OPERATIONS`."""
+    for table in tables:
+        parts = _Parts(table)
+        for operation in OPERATIONS:
+            if operation.name in defaults.operations and _is_possible(operation, table):
+                yield _routine(operation, parts, defaults)
+
+
+def _is_possible(operation: Operation, table: Table) -> bool:
+    """Whether the table and the privileges of the role allow it (reference 01, 15)."""
+    readable = any(column.readable for column in table.columns)
+    if operation.returning and not readable:
+        return False
+    if operation.conflict is not None and not (table.key and table.key_decides):
+        return False
+    match operation.command:
+        case Command.SELECT:
+            return readable
+        case Command.DELETE:
+            return table.deletable and any(column.filterable for column in table.columns)
+        case Command.UPDATE:
+            return bool(table.key) and any(_is_settable(column, table) for column in table.columns)
+        case Command.INSERT:
+            return any(column.insertable for column in table.columns)
+
+
+def _is_settable(column: TableColumn, table: Table) -> bool:
+    return column.updatable and column.name not in table.key
+
+
+_CHOICES: dict[Command, Callable[[TableColumn, Table], bool]] = {
+    Command.SELECT: lambda column, _table: column.filterable,
+    Command.DELETE: lambda column, _table: column.filterable,
+    Command.UPDATE: lambda column, table: column.name in table.key or column.updatable,
+    Command.INSERT: lambda column, _table: column.insertable,
+}
+"""Which columns are parameters."""
+
+
+class _Parts:
+    """What the operations on a table have in common, made once."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.results = tuple(
+            Column(column.name, column.type_oid, column.type_name) for column in table.columns if column.readable
+        )
+        self._chosen: dict[Command, tuple[tuple[TableColumn, ...], tuple[Parameter, ...]]] = {}
+
+    def chosen(self, command: Command) -> tuple[tuple[TableColumn, ...], tuple[Parameter, ...]]:
+        """The columns that are parameters, and these."""
+        if command not in self._chosen:
+            columns = tuple(column for column in self.table.columns if _CHOICES[command](column, self.table))
+            parameters = tuple(_parameter(column, command, position) for position, column in enumerate(columns))
+            self._chosen[command] = columns, parameters
+        return self._chosen[command]
+
+
+def _routine(operation: Operation, parts: _Parts, defaults: TableDefaults) -> Routine:
+    table = parts.table
+    chosen, parameters = parts.chosen(operation.command)
+    gives_rows = operation.returning or operation.command is Command.SELECT
+    return Routine(
+        oid=table.oid,
+        kind=table.kind,
+        schema=table.schema,
+        name=table.name,
+        comment=table.comment,
+        language="sql",
+        strict=False,
+        volatility=Volatility.STABLE if operation.command is Command.SELECT else Volatility.VOLATILE,
+        returns_set=gives_rows,
+        return_type_oid=table.row_type_oid if gives_rows else VOID_TYPE,
+        return_type_name=table.name if gives_rows else "void",
+        parameters=parameters,
+        columns=parts.results if gives_rows else (),
+        returns_composite=gives_rows,
+        source=TableOperation(operation, table, chosen, _path(operation, table, defaults)),
+    )
+
+
+def _parameter(column: TableColumn, command: Command, position: int) -> Parameter:
+    required = command is Command.INSERT and column.required
+    return Parameter(
+        column.name, column.type_oid, column.type_name, ParameterMode.IN, not required, position, exact=True
+    )
+
+
+def _path(operation: Operation, table: Table, defaults: TableDefaults) -> str:
+    base = default_path(table.schema, table.name, defaults.url_path_prefix, defaults.kebab_case_urls)
+    pattern = defaults.patterns.get((operation.conflict, operation.returning))
+    return base if pattern is None else "/" + pattern.replace("{0}", base.strip("/")).lstrip("/")

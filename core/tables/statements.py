@@ -1,0 +1,127 @@
+"""The statements of table operations: names quoted, values as parameters.
+
+An update that names a part of the key changes all rows that fit it (reference 01, 15). A delete that names no column
+would remove every row, so it is written only for an endpoint annotated `allow_unfiltered` (issue 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rowcall.core.catalogue.catalog import Identity, Table, TableColumn
+from rowcall.core.endpoint.call import UncallableError
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.tables.operations import Command, Conflict, Operation
+from rowcall.core.text.naming import quote_identifier, quote_qualified
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A column that the request supplies."""
+
+    column: TableColumn
+    api_name: str
+    sql: str
+    """`$1::integer`."""
+
+    @property
+    def name(self) -> str:
+        return quote_identifier(self.column.name)
+
+    @property
+    def assignment(self) -> str:
+        return f"{self.name} = {self.sql}"
+
+    @property
+    def condition(self) -> str:
+        """Where the type has no equality, its texts are compared."""
+        if self.column.equality is None:
+            return f"{self.name}::text = {self.sql}::text"
+        return f"{self.name} {self.column.equality} {self.sql}"
+
+
+def statement(
+    operation: Operation, table: Table, columns: Sequence[TableColumn], endpoint: Endpoint, present: int
+) -> str:
+    """`update "shop"."item" set "name" = $2::text where "id" = $1::integer returning "id", "name"`.
+
+    columns: those of the endpoint's parameters, in order.
+
+    Raises:
+        UncallableError: nothing is given that could be written, or too little to tell which rows are meant.
+    """
+    values = list(_values(columns, endpoint, present))
+    target = quote_qualified(table.schema, table.name)
+    results = _listed(column.expression for column in endpoint.shape.columns)
+    match operation.command:
+        case Command.SELECT:
+            return f"select {results} from {target}{_where(values)}"
+        case Command.UPDATE:
+            text = _update(target, table, values, endpoint)
+        case Command.DELETE:
+            text = _delete(target, values, endpoint)
+        case Command.INSERT:
+            text = f"{_insert(target, values)}{_on_conflict(operation.conflict, table)}"
+    return f"{text} returning {results}" if results else text
+
+
+def _values(columns: Sequence[TableColumn], endpoint: Endpoint, present: int) -> Iterator[_Value]:
+    number = 0
+    for index, parameter in enumerate(endpoint.parameters):
+        if present >> index & 1:
+            number += 1
+            yield _Value(columns[parameter.position], parameter.api_name, f"${number}::{parameter.cast}")
+
+
+def _where(values: Sequence[_Value]) -> str:
+    return f" where {' and '.join(value.condition for value in values)}" if values else ""
+
+
+def _update(target: str, table: Table, values: Sequence[_Value], endpoint: Endpoint) -> str:
+    keys = [value for value in values if value.column.name in table.key]
+    assigned = [value for value in values if value.column.name not in table.key]
+    if not assigned:
+        raise UncallableError("an update needs a column besides those of the key")
+    if not keys:
+        names = [one.api_name for one in endpoint.parameters if one.db_name in table.key]
+        raise UncallableError(f"an update needs a column of the key: {', '.join(names)}")
+    return f"update {target} set {_listed(value.assignment for value in assigned)}{_where(keys)}"
+
+
+def _delete(target: str, values: Sequence[_Value], endpoint: Endpoint) -> str:
+    if not values and not endpoint.options.allow_unfiltered:
+        raise UncallableError("a delete needs a column that says which rows are meant")
+    return f"delete from {target}{_where(values)}"
+
+
+def _insert(target: str, values: Sequence[_Value]) -> str:
+    if not values:
+        raise UncallableError("an insert needs a column")
+    overriding = any(value.column.identity is Identity.ALWAYS for value in values)
+    return (
+        f"insert into {target} ({_listed(value.name for value in values)})"
+        f"{' overriding system value' if overriding else ''} values ({_listed(value.sql for value in values)})"
+    )
+
+
+def _on_conflict(conflict: Conflict | None, table: Table) -> str:
+    """A conflict changes all columns but the key, those that were not given to their defaults (reference 01, 15).
+
+    Without such columns there is nothing to change.
+    """
+    if conflict is None:
+        return ""
+    changed = [
+        quote_identifier(column.name)
+        for column in table.columns
+        if column.updatable and column.readable and column.name not in table.key
+    ]
+    target = f" on conflict ({_listed(map(quote_identifier, table.key))})"
+    if conflict is Conflict.NOTHING or not changed:
+        return f"{target} do nothing"
+    return f"{target} do update set {_listed(f'{name} = excluded.{name}' for name in changed)}"
+
+
+def _listed(parts: Iterable[str]) -> str:
+    return ", ".join(parts)

@@ -1,0 +1,43 @@
+"""A query string as keys and texts: the slow, obvious twin of `ext.binding.query_string`.
+
+`+` is a space, empty pieces are skipped, a key without `=` has an empty text, and an escape that is none (`%zz`)
+stays as it was written. PostgreSQL text is UTF-8 without NUL, so anything else is refused here, once.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import unquote_to_bytes
+
+
+class QueryTextError(ValueError):
+    """A key or its text is not UTF-8, or holds a NUL."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(f"{key!r}: {reason}")
+        self.key = key
+        """Readable form of the key, with U+FFFD for what is not UTF-8."""
+        self.reason = reason
+
+
+def pairs(query: str) -> list[tuple[str, str]]:
+    """Key and text of each piece, in order, repeated keys kept. Raises `QueryTextError`."""
+    return [_pair(piece) for piece in query.split("&") if piece]
+
+
+def _pair(piece: str) -> tuple[str, str]:
+    raw_key, _, raw_text = piece.partition("=")
+    key = _unescape(raw_key)
+    text = _unescape(raw_text)
+    readable = key.decode(errors="replace")
+    for part in (key, text):
+        if b"\0" in part:
+            raise QueryTextError(readable, "holds a NUL character")
+    try:
+        return key.decode(), text.decode()
+    except UnicodeDecodeError:
+        raise QueryTextError(readable, "is not valid UTF-8") from None
+
+
+def _unescape(text: str) -> bytes:
+    # "surrogatepass": a lone surrogate becomes bytes that are no UTF-8, and is refused with the rest of them.
+    return unquote_to_bytes(text.replace("+", " ").encode(errors="surrogatepass"))

@@ -1,0 +1,21 @@
+"""bytea as PostgreSQL prints it, `\\x00ff`, back to its bytes."""
+
+from rowcall.ext.base.buffer cimport Buffer
+
+
+cdef extern from "hex_text.h" nogil:
+    char *hex_decode(char *target, const char *text, const char *end) noexcept
+
+
+cdef inline int append_bytea(Buffer out, const char *text, Py_ssize_t size) noexcept nogil:
+    # Appends what the text stands for; text in another form (`bytea_output=escape`) goes out as it is.
+    cdef char *end
+    if size < 2 or text[0] != c'\\' or text[1] != c'x':
+        return out.append(text, size)
+    if out.reserve(size) < 0:
+        return -1
+    end = hex_decode(out.data + out.length, text + 2, text + size)
+    if end == NULL:
+        return out.append(text, size)
+    out.length = end - out.data
+    return 0

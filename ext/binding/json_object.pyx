@@ -1,0 +1,342 @@
+"""A JSON body cut into slices, digits untouched: the twin of `core.text.json_text`, in one pass and without objects.
+
+orjson is the judge of what is JSON, there and in the tests. It is not called here because it builds every value only
+to throw it away, and because it refuses numbers beyond a double (`1e400`) that PostgreSQL's numeric takes. Nesting
+costs a bit for each level, never a stack frame.
+"""
+
+from libc.stdint cimport uint8_t
+from libc.string cimport memcmp, memset
+
+from rowcall.ext.binding.query_string cimport utf8_sequence
+
+cdef enum:
+    MAX_DEPTH = 1024
+    DEPTH_BYTES = 128
+
+
+class JsonError(ValueError):
+    """The text is not what it should be; the message says why."""
+
+
+def members(bytes body not None):
+    """Members of the one object in `body`: key, and the value as it is written. Raises `JsonError`."""
+    cdef const char *start = body
+    cdef const char *end = start + len(body)
+    cdef const char *position = skip_space(start, end)
+    cdef const char *stop
+    cdef bint escaped = False
+    cdef dict found = {}
+    if position == end:
+        return []
+    if position[0] != c"{":
+        raise JsonError("the body is not a JSON object")
+    position = skip_space(position + 1, end)
+    if position < end and position[0] == c"}":
+        return _finished(found, position + 1, end)
+    while True:
+        stop = string_end(position, end, &escaped)
+        if stop == NULL:
+            raise _invalid()
+        key = _content(position, stop, escaped).decode()
+        if key in found:
+            raise JsonError(f"the key {key[:100]!r} is there twice")
+        position = skip_space(stop, end)
+        if position == end or position[0] != c":":
+            raise _invalid()
+        position = skip_space(position + 1, end)
+        stop = value_end(position, end, 1)
+        if stop == NULL:
+            raise _invalid()
+        found[key] = position[:stop - position]
+        position = skip_space(stop, end)
+        if position == end:
+            raise _invalid()
+        if position[0] == c"}":
+            return _finished(found, position + 1, end)
+        if position[0] != c",":
+            raise _invalid()
+        position = skip_space(position + 1, end)
+
+
+cdef list _finished(dict found, const char *position, const char *end):
+    if skip_space(position, end) != end:
+        raise _invalid()
+    return list(found.items())
+
+
+cdef object _invalid():
+    return JsonError("the body is not valid JSON")
+
+
+def elements(bytes array not None):
+    """Items of an array, as they are written. Raises `JsonError`."""
+    cdef const char *start = array
+    cdef const char *end = start + len(array)
+    cdef const char *position
+    cdef const char *stop
+    cdef list found = []
+    if start == end or start[0] != c"[" or value_end(start, end, 0) != end:
+        raise JsonError("not an array")
+    position = skip_space(start + 1, end)
+    while position[0] != c"]":
+        stop = value_end(position, end, 1)
+        found.append(position[:stop - position])
+        position = skip_space(stop, end)
+        if position[0] == c",":
+            position = skip_space(position + 1, end)
+    return found
+
+
+def unescape(bytes string not None):
+    """Content of a string as UTF-8. Raises `JsonError` when it is no string or holds a NUL."""
+    cdef const char *start = string
+    cdef const char *end = start + len(string)
+    cdef bint escaped = False
+    if string_end(start, end, &escaped) != end:
+        raise JsonError("not a string")
+    content = _content(start, end, escaped)
+    if b"\0" in content:
+        raise JsonError("holds a NUL character (\\u0000)")
+    return content
+
+
+cdef bytes _content(const char *start, const char *stop, bint escaped):
+    cdef Py_ssize_t length = stop - start - 2
+    cdef bytes content = start[1:length + 1]
+    if not escaped:
+        return content
+    cdef bytearray target = bytearray(length)
+    cdef Py_ssize_t written = unescape_string(content, length, target)
+    return bytes(target[:written])
+
+
+cdef const char *skip_space(const char *position, const char *end) noexcept nogil:
+    while position < end and (position[0] == c" " or position[0] == c"\n" or position[0] == c"\r" or position[0] == c"\t"):
+        position += 1
+    return position
+
+
+cdef const char *string_end(const char *position, const char *end, bint *escaped) noexcept nogil:
+    cdef unsigned char byte
+    cdef Py_ssize_t length
+    escaped[0] = False
+    if position == end or position[0] != c'"':
+        return NULL
+    position += 1
+    while position < end:
+        byte = <unsigned char>position[0]
+        if byte == c'"':
+            return position + 1
+        if byte == c"\\":
+            escaped[0] = True
+            length = _escape_length(position, end)
+        elif byte < 0x20:
+            return NULL
+        elif byte < 0x80:
+            length = 1
+        else:
+            length = utf8_sequence(<const unsigned char *>position, end - position)
+        if length == 0:
+            return NULL
+        position += length
+    return NULL
+
+
+cdef Py_ssize_t _escape_length(const char *position, const char *end) noexcept nogil:
+    """Length of the escape at `position`, a surrogate pair counting as one; 0 when it is none."""
+    cdef int unit
+    if end - position < 2:
+        return 0
+    if position[1] != c"u":
+        return 2 if _escaped_byte(position[1]) != 0 else 0
+    unit = _unit(position, end)
+    if unit < 0 or 0xDC00 <= unit <= 0xDFFF:
+        return 0
+    if not 0xD800 <= unit <= 0xDBFF:
+        return 6
+    return 12 if 0xDC00 <= _unit(position + 6, end) <= 0xDFFF else 0
+
+
+cdef int _unit(const char *position, const char *end) noexcept nogil:
+    """The 16 bits of `\\uXXXX` at `position`, or -1."""
+    cdef int unit = 0
+    cdef int index
+    cdef char digit
+    if end - position < 6 or position[0] != c"\\" or position[1] != c"u":
+        return -1
+    for index in range(2, 6):
+        digit = position[index]
+        if c"0" <= digit <= c"9":
+            unit = unit * 16 + digit - c"0"
+        elif c"a" <= digit <= c"f":
+            unit = unit * 16 + digit - c"a" + 10
+        elif c"A" <= digit <= c"F":
+            unit = unit * 16 + digit - c"A" + 10
+        else:
+            return -1
+    return unit
+
+
+cdef char _escaped_byte(char letter) noexcept nogil:
+    """What `\\letter` stands for; 0 for no escape."""
+    if letter == c'"' or letter == c"\\" or letter == c"/":
+        return letter
+    if letter == c"n":
+        return c"\n"
+    if letter == c"t":
+        return c"\t"
+    if letter == c"r":
+        return c"\r"
+    if letter == c"b":
+        return c"\b"
+    if letter == c"f":
+        return c"\f"
+    return 0
+
+
+cdef Py_ssize_t unescape_string(const char *content, Py_ssize_t length, char *target) noexcept nogil:
+    cdef const char *position = content
+    cdef const char *end = content + length
+    cdef char *written = target
+    cdef int unit
+    while position < end:
+        if position[0] != c"\\":
+            written[0] = position[0]
+            written += 1
+            position += 1
+        elif position[1] != c"u":
+            written[0] = _escaped_byte(position[1])
+            written += 1
+            position += 2
+        else:
+            unit = _unit(position, end)
+            position += 6
+            if 0xD800 <= unit <= 0xDBFF:
+                unit = 0x10000 + ((unit - 0xD800) << 10) + (_unit(position, end) - 0xDC00)
+                position += 6
+            written += _write_utf8(unit, written)
+    return written - target
+
+
+cdef Py_ssize_t _write_utf8(int point, char *target) noexcept nogil:
+    if point < 0x80:
+        target[0] = <char>point
+        return 1
+    if point < 0x800:
+        target[0] = <char>(0xC0 | point >> 6)
+        target[1] = <char>(0x80 | point & 0x3F)
+        return 2
+    if point < 0x10000:
+        target[0] = <char>(0xE0 | point >> 12)
+        target[1] = <char>(0x80 | point >> 6 & 0x3F)
+        target[2] = <char>(0x80 | point & 0x3F)
+        return 3
+    target[0] = <char>(0xF0 | point >> 18)
+    target[1] = <char>(0x80 | point >> 12 & 0x3F)
+    target[2] = <char>(0x80 | point >> 6 & 0x3F)
+    target[3] = <char>(0x80 | point & 0x3F)
+    return 4
+
+
+cdef const char *number_end(const char *position, const char *end) noexcept nogil:
+    if position < end and position[0] == c"-":
+        position += 1
+    if position < end and position[0] == c"0":
+        position += 1
+    else:
+        position = _digits_end(position, end)
+    if position != NULL and position < end and position[0] == c".":
+        position = _digits_end(position + 1, end)
+    if position != NULL and position < end and (position[0] == c"e" or position[0] == c"E"):
+        position += 1
+        if position < end and (position[0] == c"+" or position[0] == c"-"):
+            position += 1
+        position = _digits_end(position, end)
+    return position
+
+
+cdef const char *_digits_end(const char *position, const char *end) noexcept nogil:
+    """Behind at least one digit, or NULL."""
+    cdef const char *start = position
+    while position < end and c"0" <= position[0] <= c"9":
+        position += 1
+    return position if position > start else NULL
+
+
+cdef const char *word_end(const char *position, const char *end) noexcept nogil:
+    if end - position >= 4 and (memcmp(position, b"true", 4) == 0 or memcmp(position, b"null", 4) == 0):
+        return position + 4
+    if end - position >= 5 and memcmp(position, b"false", 5) == 0:
+        return position + 5
+    return NULL
+
+
+cdef inline const char *_scalar_end(const char *position, const char *end) noexcept nogil:
+    cdef bint escaped
+    if position == end:
+        return NULL
+    if position[0] == c'"':
+        return string_end(position, end, &escaped)
+    if position[0] == c"-" or c"0" <= position[0] <= c"9":
+        return number_end(position, end)
+    return word_end(position, end)
+
+
+cdef const char *value_end(const char *position, const char *end, int depth) noexcept nogil:
+    """A bit for each open bracket says whether it is an object."""
+    cdef uint8_t objects[DEPTH_BYTES]
+    cdef int base = depth
+    cdef bint in_object
+    memset(objects, 0, DEPTH_BYTES)
+    while True:
+        # A value begins here.
+        if position < end and (position[0] == c"{" or position[0] == c"["):
+            if depth == MAX_DEPTH:
+                return NULL
+            in_object = position[0] == c"{"
+            objects[depth >> 3] = (objects[depth >> 3] & ~(1 << (depth & 7))) | (in_object << (depth & 7))
+            depth += 1
+            position = skip_space(position + 1, end)
+            if position == end or position[0] != (c"}" if in_object else c"]"):
+                if in_object:
+                    position = _key_end(position, end)
+                    if position == NULL:
+                        return NULL
+                continue
+        else:
+            position = _scalar_end(position, end)
+            if position == NULL or depth == base:
+                return position
+            position = skip_space(position, end)
+        # A value, or an empty container, ends here: close as many brackets as there are.
+        while True:
+            if position == end:
+                return NULL
+            in_object = objects[(depth - 1) >> 3] >> ((depth - 1) & 7) & 1
+            if position[0] == c",":
+                position = skip_space(position + 1, end)
+                break
+            if position[0] != (c"}" if in_object else c"]"):
+                return NULL
+            position += 1
+            depth -= 1
+            if depth == base:
+                return position
+            position = skip_space(position, end)
+        if in_object:
+            position = _key_end(position, end)
+            if position == NULL:
+                return NULL
+
+
+cdef const char *_key_end(const char *position, const char *end) noexcept nogil:
+    """Behind `"key" :` and the space after it, or NULL."""
+    cdef bint escaped
+    position = string_end(position, end, &escaped)
+    if position == NULL:
+        return NULL
+    position = skip_space(position, end)
+    if position == end or position[0] != c":":
+        return NULL
+    return skip_space(position + 1, end)

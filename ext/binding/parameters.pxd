@@ -1,0 +1,51 @@
+"""C surface of the hot binder."""
+
+from libc.stdint cimport uint64_t
+
+from rowcall.ext.base.buffer cimport Buffer
+from rowcall.ext.binding.plain_values cimport Kind, Text
+
+cdef enum:
+    MAX_PARAMETERS = 64
+    # Positions of the name table; a power of two, at least twice the parameters.
+    TABLE_SIZE = 256
+
+cdef struct Slot:
+    const char *name
+    Py_ssize_t name_length
+    Kind kind
+    bint array
+    char delimiter
+    bint bare_elements
+    bint empty_is_text
+    # Absent: NULL or a default is bound ("filled"), or the argument is left out ("optional"), or it is an error.
+    bint filled
+    bint optional
+
+cdef class FastBinder:
+    cdef Slot slots[MAX_PARAMETERS]
+    cdef unsigned char table[TABLE_SIZE]
+    cdef Py_ssize_t count
+    cdef bint usable
+    cdef bint utc
+    cdef bint empty_is_null
+    cdef bint word_is_null
+    # Keeps the names alive that the slots point into.
+    cdef tuple names
+    # Bytes or None for each filled parameter.
+    cdef tuple fillings
+    # The array literal being written.
+    cdef Buffer literal
+
+    cdef int find(self, const char *name, Py_ssize_t length, int expected) noexcept nogil
+    cdef bint place_path(self, dict path_values, list values, uint64_t *present)
+    cdef bint place_query(self, const char *start, const char *end, list values, uint64_t *present)
+    cdef bint place_body(self, const char *start, const char *end, list values, uint64_t *present)
+    cdef bint place_text(self, int index, const char *text, Py_ssize_t length, list values)
+    cdef bint place_json(self, int index, const char *text, const char *end, bint escaped, list values)
+    cdef bint place_json_array(self, int index, const char *text, const char *end, list values)
+    cdef bint add_element(self, int index, const char *text, Py_ssize_t length)
+    cdef int add(self, int index, const Text *element) noexcept
+    cdef bint close_array(self, int index, list values)
+    cdef bint place_value(self, int index, const char *text, Py_ssize_t length, list values)
+    cdef tuple finish(self, list values, uint64_t present)

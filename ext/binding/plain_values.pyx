@@ -1,0 +1,224 @@
+"""The forms of values that nearly every request uses, checked in a few nanoseconds each.
+
+`core.binding.conversion` knows all forms and all reasons for refusing one; here is only what is right at a glance. A form
+belongs here when its result is the text itself or a fixed rearrangement of it.
+"""
+
+from libc.string cimport memcpy
+
+cdef enum:
+    SAFE_DIGITS = 18
+    # No real or double of so many characters, without exponent, is out of range.
+    SAFE_FLOAT = 30
+    SAFE_NUMERIC = 1000
+    MAX_FRACTION = 9
+
+KINDS = (
+    "smallint", "integer", "bigint", "float", "numeric", "boolean", "uuid",
+    "timestamptz", "timestamp", "date", "time", "timetz", "text", "json", "other", "composite",
+)  # fmt: skip
+
+
+cdef int kind_of(str name) except -1:
+    return KINDS.index(name)
+
+
+cdef bint plain_value(Kind kind, bint utc, const char *text, Py_ssize_t length, char *room, Text *sent) noexcept nogil:
+    sent.data = text
+    sent.length = length
+    if kind >= TEXT:
+        # A composite may be an object, which has to be taken apart.
+        return kind != COMPOSITE
+    if kind == BIGINT:
+        return _is_integer(text, length, (<long long>1 << 62) + ((<long long>1 << 62) - 1))
+    if kind == INTEGER:
+        return _is_integer(text, length, 2147483647)
+    if kind == SMALLINT:
+        return _is_integer(text, length, 32767)
+    if kind == FLOAT:
+        return length <= SAFE_FLOAT and _is_decimal(text, length)
+    if kind == NUMERIC:
+        return length <= SAFE_NUMERIC and _is_decimal(text, length)
+    sent.data = room
+    if kind == BOOLEAN:
+        sent.length = _boolean(text, length, room)
+    elif kind == UUID:
+        sent.length = _uuid(text, length, room)
+    elif kind == DATE:
+        sent.length = _date(text, length, room) if length == 10 else 0
+    elif kind == TIME or kind == TIMETZ:
+        sent.length = _time(kind, utc, text, length, room)
+    else:
+        sent.length = _timestamp(kind, utc, text, length, room)
+    return sent.length > 0
+
+
+cdef inline bint _is_digit(char byte) noexcept nogil:
+    return c"0" <= byte <= c"9"
+
+
+cdef bint _is_integer(const char *text, Py_ssize_t length, long long limit) noexcept nogil:
+    cdef Py_ssize_t position = 1 if text[0] == c"-" or text[0] == c"+" else 0
+    cdef long long number = 0
+    if length == position or length - position > SAFE_DIGITS:
+        return False
+    while position < length:
+        if not _is_digit(text[position]):
+            return False
+        number = number * 10 + (text[position] - c"0")
+        position += 1
+    return number <= limit
+
+
+cdef bint _is_decimal(const char *text, Py_ssize_t length) noexcept nogil:
+    """`[+-]digits[.[digits]]`"""
+    cdef Py_ssize_t position = 1 if text[0] == c"-" or text[0] == c"+" else 0
+    cdef Py_ssize_t start = position
+    while position < length and _is_digit(text[position]):
+        position += 1
+    if position == start:
+        return False
+    if position < length and text[position] == c".":
+        position += 1
+        while position < length and _is_digit(text[position]):
+            position += 1
+    return position == length
+
+
+cdef Py_ssize_t _boolean(const char *text, Py_ssize_t length, char *room) noexcept nogil:
+    cdef Py_ssize_t position
+    cdef const char *word = b"true" if length == 4 else b"false"
+    if length != 4 and length != 5:
+        return 0
+    for position in range(length):
+        if (text[position] | 0x20) != word[position]:
+            return 0
+    memcpy(room, word, length)
+    return length
+
+
+cdef Py_ssize_t _uuid(const char *text, Py_ssize_t length, char *room) noexcept nogil:
+    """36 characters with dashes, or 32 without; sent in lower case with dashes."""
+    cdef Py_ssize_t position = 0
+    cdef Py_ssize_t written = 0
+    cdef char byte
+    if length != 36 and length != 32:
+        return 0
+    while written < 36:
+        if written == 8 or written == 13 or written == 18 or written == 23:
+            if length == 36:
+                if text[position] != c"-":
+                    return 0
+                position += 1
+            room[written] = c"-"
+        else:
+            byte = text[position]
+            if c"A" <= byte <= c"F":
+                byte = byte | 0x20
+            if not (_is_digit(byte) or c"a" <= byte <= c"f"):
+                return 0
+            room[written] = byte
+            position += 1
+        written += 1
+    return written
+
+
+cdef int _pair(const char *text) noexcept nogil:
+    """Two digits as a number, or something above any limit."""
+    if _is_digit(text[0]) and _is_digit(text[1]):
+        return (text[0] - c"0") * 10 + text[1] - c"0"
+    return 1000
+
+
+cdef Py_ssize_t _date(const char *text, Py_ssize_t length, char *room) noexcept nogil:
+    """`2026-03-01`, a day that exists; gives 10 or 0."""
+    cdef int century = _pair(text)
+    cdef int of_century = _pair(text + 2)
+    cdef int month = _pair(text + 5)
+    cdef int day = _pair(text + 8)
+    cdef int year = century * 100 + of_century
+    if text[4] != c"-" or text[7] != c"-" or century > 99 or of_century > 99 or year == 0:
+        return 0
+    if not 1 <= month <= 12 or not 1 <= day <= _days(year, month):
+        return 0
+    memcpy(room, text, 10)
+    return 10
+
+
+cdef int _days(int year, int month) noexcept nogil:
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
+
+
+cdef Py_ssize_t _clock(const char *text, Py_ssize_t length, char *room) noexcept nogil:
+    """`10:00:00` with up to nine digits of fraction at the start of `text`; gives its length or 0."""
+    cdef Py_ssize_t end = 8
+    if length < 8 or text[2] != c":" or text[5] != c":":
+        return 0
+    if _pair(text) > 23 or _pair(text + 3) > 59 or _pair(text + 6) > 59:
+        return 0
+    if length > 8 and text[8] == c".":
+        end = 9
+        while end < length and end < 9 + MAX_FRACTION and _is_digit(text[end]):
+            end += 1
+        if end == 9:
+            return 0
+    memcpy(room, text, end)
+    return end
+
+
+cdef Py_ssize_t _time(Kind kind, bint utc, const char *text, Py_ssize_t length, char *room) noexcept nogil:
+    cdef Py_ssize_t written = _clock(text, length, room)
+    if written == 0 or written != length:
+        return 0
+    if kind == TIME:
+        return written
+    return written + _utc_suffix(room + written) if utc else 0
+
+
+cdef Py_ssize_t _timestamp(Kind kind, bint utc, const char *text, Py_ssize_t length, char *room) noexcept nogil:
+    cdef Py_ssize_t clock
+    cdef Py_ssize_t written
+    if length < 19 or _date(text, length, room) == 0:
+        return 0
+    if text[10] != c"T" and text[10] != c" " and text[10] != c"t":
+        return 0
+    clock = _clock(text + 11, length - 11, room + 11)
+    if clock == 0:
+        return 0
+    room[10] = c" "
+    written = 11 + clock
+    text += written
+    length -= written
+    if kind == TIMESTAMP:
+        return written if length == 0 or utc and length == 1 and (text[0] == c"Z" or text[0] == c"z") else 0
+    if length == 0:
+        return written + _utc_suffix(room + written) if utc else 0
+    if length == 1 and (text[0] == c"Z" or text[0] == c"z"):
+        return written + _utc_suffix(room + written)
+    length = _offset(text, length, room + written)
+    return written + length if length > 0 else 0
+
+
+cdef inline Py_ssize_t _utc_suffix(char *room) noexcept nogil:
+    memcpy(room, b"+00", 3)
+    return 3
+
+
+cdef Py_ssize_t _offset(const char *text, Py_ssize_t length, char *room) noexcept nogil:
+    """`+02` or `+02:00`, sent as `+02`; `+05:30`. A negative zero is left to others."""
+    cdef int hours
+    cdef int minutes = 0
+    if length != 3 and length != 6 or text[0] != c"+" and text[0] != c"-":
+        return 0
+    hours = _pair(text + 1)
+    if length == 6:
+        if text[3] != c":":
+            return 0
+        minutes = _pair(text + 4)
+    if hours > 15 or minutes > 59 or text[0] == c"-" and hours == 0:
+        return 0
+    length = 3 if minutes == 0 else 6
+    memcpy(room, text, length)
+    return length

@@ -1,0 +1,1 @@
+"""Connections as state machines over libpq: many requests in flight, each with its own end."""

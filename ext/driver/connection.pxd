@@ -1,0 +1,97 @@
+"""One libpq connection, pipelined: many requests in flight, each one segment, each answered exactly once.
+
+A Connection is a queue of requests (`ext.driver.request`) on one PGconn.
+"""
+
+from rowcall.ext.base.buffer cimport Buffer
+from rowcall.ext.base.libpq cimport PGconn, PGresult
+from rowcall.ext.driver.request cimport Request, Statement, Step
+
+
+cpdef enum ConnectionState:
+    """Every transition stands in `Connection._enter`."""
+    READY        # requests may be placed
+    PAUSED       # back-pressure: the reader is removed until the client has taken what is buffered
+    CANCELLING   # a cancel is on its way: nothing may be placed until it returned and the head's Sync was read
+    DRAINING     # nothing more may be placed; closes when the queue is empty
+    CLOSED
+
+
+cdef class Connection:
+    cdef readonly object pgconn
+    cdef readonly object loop
+    cdef readonly ConnectionState state
+    cdef readonly double created
+    cdef readonly long served
+    cdef readonly int in_flight
+    cdef readonly int backend_pid
+    cdef public object on_closed
+    cdef public object on_notice
+    cdef public object on_capacity
+    cdef public object owner
+    cdef readonly str close_reason
+    cdef PGconn *conn
+    cdef object queue
+    cdef readonly Request head
+    cdef set prepared
+    cdef Buffer buffer
+    cdef int fd
+    cdef bint named
+    cdef bint flush_scheduled
+    cdef bint writer_registered
+    cdef bint send_failed
+    cdef bint cancelling
+    cdef str farewell
+    cdef long flushes
+    cdef int gathered
+    cdef bint busy
+    cdef Py_ssize_t unsent_bytes
+    cdef tuple session_parameters
+    cdef object on_readable_method
+    cdef object flush_method
+
+    cpdef bint submit(self, Request request) except -1
+    cpdef bint submit_all(self, Request request, list statements) except -1
+    cpdef bytes take(self)
+    cpdef resume(self)
+    cpdef abandon(self)
+    cpdef bint begin_cancel(self, Request request) except -1
+    cpdef end_cancel(self)
+    cpdef drain(self, str reason)
+    cpdef close(self, str reason)
+    cpdef accept_session(self)
+
+    cdef int place(self, Request request) except -1
+    cdef int _commands(self, Request request) except -1
+    cdef int _segment(self, Request request) except -1
+    cdef int _end_of_part(self, Request request, PGresult *result) except -1
+    cdef bint _goes_on(self, Request request) except -1
+    cdef int _place_more(self, Request request) except -1
+    cdef int _roll_back(self, Request request) except -1
+    cdef int _send_more(self, Request request) except -1
+    cdef int _sync(self) except -1
+    cdef int _give_up_segment(self, Request request) except -1
+    cdef int _command(self, Request request, Statement statement, list values, Step step) except -1
+    cdef int _parse(self, Request request, Statement statement) except -1
+    cdef int _queue(self, Request request, bint idle) except -1
+    cdef int _flush_now(self) except -1
+    cdef int _drain(self) except -1
+    cdef int _result(self, PGresult *result) except -1
+    cdef int _end_of_rows(self, Request request, PGresult *result) except -1
+    cdef int _look_at_command(self, PGresult *result) except -1
+    cdef int _ask_for_rows(self, Request request) except -1
+    cdef int _rows(self, Request request, PGresult *result) except -1
+    cdef int _discard(self, Request request) except -1
+    cdef int _error(self, Request request, PGresult *result) except -1
+    cdef int _forget_parse(self, Request request) except -1
+    cdef int _finish_head(self) except -1
+    cdef int _answer(self, Request request) except -1
+    cdef int _start_head(self) except -1
+    cdef int _batch_done(self) except -1
+    cdef int _notice(self, const PGresult *result) except -1
+    cdef int _last_words(self) except -1
+    cdef tuple _session_parameters(self)
+    cdef bint _session_changed(self) except -1
+    cdef str _libpq_message(self)
+    cdef int _lose(self, str reason) except -1
+    cdef int _enter(self, ConnectionState state) except -1

@@ -1,0 +1,816 @@
+"""Drives one libpq connection in pipeline mode. The reasons behind each rule are measured in reference 08.
+
+A request is one segment: `[Parse if new] [what goes ahead] call Sync`, an implicit transaction of its own. It succeeds
+when its Sync is read without an error before it, and not earlier: a deferred constraint may still fail after the last row.
+Results come in order, so the head of the queue owns whatever arrives. Rows are rendered into the connection's one
+buffer while they arrive; nothing is kept of them but the bytes of the answer.
+
+The code here decides nothing about retries, timeouts or lanes: it reports what is known (`Loss`, `ServerError`,
+`seconds`) and `rowcall.service.database` acts on it.
+"""
+
+from collections import deque
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdlib cimport free, malloc
+from libc.string cimport strcmp
+
+from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
+from rowcall.ext.base.buffer cimport Buffer
+from rowcall.ext.base.libpq cimport (
+    CONNECTION_OK,
+    PGRES_COMMAND_OK,
+    PGRES_COPY_BOTH,
+    PGRES_COPY_IN,
+    PGRES_COPY_OUT,
+    PGRES_FATAL_ERROR,
+    PGRES_PIPELINE_ABORTED,
+    PGRES_PIPELINE_SYNC,
+    PGRES_SINGLE_TUPLE,
+    PGRES_TUPLES_CHUNK,
+    PGRES_TUPLES_OK,
+    PQTRANS_ACTIVE,
+    PQTRANS_IDLE,
+    PQTRANS_INERROR,
+    PQTRANS_INTRANS,
+    PGconn,
+    PGresult,
+    pq,
+)
+from rowcall.ext.driver.request cimport (
+    STEP_AHEAD,
+    STEP_CALL,
+    STEP_PARSE,
+    STEP_RESET,
+    Loss,
+    Part,
+    Request,
+    RequestState,
+    Script,
+    ServerError,
+    Statement,
+    Step,
+    check_values,
+    error_field,
+    error_of,
+    now,
+    types_of,
+)
+
+
+cdef enum:
+    FEW_PARAMETERS = 64
+    # More than this is not gathered.
+    FLUSH_BYTES = 32768
+    # libpq sends by itself once 8192 bytes are waiting: from there on nobody knows what has left.
+    SENT_UNASKED = 8000
+    # Bytes of the messages around a statement's text, values and name, with some to spare.
+    MESSAGE_BYTES = 96
+    # A prepared statement with its plan costs the server about 70 kB (reference 08, 8.3).
+    MAX_PREPARED = 500
+    CHUNK_ROWS = 64
+
+# Reported by the server whenever they change, so a difference from the start tells, at no cost, that a routine
+# changed the session for whoever comes next (reference 08, 6). search_path is reported from PostgreSQL 18 on.
+cdef tuple WATCHED = (
+    b"TimeZone", b"DateStyle", b"IntervalStyle", b"is_superuser", b"client_encoding", b"default_transaction_read_only",
+    b"search_path",
+)
+
+# What commands say of themselves that deallocate every statement of the session, or prepare or deallocate one.
+cdef tuple FORGETTING = (b"DEALLOCATE ALL", b"DISCARD ALL")
+cdef tuple PREPARING = (b"PREPARE", b"DEALLOCATE")
+
+# Its number is no endpoint's: those count from 1.
+cdef Statement ROLLBACK = Statement(0, b"rollback", 0)
+
+
+cdef void _receive_notice(void *arg, const PGresult *result) noexcept with gil:
+    cdef Connection connection = <Connection>arg
+    try:
+        connection._notice(result)
+    except BaseException:
+        # A failing log handler must not reach libpq, which calls this in the middle of parsing.
+        pass
+
+
+cdef class Connection:
+    """A queue of requests on one `PGconn` that psycopg opened and that is idle, non-blocking and in UTF-8.
+
+    on_closed(connection): after every request in flight has been finished with its `Loss`.
+    on_notice(label, severity, sqlstate, message, context): label of the request at the head, or None.
+    on_capacity(connection): after a read that finished at least one request.
+    owner: whatever has to live as long as the connection.
+    """
+
+    def __init__(self, pgconn, loop, bint named=True):
+        cdef size_t pointer = pgconn.pgconn_ptr
+        self.pgconn = pgconn
+        self.loop = loop
+        self.conn = <PGconn *>pointer
+        self.named = named
+        self.queue = deque()
+        self.prepared = set()
+        self.buffer = Buffer()
+        self.created = now()
+        self.state = ConnectionState.READY
+        if pq.status(self.conn) != CONNECTION_OK:
+            raise ConnectionError("the connection is not open")
+        pq.setnonblocking(self.conn, 1)
+        if pq.enterPipelineMode(self.conn) != 1:
+            raise ConnectionError("the connection is busy and cannot enter pipeline mode")
+        pq.setNoticeReceiver(self.conn, _receive_notice, <void *>self)
+        self.session_parameters = self._session_parameters()
+        self.backend_pid = pq.backendPID(self.conn)
+        self.fd = pq.socket(self.conn)
+        self.on_readable_method = self.on_readable
+        self.flush_method = self.flush
+        # Also while idle: that is how a backend that went away is noticed before a request meets it.
+        loop.add_reader(self.fd, self.on_readable_method)
+
+    # --- placing ---------------------------------------------------------------------------------------------------
+
+    cpdef bint submit(self, Request request) except -1:
+        """Places `request`. True when it will be finished by this connection, False when it was not taken.
+
+        A connection that turns out dead while placing finishes the request with `Loss.NOT_STARTED`.
+        """
+        if self.state != ConnectionState.READY:
+            return False
+        self.place(request)
+        return True
+
+    cdef int place(self, Request request) except -1:
+        cdef bint idle = self.head is None
+        try:
+            self._commands(request)
+        except BaseException:
+            self._give_up_segment(request)
+            raise
+        return self._queue(request, idle)
+
+    cdef int _commands(self, Request request) except -1:
+        request.step_count = 0
+        request.step = 0
+        request.parse = 0
+        request.parses = None
+        # All before anything is placed: half a segment costs the connection.
+        check_values(request.statement, request.values)
+        if request.ahead is not None:
+            for statement, values in request.ahead:
+                check_values(statement, values)
+        if request.script is not None:
+            request.placed = request.part = 0
+            request.start_part()
+            return self._segment(request)
+        if request.ahead is not None:
+            for statement, values in request.ahead:
+                self._command(request, statement, values, STEP_AHEAD)
+            request.steps_ahead = request.step_count
+        self._command(request, request.statement, request.values, STEP_CALL)
+        return 0
+
+    cdef int _segment(self, Request request) except -1:
+        """Places the statements of a script up to the next one that is the last of its segment."""
+        cdef tuple parts = request.script.parts
+        cdef Part part
+        cdef int placed = request.placed
+        cdef int room = 0
+        request.step_count = 0
+        request.step = 0
+        request.steps_ahead = 0
+        request.parse = 0
+        request.parses = None
+        while True:
+            part = <Part>parts[placed]
+            placed += 1
+            room += 2
+            if part.fresh and request.ahead is not None:
+                room += 2 * <int>len(request.ahead)
+            if part.last:
+                break
+        request.make_room(room)
+        while request.placed < placed:
+            part = <Part>parts[request.placed]
+            if part.fresh and request.ahead is not None:
+                for statement, values in request.ahead:
+                    self._command(request, statement, values, STEP_AHEAD)
+                if request.placed == 0:
+                    request.steps_ahead = request.step_count
+            self._command(request, part.statement, request.values, STEP_CALL)
+            # Without it the server keeps what it has to say until the Sync, and nobody could tell which statement runs.
+            if request.unlimited and not part.last and not pq.sendFlushRequest(self.conn):
+                self.send_failed = True
+            request.placed += 1
+        return 0
+
+    cdef int _give_up_segment(self, Request request) except -1:
+        """Half a segment cannot be taken back from libpq, and the next request would be answered with its results."""
+        if request.step_count > 0:
+            self._lose("a request could not be placed completely")
+        return 0
+
+    cpdef bint submit_all(self, Request request, list statements) except -1:
+        """Places several statements without parameters and results as one segment, `request` standing for all."""
+        cdef bint idle = self.head is None
+        if self.state == ConnectionState.CLOSED:
+            return False
+        request.step_count = 0
+        request.step = 0
+        request.parse = 0
+        request.parses = None
+        try:
+            for statement in statements:
+                self._command(request, statement, [], STEP_RESET)
+        except BaseException:
+            self._give_up_segment(request)
+            raise
+        self._queue(request, idle)
+        return True
+
+    cdef int _command(self, Request request, Statement statement, list values, Step step) except -1:
+        cdef const char *few[FEW_PARAMETERS]
+        cdef const char **texts = few
+        cdef tuple picks = statement.picks
+        cdef int n = statement.count
+        cdef int i, place, sent
+        if request.step_count + 2 > request.room:
+            raise ValueError("too many statements for one segment")
+        if n > FEW_PARAMETERS:
+            texts = <const char **>malloc(n * sizeof(char *))
+            if texts == NULL:
+                raise MemoryError()
+        self.unsent_bytes += MESSAGE_BYTES + 4 * n
+        try:
+            for i in range(n):
+                if picks is None:
+                    value = values[i]
+                else:
+                    place = picks[i]
+                    value = None if place < 0 else values[place]
+                if value is None:
+                    texts[i] = NULL
+                else:
+                    texts[i] = PyBytes_AS_STRING(<bytes>value)
+                    self.unsent_bytes += PyBytes_GET_SIZE(value)
+            if not self.named:
+                self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
+                sent = pq.sendQueryParams(
+                    self.conn, PyBytes_AS_STRING(statement.sql), n, types_of(statement), texts, NULL, NULL, 0
+                )
+            else:
+                if statement.name not in self.prepared:
+                    self._parse(request, statement)
+                sent = pq.sendQueryPrepared(self.conn, PyBytes_AS_STRING(statement.name), n, texts, NULL, NULL, 0)
+        finally:
+            if texts != few:
+                free(texts)
+        request.steps[request.step_count] = step
+        request.step_count += 1
+        if not sent:
+            self.send_failed = True
+        return 0
+
+    cdef int _parse(self, Request request, Statement statement) except -1:
+        cdef int count = 0 if statement.type_memory is None else statement.count
+        self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
+        if not pq.sendPrepare(
+            self.conn, PyBytes_AS_STRING(statement.name), PyBytes_AS_STRING(statement.sql), count, types_of(statement)
+        ):
+            self.send_failed = True
+        request.steps[request.step_count] = STEP_PARSE
+        request.step_count += 1
+        if request.parses is None:
+            request.parses = []
+        request.parses.append(statement)
+        # Whoever is placed behind relies on this Parse; if it fails, they fail with 26000 and are told to come again.
+        self.prepared.add(statement.name)
+        return 0
+
+    cdef int _sync(self) except -1:
+        """Ends a segment; 0 when that failed."""
+        if pq.sendPipelineSync != NULL:
+            return 1 if pq.sendPipelineSync(self.conn) else 0
+        return 1 if pq.pipelineSync(self.conn) else 0
+
+    cdef int _queue(self, Request request, bint idle) except -1:
+        cdef int synced = self._sync()
+        request.state = RequestState.SENT
+        request.flush_mark = self.flushes
+        if self.unsent_bytes >= SENT_UNASKED:
+            # Counts as flushed, with everything before it.
+            self.flushes += 1
+        self.in_flight += 1
+        if idle:
+            self.head = request
+            self._start_head()
+        else:
+            self.queue.append(request)
+        if self.send_failed or not synced:
+            self._lose(self._libpq_message())
+            return 0
+        # Behind others the flushes of one loop turn are gathered. An idle connection starts at once, unless the last
+        # flush carried several requests: then more are likely to come in this turn.
+        self.gathered += 1
+        if (idle and not self.busy) or self.unsent_bytes > FLUSH_BYTES:
+            self._flush_now()
+        elif not self.flush_scheduled:
+            self.flush_scheduled = True
+            self.loop.call_soon(self.flush_method)
+        return 0
+
+    def flush(self):
+        """Sends what has been placed. The loop calls this; nobody else needs to."""
+        self.flush_scheduled = False
+        if self.state != ConnectionState.CLOSED:
+            self._flush_now()
+
+    cdef int _flush_now(self) except -1:
+        cdef int left = pq.flush(self.conn)
+        cdef Request request
+        self.unsent_bytes = 0
+        self.flushes += 1
+        if self.gathered > 0:
+            self.busy = self.gathered > 1
+            self.gathered = 0
+        if left < 0:
+            # What had been received before the peer went away is still worth reading.
+            self.on_readable()
+            if self.state != ConnectionState.CLOSED:
+                self._lose(self._libpq_message())
+            return 0
+        if left > 0 and not self.writer_registered:
+            self.writer_registered = True
+            self.loop.add_writer(self.fd, self.flush_method)
+        elif left == 0 and self.writer_registered:
+            self.writer_registered = False
+            self.loop.remove_writer(self.fd)
+        return 0
+
+    # --- receiving -------------------------------------------------------------------------------------------------
+
+    def on_readable(self):
+        """Reads what has arrived and finishes what is complete. The loop calls this."""
+        cdef bint alive
+        if self.state == ConnectionState.CLOSED or self.state == ConnectionState.PAUSED:
+            return
+        alive = pq.consumeInput(self.conn) == 1 and pq.status(self.conn) == CONNECTION_OK
+        if not alive:
+            self._last_words()
+            self._lose(self._libpq_message())
+            return
+        self._drain()
+
+    cdef int _drain(self) except -1:
+        cdef PGresult *result
+        cdef Request request
+        cdef long served = self.served
+        if self.head is None:
+            # Nothing was asked: a notice, a parameter change, or a FATAL before the end of the connection.
+            pq.isBusy(self.conn)
+            if self.farewell is not None:
+                self._lose(self.farewell)
+                return 0
+        while self.head is not None and self.state != ConnectionState.PAUSED:
+            if pq.isBusy(self.conn):
+                break
+            result = pq.getResult(self.conn)
+            if result != NULL:
+                self._result(result)
+                if self.state == ConnectionState.CLOSED:
+                    return 0
+                continue
+            request = self.head
+            request.step += 1
+            # One more than there are commands: an error of the commit itself comes behind the last of them.
+            if request.step > request.step_count + 1 or pq.status(self.conn) != CONNECTION_OK:
+                self._lose("the answers of the server do not fit the requests")
+                return 0
+            if request.step < request.step_count and request.steps[request.step] == STEP_CALL:
+                self._ask_for_rows(self.head)
+        if self.served != served:
+            self._batch_done()
+        return 0
+
+    cdef int _result(self, PGresult *result) except -1:
+        cdef int status = pq.resultStatus(result)
+        cdef Request request = self.head
+        try:
+            if status == PGRES_TUPLES_CHUNK or status == PGRES_SINGLE_TUPLE:
+                self._rows(request, result)
+            elif status == PGRES_PIPELINE_SYNC:
+                self._finish_head()
+            elif status == PGRES_COMMAND_OK or status == PGRES_TUPLES_OK:
+                if request.steps[request.step] == STEP_PARSE:
+                    request.parse += 1
+                elif request.steps[request.step] == STEP_CALL:
+                    self._end_of_rows(request, result)
+                    if status == PGRES_COMMAND_OK:
+                        self._look_at_command(result)
+            elif status == PGRES_FATAL_ERROR:
+                self._error(request, result)
+            elif status == PGRES_PIPELINE_ABORTED:
+                if request.steps[request.step] == STEP_PARSE:
+                    self._forget_parse(request)
+            elif status == PGRES_COPY_IN or status == PGRES_COPY_OUT or status == PGRES_COPY_BOTH:
+                # libpq gives this status for ever; only closing ends it.
+                self._lose("COPY cannot run through an endpoint")
+        finally:
+            pq.clear(result)
+        return 0
+
+    cdef int _end_of_rows(self, Request request, PGresult *result) except -1:
+        """The statement has ended. Its rows came before, in chunks, so this result has none."""
+        cdef BodyWriter renderer = request.renderer
+        request.seen_result = True
+        if pq.ntuples(result) > 0:
+            self._lose("libpq has not switched to giving rows as they arrive")
+        elif request.rows == 0 and renderer is not None and pq.resultStatus(result) == PGRES_TUPLES_OK:
+            try:
+                # Also without rows: the columns may no longer be those of the endpoint.
+                request.plan = renderer.plan_for(result)
+            except Exception as error:
+                request.failure = error
+        if request.script is not None and self.state != ConnectionState.CLOSED:
+            self._end_of_part(request, result)
+        return 0
+
+    cdef int _end_of_part(self, Request request, PGresult *result) except -1:
+        """One statement of a script has ended, and with it its part of the body."""
+        cdef BodyWriter renderer = request.renderer
+        if renderer is not None and request.failure is None and request.state != RequestState.DISCARDING:
+            try:
+                if request.rows == 0:
+                    renderer.begin(request.plan, self.buffer)
+                renderer.complete(self.buffer, result, request.rows)
+            except Exception as error:
+                request.failure = error
+                self._discard(request)
+        # Each statement has the whole time that one may take (reference 03, 5).
+        cdef double ended = now()
+        request.seconds += ended - request.head_since
+        request.head_since = ended
+        request.part += 1
+        request.start_part()
+        return 0
+
+    cdef int _look_at_command(self, PGresult *result) except -1:
+        """After a command of a file that leaves the session with other prepared statements than are known here, nobody
+        else can use it, and the file itself goes on with none."""
+        if self.state == ConnectionState.CLOSED:
+            return 0
+        command = <bytes>pq.cmdStatus(result)
+        if command in FORGETTING:
+            self.prepared.clear()
+        if command in FORGETTING or command in PREPARING:
+            self.drain("a file prepared or deallocated statements")
+        return 0
+
+    cdef int _ask_for_rows(self, Request request) except -1:
+        """Rows as they arrive: in chunks, because libpq copies the whole description of the columns for each result
+        it makes; one by one where they are so wide that a chunk would be large, or where libpq knows no chunks."""
+        if pq.setChunkedRowsMode != NULL and not request.wide_rows:
+            pq.setChunkedRowsMode(self.conn, CHUNK_ROWS)
+        else:
+            pq.setSingleRowMode(self.conn)
+        return 0
+
+    cdef int _rows(self, Request request, PGresult *result) except -1:
+        cdef BodyWriter renderer = request.renderer
+        cdef int row, count
+        request.seen_result = True
+        if (renderer is None or request.steps[request.step] != STEP_CALL or request.state == RequestState.DISCARDING
+                or request.failure is not None or (request.first_row_only and request.rows > 0)):
+            return 0
+        count = 1 if request.first_row_only else pq.ntuples(result)
+        try:
+            if request.rows == 0:
+                request.plan = renderer.plan_for(result)
+                renderer.begin(request.plan, self.buffer)
+            for row in range(count):
+                request.is_null = renderer.row(request.plan, self.buffer, result, row, request.rows) == 1
+                request.rows += 1
+        except Exception as error:
+            request.failure = error
+            self._discard(request)
+            return 0
+        if request.stream_after > 0 and (
+            self.buffer.length >= request.stream_after
+            or (request.flush_rows > 0 and request.rows - request.flushed_rows >= request.flush_rows)
+        ):
+            request.flushed_rows = request.rows
+            request.state = RequestState.STREAMING
+            self._enter(ConnectionState.PAUSED)
+            request.wake()
+        elif request.limit > 0 and self.buffer.length > request.limit:
+            request.overflowed = True
+            self._discard(request)
+        return 0
+
+    cdef int _discard(self, Request request) except -1:
+        if request.state != RequestState.STREAMING:
+            request.state = RequestState.DISCARDING
+        self.buffer.clear()
+        return 0
+
+    cdef int _error(self, Request request, PGresult *result) except -1:
+        cdef ServerError error = error_of(result)
+        cdef Step step = STEP_CALL
+        if request.step < request.step_count:
+            step = <Step>request.steps[request.step]
+        if step == STEP_PARSE:
+            self._forget_parse(request)
+        elif error.sqlstate == "26000" and request.statement.name in self.prepared:
+            self.drain("a routine deallocated prepared statements")
+        elif error.sqlstate == "42P05":
+            self.drain("a routine left a prepared statement")
+        elif error.sqlstate == "25P02":
+            self.drain("a transaction was left open")
+        if request.error is None:
+            request.error = error
+            request.failed_ahead = request.step < request.steps_ahead
+        if error.severity == "FATAL" or error.severity == "PANIC":
+            self._lose(error.message)
+        return 0
+
+    cdef int _forget_parse(self, Request request) except -1:
+        """The Parse of the present step has created nothing."""
+        if request.parses is not None and request.parse < len(request.parses):
+            self.prepared.discard((<Statement>request.parses[request.parse]).name)
+            request.parse += 1
+        return 0
+
+    cdef int _finish_head(self) except -1:
+        cdef Request request = self.head
+        cdef BodyWriter renderer = request.renderer
+        request.seconds += now() - request.head_since
+        if request.script is not None:
+            if self._goes_on(request):
+                return 0
+            if request.error is None and request.failure is None and request.state != RequestState.DISCARDING:
+                self.buffer.append(PyBytes_AS_STRING(request.script.tail), PyBytes_GET_SIZE(request.script.tail))
+                request.body = self.buffer.take()
+            self.buffer.clear()
+        elif request.error is None and request.failure is None and renderer is not None \
+                and request.state != RequestState.DISCARDING:
+            try:
+                if request.rows == 0:
+                    renderer.begin(request.plan, self.buffer)
+                renderer.end(self.buffer, request.rows)
+                request.body = self.buffer.take()
+            except Exception as error:
+                request.failure = error
+                self.buffer.clear()
+        elif self.buffer.length:
+            self.buffer.clear()
+        self.served += 1
+        self.in_flight -= 1
+        self.head = self.queue.popleft() if self.queue else None
+        if self.head is not None:
+            self._start_head()
+        self._answer(request)
+        return 0
+
+    cdef bint _goes_on(self, Request request) except -1:
+        """The head is a script that is not through: what follows now has been placed."""
+        if request.rolling_back or self.state == ConnectionState.CLOSED:
+            return False
+        try:
+            if request.error is None and request.failure is None and request.state != RequestState.DISCARDING \
+                    and request.placed < len(request.script.parts):
+                request.committed = True
+                return self._place_more(request)
+            if pq.transactionStatus(self.conn) in (PQTRANS_INTRANS, PQTRANS_INERROR):
+                return self._roll_back(request)
+        except BaseException:
+            self._lose("a script could not be continued")
+            raise
+        return False
+
+    cdef int _place_more(self, Request request) except -1:
+        self._segment(request)
+        return self._send_more(request)
+
+    cdef int _roll_back(self, Request request) except -1:
+        """Without waiting for the reset of the session: on this connection it may not come."""
+        request.rolling_back = True
+        request.step_count = request.step = request.parse = 0
+        request.parses = None
+        self._command(request, ROLLBACK, [], STEP_RESET)
+        return self._send_more(request)
+
+    cdef int _send_more(self, Request request) except -1:
+        """Another segment of the head. Sent from the loop: this is the middle of reading."""
+        cdef int synced = self._sync()
+        request.flush_mark = self.flushes
+        if self.send_failed or not synced:
+            self._lose(self._libpq_message())
+            return 1
+        self._start_head()
+        if not self.flush_scheduled:
+            self.flush_scheduled = True
+            self.loop.call_soon(self.flush_method)
+        return 1
+
+    cdef int _answer(self, Request request) except -1:
+        """Tells whoever waits. What they do wrong must not keep the others from their answers."""
+        try:
+            request.finish()
+        except Exception as error:
+            self.loop.call_exception_handler({"message": "a request's callback failed", "exception": error})
+        return 0
+
+    cdef int _start_head(self) except -1:
+        self.head.head_since = now()
+        if self.head.steps[0] == STEP_CALL:
+            self._ask_for_rows(self.head)
+        return 0
+
+    cdef int _batch_done(self) except -1:
+        """Free checks once for each read: has a routine left something behind for the next request?"""
+        if self.state == ConnectionState.CLOSED:
+            return 0
+        if self.head is None:
+            status = pq.transactionStatus(self.conn)
+            if status != PQTRANS_IDLE and status != PQTRANS_ACTIVE:
+                self._lose("a routine left a transaction open")
+                return 0
+        if self.state == ConnectionState.READY and self._session_changed():
+            self.drain("a routine changed the session")
+            return 0
+        if self.state == ConnectionState.READY and len(self.prepared) > MAX_PREPARED:
+            # Simpler than closing the oldest, and not dearer: a new session every few hundred new statements.
+            self.drain("too many prepared statements")
+            return 0
+        if self.state == ConnectionState.DRAINING and self.head is None:
+            self._lose(self.close_reason)
+            return 0
+        if self.on_capacity is not None:
+            self.on_capacity(self)
+        return 0
+
+    cdef bint _session_changed(self) except -1:
+        cdef const char *value
+        cdef Py_ssize_t index
+        for index in range(len(WATCHED)):
+            value = pq.parameterStatus(self.conn, PyBytes_AS_STRING(<bytes>WATCHED[index]))
+            if value != NULL and strcmp(value, PyBytes_AS_STRING(<bytes>self.session_parameters[index])) != 0:
+                return True
+        return False
+
+    cdef tuple _session_parameters(self):
+        cdef const char *value
+        cdef list values = []
+        for name in WATCHED:
+            value = pq.parameterStatus(self.conn, PyBytes_AS_STRING(<bytes>name))
+            values.append(b"" if value == NULL else <bytes>value)
+        return tuple(values)
+
+    cpdef accept_session(self):
+        """What the session parameters are now is what they should be (after a reset that is known to be complete)."""
+        self.session_parameters = self._session_parameters()
+
+    cdef int _notice(self, const PGresult *result) except -1:
+        cdef str severity = error_field(result, c"V") or "NOTICE"
+        if severity == "FATAL":
+            # To an idle connection the last word comes as a notice; nothing may be placed behind it.
+            self.farewell = error_field(result, c"M") or "the server has ended the connection"
+        if self.on_notice is None:
+            return 0
+        # The head owns what arrives. Exact enough for logging (reference 08, 7).
+        label = None if self.head is None else self.head.label
+        message = error_field(result, c"M") or ""
+        self.on_notice(label, severity, error_field(result, c"C") or "", message, error_field(result, c"W"))
+        return 0
+
+    # --- streaming -------------------------------------------------------------------------------------------------
+
+    cpdef bytes take(self):
+        """What has been rendered of the request at the head. Only while PAUSED."""
+        return self.buffer.take()
+
+    cpdef resume(self):
+        """Goes on reading after `take`. The request needs a new waiter before."""
+        if self.state != ConnectionState.PAUSED:
+            return
+        if self.close_reason is not None:
+            self._enter(ConnectionState.DRAINING)
+        else:
+            self._enter(ConnectionState.CANCELLING if self.cancelling else ConnectionState.READY)
+        if self.head is not None:
+            self.head.head_since = now()
+        self._drain()
+        if self.state != ConnectionState.PAUSED:
+            self.on_readable()
+
+    cpdef abandon(self):
+        """The client of the request at the head is gone: its remaining rows are read and dropped."""
+        if self.head is not None and self.head.state != RequestState.DONE:
+            self.buffer.clear()
+            self.head.stream_after = 0
+            self.head.state = RequestState.DISCARDING
+            self.head.abandoned = True
+        self.resume()
+
+    # --- ending ----------------------------------------------------------------------------------------------------
+
+    cpdef bint begin_cancel(self, Request request) except -1:
+        """False when `request` is not what the connection runs. Nothing but its own reset may stand behind it."""
+        if self.state != ConnectionState.READY or self.head is not request:
+            return False
+        self.cancelling = True
+        self._enter(ConnectionState.CANCELLING)
+        return True
+
+    cpdef end_cancel(self):
+        """The cancel request has returned; the connection may be used again once its queue is empty."""
+        self.cancelling = False
+        if self.state == ConnectionState.CANCELLING:
+            self._enter(ConnectionState.READY)
+            if self.head is None:
+                self._batch_done()
+
+    cpdef drain(self, str reason):
+        """Takes nothing more and closes when the queue is empty."""
+        if self.state == ConnectionState.CLOSED or self.state == ConnectionState.DRAINING:
+            return
+        self.close_reason = reason
+        if self.head is None:
+            self._lose(reason)
+        elif self.state == ConnectionState.READY or self.state == ConnectionState.CANCELLING:
+            self._enter(ConnectionState.DRAINING)
+
+    cpdef close(self, str reason):
+        """Closes now. Requests in flight are finished as lost."""
+        if self.state != ConnectionState.CLOSED:
+            self._lose(reason)
+
+    cdef str _libpq_message(self):
+        message = (<bytes>pq.errorMessage(self.conn)).decode("utf-8", "replace").strip()
+        return message or "the connection to the server was lost"
+
+    cdef int _last_words(self) except -1:
+        """After a failed read one more result may come out. Nothing of it counts but a FATAL error for the head."""
+        cdef PGresult *result
+        cdef ServerError error
+        if self.head is None or self.head.error is not None or pq.isBusy(self.conn):
+            return 0
+        result = pq.getResult(self.conn)
+        if result == NULL:
+            return 0
+        if pq.resultStatus(result) == PGRES_FATAL_ERROR and pq.resultErrorField(result, c"C") != NULL:
+            error = error_of(result)
+            if error.severity == "FATAL":
+                self.head.error = error
+        pq.clear(result)
+        return 0
+
+    cdef int _lose(self, str reason) except -1:
+        """Closes and finishes every request in flight with what is known about it (reference 08, 5.3)."""
+        cdef Request request
+        cdef list lost = []
+        cdef bint behind_fatal = False
+        if self.state == ConnectionState.CLOSED:
+            return 0
+        self.close_reason = reason
+        self._enter(ConnectionState.CLOSED)
+        if self.head is not None:
+            lost.append(self.head)
+        lost.extend(self.queue)
+        self.head = None
+        self.queue.clear()
+        self.in_flight = 0
+        for request in lost:
+            if request.committed:
+                request.loss = Loss.IN_DOUBT
+                behind_fatal = request.error is not None and request.error.severity == "FATAL"
+            elif behind_fatal or request.flush_mark == self.flushes:
+                request.loss = Loss.NOT_STARTED
+            elif request is lost[0] and request.error is not None and request.error.severity == "FATAL":
+                behind_fatal = True
+                known = request.error.sqlstate.startswith("57P") and not request.seen_result
+                request.loss = Loss.ROLLED_BACK if known else Loss.IN_DOUBT
+            else:
+                request.loss = Loss.IN_DOUBT
+        self.buffer.clear()
+        self.loop.remove_reader(self.fd)
+        if self.writer_registered:
+            self.loop.remove_writer(self.fd)
+            self.writer_registered = False
+        self.conn = NULL
+        self.pgconn.finish()
+        for request in lost:
+            self._answer(request)
+        self.owner = None
+        if self.on_closed is not None:
+            self.on_closed(self)
+        return 0
+
+    cdef int _enter(self, ConnectionState state) except -1:
+        """The one place where the state changes."""
+        if self.state == ConnectionState.PAUSED and state != ConnectionState.PAUSED and state != ConnectionState.CLOSED:
+            self.loop.add_reader(self.fd, self.on_readable_method)
+        elif state == ConnectionState.PAUSED:
+            self.loop.remove_reader(self.fd)
+        self.state = state
+        return 0

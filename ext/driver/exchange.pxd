@@ -1,0 +1,33 @@
+"""One request on its way through the steps of its endpoint, and what carries it from step to step."""
+
+from rowcall.ext.driver.request cimport Request
+
+
+cdef class Exchange:
+    cdef public object scope
+    cdef public object protocol
+    cdef public object values
+    cdef public object body
+    cdef public object mask
+    cdef public bint has_null
+    cdef public list arguments
+    cdef public Request request
+    cdef public bint answered
+    cdef public object comment_headers
+    cdef public object user
+    cdef tuple steps
+    cdef Py_ssize_t next_step
+
+    cpdef follow(self, tuple steps)
+
+
+cdef class Runner:
+    cdef readonly long running
+    cdef object wait
+    cdef object on_failure
+    cdef object resume_method
+
+    cpdef start(self, Exchange exchange, tuple steps)
+    cpdef advance(self, Exchange exchange)
+    cpdef fail(self, Exchange exchange, error)
+    cdef int _run(self, Exchange exchange) except -1

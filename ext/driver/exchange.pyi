@@ -1,0 +1,34 @@
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from rowcall.ext.driver.request import Request
+
+Waiting = Awaitable[None] | Request | None
+
+class Exchange:
+    scope: Any
+    protocol: Any
+    values: Mapping[str, str]
+    body: bytes | None
+    mask: int
+    has_null: bool
+    arguments: list[bytes | None]
+    request: Request | None
+    answered: bool
+    comment_headers: Any
+    user: Any
+
+    def __init__(self, scope: Any, protocol: Any) -> None: ...
+    def follow(self, steps: tuple[Callable[[Exchange], Waiting], ...]) -> None: ...
+
+class Runner:
+    def __init__(
+        self,
+        wait: Callable[[Exchange, Awaitable[None]], None],
+        on_failure: Callable[[Exchange, Exception], None],
+    ) -> None: ...
+    @property
+    def running(self) -> int: ...
+    def start(self, exchange: Exchange, steps: tuple[Callable[[Exchange], Waiting], ...]) -> None: ...
+    def advance(self, exchange: Exchange) -> None: ...
+    def fail(self, exchange: Exchange, error: Exception) -> None: ...

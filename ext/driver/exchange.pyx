@@ -1,0 +1,98 @@
+"""Carries requests through their steps by callbacks.
+
+Steps run by callbacks and not as a coroutine: a request that the shared lane answers costs no task, no future and no
+turn of the event loop besides the two that bring it in and the result back. Which steps those are is none of this
+module's business.
+"""
+
+from rowcall.ext.driver.request cimport Request, RequestState
+
+cdef object NO_VALUES = {}
+
+
+cdef class Exchange:
+    """What the steps of one request share, and how far it has come.
+
+    values: texts of the path's parameter segments.
+    body: read once, by whoever needs it first (`service.request.body`).
+    arguments: texts for the parameters in `mask`.
+    request: the run of the routine, under way or finished.
+    comment_headers: the header lines of the comment, once the caller has been let in.
+    user: who is calling (`core.auth.claims.User`); None for nobody, and where no step has asked.
+    answered: set by a step that has sent the response itself; nothing follows.
+    """
+
+    def __cinit__(self, scope, protocol):
+        self.scope = scope
+        self.protocol = protocol
+        self.values = NO_VALUES
+        self.mask = 0
+        self.arguments = []
+        self.steps = ()
+
+    cpdef follow(self, tuple steps):
+        """Goes on with these steps instead of what was left, from a step that has been awaited."""
+        self.steps = steps
+        self.next_step = 0
+
+
+cdef class Runner:
+    """Runs the steps of exchanges; `running` counts those that have begun and not ended.
+
+    wait(exchange, awaitable): called for a step that gave back an awaitable; has to call `advance` or `fail` when that
+    is done.
+    on_failure(exchange, error): called with what a step raised.
+    """
+
+    def __init__(self, wait, on_failure):
+        self.wait = wait
+        self.on_failure = on_failure
+        self.resume_method = self._resume
+
+    cpdef start(self, Exchange exchange, tuple steps):
+        """Begins with the first of `steps`; counts the exchange as running until its last step or its failure."""
+        self.running += 1
+        exchange.steps = steps
+        exchange.next_step = 0
+        self.advance(exchange)
+
+    cpdef advance(self, Exchange exchange):
+        """Runs steps until one has to wait, or until the last."""
+        try:
+            if self._run(exchange):
+                return
+        except Exception as error:
+            self.fail(exchange, error)
+            return
+        self.running -= 1
+
+    cpdef fail(self, Exchange exchange, error):
+        """Ends the exchange with an error."""
+        self.running -= 1
+        self.on_failure(exchange, error)
+
+    cdef int _run(self, Exchange exchange) except -1:
+        """1: a step has to wait. 0: there is nothing left to do."""
+        cdef Request request
+        while exchange.next_step < len(exchange.steps):
+            step = exchange.steps[exchange.next_step]
+            exchange.next_step += 1
+            waiting = step(exchange)
+            if waiting is None:
+                if exchange.answered:
+                    return 0
+            elif type(waiting) is not Request:
+                self.wait(exchange, waiting)
+                return 1
+            else:
+                request = <Request>waiting
+                if request.state != RequestState.DONE:
+                    request.owner = exchange
+                    request.on_done = self.resume_method
+                    return 1
+        return 0
+
+    def _resume(self, Request request not None):
+        cdef Exchange exchange = <Exchange?>request.owner
+        request.owner = None
+        self.advance(exchange)

@@ -1,0 +1,35 @@
+"""Which of the pipelined connections of a lane takes a request."""
+
+from rowcall.ext.driver.connection cimport Connection, ConnectionState
+from rowcall.ext.driver.request cimport Request, now
+
+
+cdef Connection _least_busy(list connections, int depth, double slow):
+    """The one with the fewest requests in flight, fewer than `depth`; None when there is none.
+
+    One whose head has been running for more than `slow` seconds is passed over where there are others.
+    """
+    cdef Connection best = None
+    cdef Connection connection
+    cdef int least = depth
+    cdef bint alone = len(connections) == 1
+    for entry in connections:
+        connection = <Connection?>entry
+        if connection.in_flight >= least or connection.state != ConnectionState.READY:
+            continue
+        if connection.head is not None and not alone and now() - connection.head.head_since > slow:
+            continue
+        best = connection
+        least = connection.in_flight
+        if least == 0:
+            break
+    return best
+
+
+def offer(list connections not None, int depth, double slow, Request request not None):
+    """Places `request` on the least busy connection. False when all are full, or none is ready."""
+    cdef Connection best = _least_busy(connections, depth, slow)
+    if best is None:
+        return False
+    best.submit(request)
+    return True

@@ -1,9 +1,0 @@
-"""Rows as an HTML table."""
-
-from rowcall.ext.body_writer cimport BodyWriter
-
-
-cdef class HtmlTable(BodyWriter):
-    cdef bytes _head
-    cdef bytes _tail
-    cdef Py_ssize_t _count

@@ -1,0 +1,1 @@
+"""Rows of PostgreSQL → bodies of responses, in C."""

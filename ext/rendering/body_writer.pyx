@@ -1,0 +1,79 @@
+"""The part that all formats share: one plan is made for a result description and serves as long as it stays the same."""
+
+from cpython.bytes cimport PyBytes_AS_STRING
+from libc.string cimport strcmp
+
+from rowcall.ext.base.libpq cimport pq
+
+
+class ColumnsChangedError(ValueError):
+    """A result has other columns than its statement was described with: the database has changed since."""
+
+
+cdef class RowPlan:
+    cdef char *keep(self, bytes memory) except NULL:
+        self._allocations.append(memory)
+        return PyBytes_AS_STRING(memory)
+
+    cdef int describe(self, const PGresult *result) except -1:
+        cdef int index
+        self._allocations = []
+        self.count = pq.nfields(result)
+        self.described = <Described *>self.keep(bytes(self.count * sizeof(Described)))
+        for index in range(self.count):
+            self.described[index].type = pq.ftype(result, index)
+            self.described[index].name = self.keep(<bytes>pq.fname(result, index))
+        return 0
+
+    cdef bint fits(self, const PGresult *result) noexcept:
+        cdef int index
+        if pq.nfields(result) != self.count:
+            return False
+        for index in range(self.count):
+            if pq.ftype(result, index) != self.described[index].type:
+                return False
+            if strcmp(pq.fname(result, index), self.described[index].name) != 0:
+                return False
+        return True
+
+
+cdef class BodyWriter:
+    cdef RowPlan plan_for(self, const PGresult *result):
+        if self._plan is None or not self._plan.fits(result):
+            self._plan = self.new_plan(result)
+        return self._plan
+
+    cdef RowPlan new_plan(self, const PGresult *result):
+        cdef RowPlan plan = RowPlan()
+        plan.describe(result)
+        return plan
+
+    cdef int begin(self, RowPlan plan, Buffer out) except -1:
+        return 0
+
+    cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
+        raise NotImplementedError("a format writes its rows")
+
+    cdef int end(self, Buffer out, Py_ssize_t rows) except -1:
+        return 0
+
+    cdef int complete(self, Buffer out, PGresult *result, Py_ssize_t rows) except -1:
+        return self.end(out, rows)
+
+    def render_result(self, pgresult_ptr: int) -> bytes:
+        """The whole body for a finished result, given by the address of its PGresult (psycopg's `pgresult_ptr`).
+
+        Of a statement that returns no set only the first row counts; a scalar NULL gives no bytes.
+        """
+        cdef const PGresult *result = <const PGresult *><size_t>pgresult_ptr
+        cdef RowPlan plan = self.plan_for(result)
+        cdef Buffer out = Buffer()
+        cdef int count = pq.ntuples(result)
+        cdef int row
+        if not self._is_set:
+            count = min(count, 1)
+        self.begin(plan, out)
+        for row in range(count):
+            self.row(plan, out, result, row, row)
+        self.end(out, count)
+        return out.take()

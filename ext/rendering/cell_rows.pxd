@@ -1,0 +1,19 @@
+"""Rows for the service itself rather than for a client."""
+
+from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
+from rowcall.ext.rendering.codecs cimport Codec, Codecs
+from rowcall.ext.rendering.values cimport Scratch
+
+
+cdef class CellPlan(RowPlan):
+    # The codec of each column.
+    cdef const Codec **codecs
+    # `["name",23,false,` of each column.
+    cdef const char **heads
+    cdef Py_ssize_t *lengths
+    cdef Codecs _codecs
+
+
+cdef class CellRows(BodyWriter):
+    cdef Codecs _codecs
+    cdef Scratch _scratch

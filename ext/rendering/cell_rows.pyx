@@ -1,0 +1,88 @@
+"""Rows that the service reads itself, such as those of a login: for each value its column, type, text and JSON.
+
+`[[["user_id",23,false,"41","41"],["user_roles",1009,true,"{a}","[\\"a\\"]"],["depot",25,false,null,"null"]]]`: the text
+is the server's own, the last member is JSON in a string, so that nothing is lost by being parsed. The third says
+whether the type is an array.
+"""
+
+from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
+from rowcall.ext.base.buffer cimport Buffer
+from rowcall.ext.rendering.codecs cimport ARRAY
+from rowcall.ext.base.libpq cimport PGresult, pq
+from rowcall.ext.rendering.values cimport render
+
+from rowcall.ext.base.buffer import escape
+
+
+cdef class CellPlan(RowPlan):
+    pass
+
+
+cdef class CellRows(BodyWriter):
+    def __init__(self, codecs: Codecs, is_set: bool) -> None:
+        self._codecs = codecs
+        self._is_set = is_set
+        self._scratch = Scratch()
+
+    cdef RowPlan new_plan(self, const PGresult *result):
+        cdef CellPlan plan = CellPlan()
+        cdef bytes head
+        cdef int index
+        plan.describe(result)
+        plan._codecs = self._codecs
+        plan.codecs = <const Codec **>plan.keep(bytes(plan.count * sizeof(void *)))
+        plan.heads = <const char **>plan.keep(bytes(plan.count * sizeof(void *)))
+        plan.lengths = <Py_ssize_t *>plan.keep(bytes(plan.count * sizeof(Py_ssize_t)))
+        for index in range(plan.count):
+            plan.codecs[index] = self._codecs.resolve(plan.described[index].type)
+            is_array = b"true" if plan.codecs[index].kind == ARRAY else b"false"
+            head = b'["%b",%d,%b,' % (escape(<bytes>plan.described[index].name), plan.described[index].type, is_array)
+            plan.heads[index] = plan.keep(head)
+            plan.lengths[index] = len(head)
+        return plan
+
+    cdef int begin(self, RowPlan plan, Buffer out) except -1:
+        if out.append_char(c'[') < 0:
+            raise MemoryError("no memory for the rows")
+        return 0
+
+    cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
+        if index > 0:
+            out.append_char(c',')
+        write_cells(<CellPlan>plan, out, self._scratch, result, row)
+        if out.failed:
+            raise MemoryError("no memory for the rows")
+        return 0
+
+    cdef int end(self, Buffer out, Py_ssize_t rows) except -1:
+        self._scratch.trim()
+        if out.append_char(c']') < 0:
+            raise MemoryError("no memory for the rows")
+        return 0
+
+
+cdef int write_cells(CellPlan plan, Buffer out, Scratch scratch, const PGresult *result, int row) except -1:
+    cdef const char *text
+    cdef Py_ssize_t size
+    cdef Buffer json
+    cdef bytes value
+    cdef int index
+    out.append_char(c'[')
+    for index in range(plan.count):
+        if index > 0:
+            out.append_char(c',')
+        out.append(plan.heads[index], plan.lengths[index])
+        if pq.getisnull(result, row, index):
+            out.append(b'null,"null"]', 12)
+            continue
+        text = pq.getvalue(result, row, index)
+        size = pq.getlength(result, row, index)
+        out.append_string(text, size)
+        out.append_char(c',')
+        json = Buffer()
+        render(plan.codecs[index], plan.codecs[index].kind, json, scratch, text, text + size, 0)
+        value = json.take()
+        out.append_string(<const char *>value, len(value))
+        out.append_char(c']')
+    out.append_char(c']')
+    return 0

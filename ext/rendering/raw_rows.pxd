@@ -1,0 +1,27 @@
+"""Rows as PostgreSQL's own text, and as the bytes of a bytea column."""
+
+from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
+from rowcall.ext.rendering.codecs cimport Codecs
+from rowcall.ext.base.libpq cimport PGresult
+
+
+cdef class RawPlan(RowPlan):
+    # One for each column: whether its values stand in quotes.
+    cdef char *quoted
+    # The header row with what follows it; empty without one.
+    cdef const char *header
+    cdef Py_ssize_t header_length
+
+
+cdef class RawRenderer(BodyWriter):
+    cdef Codecs _codecs
+    cdef bint _separated
+    cdef bint _has_header
+    cdef bytes _separator
+    cdef bytes _new_line
+
+    cdef bytes _header(self, RawPlan plan)
+
+
+cdef class BytesRenderer(BodyWriter):
+    pass

@@ -1,0 +1,17 @@
+from rowcall.ext.rendering.body_writer import BodyWriter
+from rowcall.ext.rendering.codecs import Codecs
+
+class RawRenderer(BodyWriter):
+    """Values as the server prints them, NULL as nothing, with `separator` between columns and `new_line` between rows.
+
+    separator: None for none, which also means that nothing is quoted. header: names of the columns as a first row.
+    """
+
+    def __init__(
+        self, codecs: Codecs, is_set: bool, separator: bytes | None = None, new_line: bytes = b"", header: bool = False
+    ) -> None: ...
+
+class BytesRenderer(BodyWriter):
+    """The bytes of a single bytea column, row after row; NULL contributes nothing."""
+
+    def __init__(self, is_set: bool) -> None: ...

@@ -1,0 +1,112 @@
+"""Raw results: the text of the server with nothing around it but what the comment asks for (reference 02, 9 and 10).
+
+Quotes follow from a column's type and never from a value, so each plan knows before the first row which columns have
+them. They make sense only between separators: without one nothing is quoted.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.string cimport memchr
+
+from rowcall.ext.base.buffer cimport Buffer
+from rowcall.ext.base.bytea cimport append_bytea
+from rowcall.ext.base.libpq cimport pq
+
+from rowcall.ext.rendering.builtin_types import QUOTED_RAW
+
+
+cdef class RawPlan(RowPlan):
+    pass
+
+
+cdef class RawRenderer(BodyWriter):
+    def __init__(
+        self, codecs: Codecs, is_set: bool, separator: bytes | None = None, new_line: bytes = b"", header: bool = False
+    ) -> None:
+        self._codecs = codecs
+        self._is_set = is_set
+        self._separated = separator is not None
+        self._separator = separator or b""
+        self._new_line = new_line
+        self._has_header = header
+
+    cdef RowPlan new_plan(self, const PGresult *result):
+        cdef RawPlan plan = RawPlan()
+        cdef bytes header
+        cdef int index
+        plan.describe(result)
+        plan.quoted = plan.keep(bytes(plan.count))
+        for index in range(plan.count):
+            plan.quoted[index] = self._separated and self._codecs.innermost(plan.described[index].type) in QUOTED_RAW
+        header = self._header(plan) if self._has_header else b""
+        plan.header = plan.keep(header)
+        plan.header_length = len(header)
+        return plan
+
+    cdef bytes _header(self, RawPlan plan):
+        names = [<bytes>plan.described[index].name for index in range(plan.count)]
+        quoted = [b'"' + name.replace(b'"', b'""') + b'"' for name in names]
+        return self._separator.join(quoted) + self._new_line
+
+    cdef int begin(self, RowPlan plan, Buffer out) except -1:
+        if plan is not None and out.append((<RawPlan>plan).header, (<RawPlan>plan).header_length) < 0:
+            raise MemoryError("no memory for the response body")
+        return 0
+
+    cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
+        if index > 0:
+            out.append(PyBytes_AS_STRING(self._new_line), PyBytes_GET_SIZE(self._new_line))
+        write_values(
+            <RawPlan>plan, out, result, row, PyBytes_AS_STRING(self._separator), PyBytes_GET_SIZE(self._separator)
+        )
+        if out.failed:
+            raise MemoryError("no memory for the response body")
+        return 0
+
+
+cdef class BytesRenderer(BodyWriter):
+    def __init__(self, is_set: bool) -> None:
+        self._is_set = is_set
+
+    cdef RowPlan new_plan(self, const PGresult *result):
+        cdef RowPlan plan = RowPlan()
+        plan.describe(result)
+        if plan.count != 1:
+            raise ValueError(f"the result has {plan.count} columns where one value was expected")
+        return plan
+
+    cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
+        if pq.getisnull(result, row, 0):
+            return 0
+        if append_bytea(out, pq.getvalue(result, row, 0), pq.getlength(result, row, 0)) < 0:
+            raise MemoryError("no memory for the response body")
+        return 0
+
+
+cdef void write_values(
+    RawPlan plan, Buffer out, const PGresult *result, int row, const char *separator, Py_ssize_t separator_length,
+) noexcept nogil:
+    """NULL prints as empty text does (reference 02, 9); a failed append is the caller's to notice."""
+    cdef int index
+    for index in range(plan.count):
+        if index > 0:
+            out.append(separator, separator_length)
+        if plan.quoted[index]:
+            write_quoted(out, pq.getvalue(result, row, index), pq.getlength(result, row, index))
+        else:
+            out.append(pq.getvalue(result, row, index), pq.getlength(result, row, index))
+
+
+cdef void write_quoted(Buffer out, const char *text, Py_ssize_t size) noexcept nogil:
+    """In quotes, with each quote inside doubled."""
+    cdef const char *end = text + size
+    cdef const char *quote
+    out.append_char(c'"')
+    while text < end:
+        quote = <const char *>memchr(text, c'"', end - text)
+        if quote == NULL:
+            out.append(text, end - text)
+            break
+        out.append(text, quote + 1 - text)
+        out.append_char(c'"')
+        text = quote + 1
+    out.append_char(c'"')

@@ -1,0 +1,50 @@
+"""Rows as JSON: the format of nearly every endpoint."""
+
+from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
+from rowcall.ext.rendering.codecs cimport Codec, Codecs
+from rowcall.ext.base.libpq cimport Oid, PGresult
+from rowcall.ext.rendering.values cimport Scratch
+
+cdef enum Shape:
+    # A scalar's text as it is.
+    SCALAR_TEXT
+    # A scalar array: JSON.
+    SCALAR_JSON
+    # A scalar bytea: its bytes.
+    SCALAR_BYTES
+    # A row without column names: the bare JSON value.
+    ROW_VALUE
+    ROW_OBJECT
+
+cdef struct Column:
+    const Codec *codec
+    # `{"first":` or `,"other":`, padded; NULL in a row without names.
+    const char *key
+    Py_ssize_t key_length
+    # Of a composite that stands for its fields: `,"width":null,"height":null`; NULL for every other column.
+    const char *blank
+    Py_ssize_t blank_length
+
+
+cdef class JsonPlan(RowPlan):
+    cdef Shape shape
+    # How many columns are shown: all, or the first.
+    cdef int shown
+    cdef Column *columns
+    # Keeps the codecs that the columns point to.
+    cdef Codecs _codecs
+
+
+cdef class Renderer(BodyWriter):
+    cdef Codecs _codecs
+    cdef bint _is_scalar
+    cdef bint _is_named
+    cdef list _keys
+    cdef bint _blank_is_null
+    cdef bint _first_only
+    cdef Scratch _scratch
+
+    cdef const Codec *_codec(self, Oid type) except NULL
+    cdef Shape _shape(self, int count, const Codec *first) noexcept
+    cdef list _keys_for(self, list names)
+    cdef int _spread(self, JsonPlan plan, int index, tuple keys) except -1

@@ -1,0 +1,66 @@
+"""One object for several statements: each adds its key and either its rows or what it has affected (reference 03, 5)."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.string cimport strlen, strncmp
+
+from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
+from rowcall.ext.base.buffer cimport Buffer
+from rowcall.ext.base.libpq cimport PGresult, pq
+
+from rowcall.ext.base.buffer import escape
+
+cdef const char **COUNTED = [b"INSERT", b"UPDATE", b"DELETE", b"MERGE"]
+
+
+def key_prefix(key: bytes, first: bool) -> bytes:
+    """What stands in front of a value: `{"key":` or `,"key":`."""
+    return (b'{"' if first else b',"') + escape(key) + b'":'
+
+
+cdef class NamedRows(BodyWriter):
+    def __init__(self, inner: BodyWriter, prefix: bytes) -> None:
+        self._inner = inner
+        self._prefix = prefix
+        self._is_set = inner._is_set
+
+    cdef RowPlan plan_for(self, const PGresult *result):
+        return self._inner.plan_for(result)
+
+    cdef int begin(self, RowPlan plan, Buffer out) except -1:
+        append(out, self._prefix)
+        return self._inner.begin(plan, out)
+
+    cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
+        return self._inner.row(plan, out, result, row, index)
+
+    cdef int end(self, Buffer out, Py_ssize_t rows) except -1:
+        if rows == 0 and not self._is_set:
+            append(out, b"null")
+        return self._inner.end(out, rows)
+
+
+cdef class AffectedRows(BodyWriter):
+    """The number of rows that a command has changed; -1 for one that changes none by its nature. Rows are dropped."""
+
+    def __init__(self, prefix: bytes) -> None:
+        self._prefix = prefix
+
+    cdef int begin(self, RowPlan plan, Buffer out) except -1:
+        return append(out, self._prefix)
+
+    cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
+        return 0
+
+    cdef int complete(self, Buffer out, PGresult *result, Py_ssize_t rows) except -1:
+        cdef const char *tag = pq.cmdStatus(result)
+        cdef int index
+        for index in range(4):
+            if strncmp(tag, COUNTED[index], strlen(COUNTED[index])) == 0:
+                return append(out, <bytes>pq.cmdTuples(result))
+        return append(out, b"-1")
+
+
+cdef int append(Buffer out, bytes text) except -1:
+    if out.append(PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text)) < 0:
+        raise MemoryError("no memory for the response body")
+    return 0

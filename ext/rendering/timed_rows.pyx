@@ -1,0 +1,69 @@
+"""Measures what another writer needs, where somebody has asked for it: every other endpoint has its writer bare."""
+
+from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
+from rowcall.ext.base.buffer cimport Buffer
+from rowcall.ext.base.libpq cimport PGresult, pq
+from rowcall.ext.rendering.rows cimport JsonPlan, Renderer
+from rowcall.ext.rendering.values cimport render
+
+
+cdef extern from "time.h" nogil:
+    cdef struct timespec:
+        long tv_sec
+        long tv_nsec
+    int clock_gettime(int clock, timespec *value)
+    int CLOCK_MONOTONIC
+
+
+cdef inline double now() noexcept nogil:
+    cdef timespec value
+    clock_gettime(CLOCK_MONOTONIC, &value)
+    return value.tv_sec + value.tv_nsec * 1e-9
+
+
+cdef class TimedPlan(RowPlan):
+    pass
+
+
+cdef class TimedWriter(BodyWriter):
+    def __init__(self, inner: BodyWriter) -> None:
+        self._inner = inner
+        self._is_set = inner._is_set
+
+    cdef RowPlan plan_for(self, const PGresult *result):
+        """Each result gets a plan of its own, because that is where its time is counted."""
+        cdef TimedPlan plan = TimedPlan()
+        plan.inner = self._inner.plan_for(result)
+        return plan
+
+    cdef int begin(self, RowPlan plan, Buffer out) except -1:
+        cdef TimedPlan timed = <TimedPlan?>plan if plan is not None else None
+        return self._inner.begin(None if timed is None else timed.inner, out)
+
+    cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
+        cdef TimedPlan timed = <TimedPlan?>plan
+        cdef double began = now()
+        cdef int outcome = self._inner.row(timed.inner, out, result, row, index)
+        timed.seconds += now() - began
+        return outcome
+
+    cdef int end(self, Buffer out, Py_ssize_t rows) except -1:
+        return self._inner.end(out, rows)
+
+
+def render_column(renderer: Renderer, pgresult_ptr: int, column: int) -> int:
+    cdef const PGresult *result = <const PGresult *><size_t>pgresult_ptr
+    cdef JsonPlan plan = <JsonPlan?>renderer.plan_for(result)
+    cdef Buffer out = Buffer()
+    cdef int row
+    cdef const char *text
+    if not 0 <= column < plan.count:
+        raise IndexError(f"there is no column {column}")
+    for row in range(pq.ntuples(result)):
+        text = pq.getvalue(result, row, column)
+        if not pq.getisnull(result, row, column):
+            render(
+                plan.columns[column].codec, plan.columns[column].codec.kind, out, renderer._scratch, text,
+                text + pq.getlength(result, row, column), 0,
+            )
+    return len(out.take())

@@ -1,0 +1,152 @@
+"""Reads what `core.config` needs: configuration files, the `.env` file and the environment."""
+
+from __future__ import annotations
+
+import codecs
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rowcall.core.config import ConfigError, Settings, SourceText, UnknownKey, assemble, load_files
+from rowcall.core.config.env_file import parse_env_file
+from rowcall.core.config.tree import Scalar, find
+from rowcall.service.command.switches import Arguments
+from rowcall.service.command.switches import File as ConfigFile
+
+DEFAULT_FILES = ("rowcall.json", "rowcall.local.json")
+_DEFAULT = tuple(ConfigFile(name, optional=True) for name in DEFAULT_FILES)
+_MODE = "Config:ValidateConfigKeys"
+_DEMO_FOLDER = ".demo"
+_DEFAULT_ENV_FILE = "./.env"
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+"""Byte order marks; those of UTF-32 begin like those of UTF-16."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something to log as soon as there is a logger."""
+
+    level: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    settings: Settings
+    unknown: tuple[UnknownKey, ...]
+    notes: tuple[Note, ...]
+
+    @property
+    def validation_mode(self) -> str:
+        """`Warning`, `Error` or `Ignore`; any other word is given as it is and works like Warning (reference 06,
+        1.5).
+        """
+        try:
+            return self.settings.choice(_MODE)
+        except ConfigError:
+            given = find(self.settings.root, _MODE)
+            return given.text or "Warning" if isinstance(given, Scalar) else "Warning"
+
+
+def load(arguments: Arguments) -> Configuration:
+    """What the command line, this process's environment and the files in the working directory make together."""
+    overrides = arguments.overrides
+    if arguments.has("--demo"):
+        from rowcall.service.embedded.demo import SETTINGS
+
+        overrides = (("ConnectionStrings:Default", f"embedded:{_DEMO_FOLDER}"), *SETTINGS, *overrides)
+    if arguments.has("--watch"):
+        overrides = (*overrides, ("Watch:Enabled", "true"))
+    return load_configuration(arguments.files, overrides, _readable(os.environ), Path.cwd())
+
+
+def configuration_files(arguments: Arguments) -> tuple[Path, ...]:
+    """Where `load` looks, whether there is something or not."""
+    return tuple(Path(file.path).absolute() for file in arguments.files or _DEFAULT)
+
+
+def _readable(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Bytes that are no UTF-8 become �: nothing that text is sent to takes them as Python keeps them."""
+    return {name: os.fsencode(text).decode(errors="replace") for name, text in environment.items()}
+
+
+def load_configuration(
+    files: Sequence[ConfigFile],
+    overrides: Iterable[tuple[str, str]],
+    environment: Mapping[str, str],
+    directory: Path,
+) -> Configuration:
+    """Load `files` in order, or the default files when there are none, then environment and `overrides`.
+
+    Raises ConfigError for a missing file and for whatever `core.config` finds wrong.
+    """
+    chosen = files or _DEFAULT
+    sources, notes = [], []
+    for file in chosen:
+        source = _read(file, directory)
+        sources += [source] if source else []
+        notes.append(Note(logging.DEBUG, f"Configuration file {file.path}: {'read' if source else 'not found'}"))
+    merged = load_files(sources)
+    variables, env_notes = _with_env_file(Settings(merged, environment), environment, directory)
+    loaded = assemble(merged, overrides, variables)
+    return Configuration(loaded.settings, loaded.unknown, (*notes, *env_notes))
+
+
+def _read(file: ConfigFile, directory: Path) -> SourceText | None:
+    if not file.path.strip():
+        raise ConfigError("the name of a configuration file is empty")
+    path = directory / file.path
+    try:
+        return SourceText(file.path, _decoded(path.read_bytes()))
+    except FileNotFoundError:
+        if file.optional:
+            return None
+        raise ConfigError(f"the configuration file {file.path} does not exist (looked for {path.absolute()})") from None
+    except OSError as error:
+        raise ConfigError(f"the configuration file {file.path} can't be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the configuration file {file.path} is not UTF-8 text (byte {error.start + 1})") from None
+
+
+def _decoded(data: bytes) -> str:
+    """UTF-8, or what a byte order mark says: editors of Windows write UTF-16. Raises UnicodeDecodeError."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding)
+    return data.decode()
+
+
+def _with_env_file(
+    settings: Settings, environment: Mapping[str, str], directory: Path
+) -> tuple[Mapping[str, str], list[Note]]:
+    """Fill gaps of `environment` from `Config:EnvFile`; variables that exist are kept (reference 06, 1.3)."""
+    name = settings.text_or_none("Config:EnvFile")
+    used = settings.flag("Config:AddEnvironmentVariables") or settings.flag("Config:ParseEnvironmentVariables")
+    if not name or not used:
+        return environment, []
+    try:
+        found = parse_env_file(_decoded((directory / name).read_bytes()))
+    except FileNotFoundError:
+        return environment, [_missing_env_file(name)]
+    except OSError as error:
+        return environment, [Note(logging.WARNING, f"The environment file {name} can't be read: {error.strerror}")]
+    except UnicodeDecodeError:
+        raise ConfigError(f"Config:EnvFile: the environment file {name} is not UTF-8 text") from None
+    kept = len(found.keys() & environment.keys())
+    remark = f", {kept} kept from the environment" if kept else ""
+    note = Note(logging.INFO, f"Loaded {len(found) - kept} environment variables from {name}{remark}")
+    return {**found, **environment}, [note]
+
+
+def _missing_env_file(name: str) -> Note:
+    if name == _DEFAULT_ENV_FILE:
+        return Note(logging.INFO, f"No environment file {name}; set Config:EnvFile to null to stop looking for it")
+    return Note(logging.WARNING, f"The environment file {name} does not exist")

@@ -1,0 +1,73 @@
+"""Opening databases at the start: again after a failure that may pass, as `ConnectionSettings:RetryOptions` says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import psycopg
+
+from rowcall.core.config import Settings
+from rowcall.service.database.connector import Connector
+from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall.client")
+
+Result = TypeVar("Result")
+
+_OPTIONS = "ConnectionSettings:RetryOptions"
+
+
+class Opening:
+    def __init__(self, settings: Settings) -> None:
+        self._delays = settings.numbers(f"{_OPTIONS}:RetrySequenceSeconds")
+        if not settings.flag(f"{_OPTIONS}:Enabled"):
+            self._delays = ()
+        self._codes = frozenset(settings.texts(f"{_OPTIONS}:ErrorCodes") or ())
+
+    async def attempt(self, what: str, work: Callable[[], Awaitable[Result]]) -> Result:
+        """Gives what `work` gives, at the first attempt that succeeds.
+
+        Raises:
+            StartupError: `what` cannot be done, not even after the last delay.
+        """
+        for attempt, delay in enumerate((*self._delays, None), 1):
+            try:
+                return await work()
+            except psycopg.Error as error:
+                message = str(error).strip()
+                if delay is None or not self._may_pass(error):
+                    after = f" after {attempt} attempts" if attempt > 1 else ""
+                    raise StartupError(f"cannot {what}{after}: {message}") from None
+                log.warning("attempt %d: cannot %s, again in %g s: %s", attempt, what, delay, message)
+                await asyncio.sleep(delay)
+        raise AssertionError("the last attempt either succeeds or raises")
+
+    async def test(self, name: str, connector: Connector) -> None:
+        """Opens the connection once and closes it. Raises `StartupError`."""
+
+        async def open_and_close() -> None:
+            async with await connector.open_plain():
+                log.debug("connection %s can be opened", name)
+
+        await self.attempt(f"open the connection {name}", open_and_close)
+
+    def _may_pass(self, error: psycopg.Error) -> bool:
+        """Network errors may; errors of the server by their SQLSTATE (reference 06, 1.7)."""
+        if error.sqlstate is None:
+            message = str(error)
+            is_refused = "FATAL:" in message or "no password supplied" in message
+            return not is_refused or _PASSING.search(message) is not None
+        return error.sqlstate in self._codes
+
+
+_PASSING = re.compile(
+    "starting up|shutting down|recovery|not yet accepting|too many|connection slots|no more connections|terminating|"
+    "cannot connect|login has been failing|timeout",
+    re.IGNORECASE,
+)
+"""What a server or a pooler says in a refusal that passes; libpq gives no SQLSTATE of an attempt to connect. Whatever
+else is fatal (a wrong password, a missing database, no entry in pg_hba.conf) stays so."""

@@ -1,0 +1,1 @@
+"""Reads the catalogue of PostgreSQL: connection in, frozen `Catalog` out."""

@@ -1,0 +1,207 @@
+"""Reads the catalogue once: connection in, frozen `Catalog` out (reference 01, section 2).
+
+A handful of statements, whatever the number of routines. What is found follows the privileges of the connected role.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg import AsyncConnection, AsyncCursor
+from psycopg.rows import TupleRow, tuple_row
+
+from rowcall.core.catalogue.catalog import (
+    Attribute,
+    Catalog,
+    Column,
+    Parameter,
+    ParameterMode,
+    Routine,
+    RoutineKind,
+    TypeInfo,
+    TypeKind,
+    Volatility,
+)
+from rowcall.service.discovery.filters import RoutineFilter, TableFilter
+from rowcall.service.discovery.queries import ATTRIBUTES, ROUTINES, TYPES
+from rowcall.service.discovery.tables import TableRows, build_tables, read_tables
+
+DEFAULT_SEARCH_PATH = "public"
+
+_INPUTS = {mode.value: mode for mode in (ParameterMode.IN, ParameterMode.INOUT, ParameterMode.VARIADIC)}
+_VOLATILITIES = {volatility.value: volatility for volatility in Volatility}
+_TYPE_KINDS = {kind.value: kind for kind in TypeKind}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to look for; None: nothing of that kind."""
+
+    routines: RoutineFilter | None = field(default_factory=RoutineFilter)
+    tables: TableFilter | None = None
+
+
+async def discover(
+    connection: AsyncConnection[Any], wanted: Wanted | None = None, search_path: str | None = None
+) -> Catalog:
+    """Everything the connected role may call, read or write, sorted by schema and name, with the types it needs.
+
+    The search path decides how type names are displayed and is gone again afterwards.
+    """
+    wanted = wanted or Wanted()
+    async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
+        await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
+        rows = await _read_routines(cursor, wanted.routines)
+        table_rows = TableRows() if wanted.tables is None else await read_tables(cursor, wanted.tables)
+        types = await _load_types(cursor, [*{*_roots(rows), *table_rows.types}])
+        tables = await build_tables(cursor, table_rows, types)
+    return Catalog(
+        server_version=connection.info.server_version,
+        routines=tuple(_routine(row, types) for row in rows),
+        types=types,
+        tables=tables,
+    )
+
+
+async def load_types(connection: AsyncConnection[Any], roots: Sequence[int]) -> Mapping[int, TypeInfo]:
+    """These types and all that their elements, bases and attributes refer to."""
+    async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
+        await _set_search_path(cursor, DEFAULT_SEARCH_PATH)
+        return await _load_types(cursor, roots)
+
+
+async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> None:
+    await cursor.execute("select pg_catalog.set_config('search_path', pg_catalog.quote_ident(%s), true)", [schema])
+
+
+async def _read_routines(cursor: AsyncCursor[TupleRow], routines: RoutineFilter | None) -> list[TupleRow]:
+    if routines is None:
+        return []
+    await cursor.execute(ROUTINES, routines.parameters())
+    return await cursor.fetchall()
+
+
+def _roots(rows: Sequence[TupleRow]) -> set[int]:
+    oids = {row[9] for row in rows}
+    for row in rows:
+        oids.update(_argument_types(row))
+    return oids
+
+
+async def _load_types(cursor: AsyncCursor[TupleRow], roots: Sequence[int]) -> dict[int, TypeInfo]:
+    await cursor.execute(TYPES, {"roots": list(roots)})
+    rows = await cursor.fetchall()
+    composites = [row[0] for row in rows if row[4] == TypeKind.COMPOSITE.value]
+    attributes: defaultdict[int, list[Attribute]] = defaultdict(list)
+    if composites:
+        await cursor.execute(ATTRIBUTES, {"composites": composites})
+        for type_oid, name, attribute_type, display in await cursor.fetchall():
+            attributes[type_oid].append(Attribute(name, attribute_type, display))
+    return {row[0]: _type(row, tuple(attributes.get(row[0], ()))) for row in rows}
+
+
+def _type(row: TupleRow, attributes: tuple[Attribute, ...]) -> TypeInfo:
+    oid, schema, name, display, kind, element, delimiter, base, comment = row
+    type_kind = _TYPE_KINDS[kind]
+    return TypeInfo(
+        oid=oid,
+        schema=schema,
+        name=name,
+        display=display,
+        kind=type_kind,
+        element=element if type_kind is TypeKind.ARRAY else 0,
+        delimiter=delimiter,
+        base=base,
+        attributes=attributes,
+        comment=comment,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Argument:
+    name: str | None
+    type_oid: int
+    mode: str
+    """As in `proargmodes`: i, o, b, v or t."""
+
+
+def _argument_types(row: TupleRow) -> Iterator[int]:
+    """Oids of all arguments: `{25,23}` where there are OUT arguments, else the input vector `25 23`."""
+    inputs, everything = row[11], row[12]
+    return map(int, everything.strip("{}").split(",") if everything else inputs.split())
+
+
+def _routine(row: TupleRow, types: Mapping[int, TypeInfo]) -> Routine:
+    modes: str | None = row[13]
+    names: list[str] = row[14] or []
+    arguments = [
+        _Argument((names[index] if index < len(names) else "") or None, oid, modes[index] if modes else "i")
+        for index, oid in enumerate(_argument_types(row))
+    ]
+    procedure: bool = row[1]
+    return_type = _below_domains(types[row[9]], types)
+    outputs = () if procedure else tuple(_columns(arguments, types))
+    direct = not outputs and not procedure and return_type.kind is TypeKind.COMPOSITE
+    return Routine(
+        oid=row[0],
+        kind=RoutineKind.PROCEDURE if procedure else RoutineKind.FUNCTION,
+        schema=row[2],
+        name=row[3],
+        comment=row[4],
+        language=row[5],
+        strict=row[6],
+        volatility=_VOLATILITIES[row[7]],
+        returns_set=row[8],
+        return_type_oid=row[9],
+        return_type_name=row[10],
+        parameters=tuple(_inputs(arguments, defaults=row[15], types=types)),
+        columns=tuple(_attribute_columns(return_type)) if direct else outputs,
+        returns_composite=direct and bool(return_type.attributes),
+        out_parameters=tuple(_pure_outputs(arguments, types)) if procedure else (),
+    )
+
+
+def _below_domains(info: TypeInfo, types: Mapping[int, TypeInfo]) -> TypeInfo:
+    """FROM takes a domain over a composite apart like the composite itself."""
+    while info.kind is TypeKind.DOMAIN:
+        info = types[info.base]
+    return info
+
+
+def _inputs(arguments: Sequence[_Argument], defaults: int, types: Mapping[int, TypeInfo]) -> Iterator[Parameter]:
+    """The last `defaults` of the input arguments have one; expressions are never looked at."""
+    inputs = [(index, argument) for index, argument in enumerate(arguments) if argument.mode in _INPUTS]
+    first_default = len(inputs) - defaults
+    for number, (index, argument) in enumerate(inputs):
+        yield Parameter(
+            name=argument.name,
+            type_oid=argument.type_oid,
+            type_name=types[argument.type_oid].display,
+            mode=_INPUTS[argument.mode],
+            has_default=number >= first_default,
+            argument=index,
+        )
+
+
+def _pure_outputs(arguments: Sequence[_Argument], types: Mapping[int, TypeInfo]) -> Iterator[Parameter]:
+    for index, argument in enumerate(arguments):
+        if argument.mode == "o":
+            display = types[argument.type_oid].display
+            yield Parameter(argument.name, argument.type_oid, display, ParameterMode.OUT, False, index)
+
+
+def _columns(arguments: Sequence[_Argument], types: Mapping[int, TypeInfo]) -> Iterator[Column]:
+    """OUT, INOUT and TABLE arguments. PostgreSQL calls an unnamed one `columnN`, and a lone one has no name at all."""
+    outputs = [argument for argument in arguments if argument.mode in "obt"]
+    if len(outputs) == 1 and outputs[0].name is None:
+        return
+    for number, argument in enumerate(outputs, 1):
+        yield Column(argument.name or f"column{number}", argument.type_oid, types[argument.type_oid].display)
+
+
+def _attribute_columns(composite: TypeInfo) -> Iterator[Column]:
+    for attribute in composite.attributes:
+        yield Column(attribute.name, attribute.type_oid, attribute.type_name)

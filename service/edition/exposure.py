@@ -1,0 +1,35 @@
+"""What is looked for in the database, and what may become an endpoint of what was found, source by source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rowcall.core.building.endpoint_builder import EndpointDefaults
+from rowcall.core.catalogue.catalog import Catalog, Routine
+from rowcall.core.tables.routines import TableDefaults, table_routines
+from rowcall.service.discovery.catalogue import Wanted
+from rowcall.service.options.sql_files import SqlFileOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    wanted: Wanted = field(default_factory=Wanted)
+    routines: EndpointDefaults = field(default_factory=EndpointDefaults)
+    tables: EndpointDefaults = field(default_factory=EndpointDefaults)
+    """Differs from that of routines in the comments mode only."""
+    operations: TableDefaults = field(default_factory=TableDefaults)
+    files: SqlFileOptions | None = None
+    """None: files of SQL are not served."""
+
+    def objects(self, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
+        """With the defaults of their source. Of two with one method and path the later one answers first
+        (reference 01, 4.2).
+        """
+        for routine in catalog.routines:
+            yield routine, self.routines
+        for routine in table_routines(catalog.tables, self.operations):
+            yield routine, self.tables
+        defaults = self.routines if self.files is None else self.files.defaults(self.routines)
+        for routine in catalog.files:
+            yield routine, defaults

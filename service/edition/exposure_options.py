@@ -1,0 +1,103 @@
+"""Settings → what is looked for in the database, and with which defaults it becomes endpoints, source by source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rowcall.core.building.endpoint_builder import CommentsMode
+from rowcall.core.config import Settings
+from rowcall.core.tables.operations import NAMES as OPERATION_NAMES
+from rowcall.core.tables.operations import Conflict, Variant
+from rowcall.core.tables.routines import TableDefaults
+from rowcall.service.discovery.catalogue import Wanted
+from rowcall.service.discovery.filters import RoutineFilter, TableFilter
+from rowcall.service.edition.exposure import Exposure
+from rowcall.service.options.connections import ConnectionPlan
+from rowcall.service.options.from_settings import comments_mode, endpoint_defaults
+from rowcall.service.options.sql_files import sql_file_options
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.startup_error import StartupError
+
+_TABLES = "Service:CrudSource:"
+
+_PATTERN_KEYS: Mapping[Variant, str] = {
+    (None, True): "ReturningUrlPattern",
+    (Conflict.NOTHING, False): "OnConflictDoNothingUrlPattern",
+    (Conflict.NOTHING, True): "OnConflictDoNothingReturningUrlPattern",
+    (Conflict.UPDATE, False): "OnConflictDoUpdateUrlPattern",
+    (Conflict.UPDATE, True): "OnConflictDoUpdateReturningUrlPattern",
+}
+
+
+def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> Exposure:
+    """`options`: those that hold the things that annotations name."""
+    defaults = endpoint_defaults(settings, options, plan)
+    patterns = {variant: settings.text(_TABLES + key) for variant, key in _PATTERN_KEYS.items()}
+    operations = TableDefaults(
+        operations=_operations(settings),
+        patterns=patterns,
+        url_path_prefix=defaults.url_path_prefix,
+        kebab_case_urls=defaults.kebab_case_urls,
+    )
+    return Exposure(
+        wanted=_wanted(settings),
+        routines=defaults,
+        tables=replace(defaults, comments_mode=comments_mode(settings, _TABLES + "CommentsMode")),
+        operations=operations,
+        files=sql_file_options(settings),
+    )
+
+
+def _wanted(settings: Settings) -> Wanted:
+    return Wanted(
+        routines=_routine_filter(settings) if settings.flag("Service:RoutineOptions:Enabled") else None,
+        tables=_table_filter(settings) if settings.flag(_TABLES + "Enabled") else None,
+    )
+
+
+def _routine_filter(settings: Settings) -> RoutineFilter:
+    return RoutineFilter(
+        **_names(settings),
+        include_languages=settings.texts("Service:RoutineOptions:IncludeLanguages"),
+        exclude_languages=settings.texts("Service:RoutineOptions:ExcludeLanguages"),
+    )
+
+
+def _table_filter(settings: Settings) -> TableFilter:
+    mode = comments_mode(settings, _TABLES + "CommentsMode")
+    return TableFilter(**_names(settings, _TABLES), commented=mode is CommentsMode.ONLY_ANNOTATED)
+
+
+def _names(settings: Settings, own: str | None = None) -> dict[str, Any]:
+    """The eight filters by schema and name: those of a source itself where it has them."""
+
+    def text(key: str) -> str | None:
+        return (settings.text_or_none(own + key) if own else None) or settings.text_or_none("Service:" + key)
+
+    def texts(key: str) -> tuple[str, ...] | None:
+        return (settings.texts(own + key) if own else None) or settings.texts("Service:" + key)
+
+    return {
+        "schema_similar_to": text("SchemaSimilarTo"),
+        "schema_not_similar_to": text("SchemaNotSimilarTo"),
+        "include_schemas": texts("IncludeSchemas"),
+        "exclude_schemas": texts("ExcludeSchemas"),
+        "name_similar_to": text("NameSimilarTo"),
+        "name_not_similar_to": text("NameNotSimilarTo"),
+        "include_names": texts("IncludeNames"),
+        "exclude_names": texts("ExcludeNames"),
+    }
+
+
+def _operations(settings: Settings) -> frozenset[str]:
+    """Raises `StartupError` for a word that names no operation: only clients would miss a misspelt one."""
+    known = {name.casefold(): name for name in OPERATION_NAMES}
+    wanted: set[str] = set()
+    for word in settings.texts(_TABLES + "CrudTypes") or ("All",):
+        name = known.get(word.strip().casefold())
+        if name is None and word.strip().casefold() != "all":
+            raise StartupError(f"{_TABLES}CrudTypes: {word!r} is none of All, {', '.join(OPERATION_NAMES)}")
+        wanted |= {name} if name else set(OPERATION_NAMES)
+    return frozenset(wanted)

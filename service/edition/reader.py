@@ -1,0 +1,201 @@
+"""Reads databases and makes endpoints of what it finds: what an edition is made of.
+
+The supervisor does it at the start and whenever the schema has changed; `rowcall --endpoints` does it once. There may
+be several databases to read, and endpoints may run elsewhere than where they were found
+(`service.options.connections`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import psycopg
+
+from rowcall.core.building.endpoint_builder import EndpointDefaults
+from rowcall.core.catalogue.catalog import Catalog, Routine, RoutineKind, TypeInfo
+from rowcall.core.config import Settings
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.database.connector import Connector
+from rowcall.service.database.first_connection import Opening
+from rowcall.service.discovery.catalogue import discover
+from rowcall.service.discovery.routed import missing_routines, types_of_the_same_names
+from rowcall.service.edition.catalogue_watch import Watcher, watcher
+from rowcall.service.edition.collector import paused
+from rowcall.service.edition.edition import Edition, reachable_types
+from rowcall.service.edition.endpoints import EndpointBuilder
+from rowcall.service.edition.exposure import Exposure
+from rowcall.service.options.connections import ConnectionPlan
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.sqlfiles.source import SqlFileSource, sql_file_source
+from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall")
+
+MAIN = ""
+"""Stands for the main connection among the case-folded names of connections."""
+
+
+@dataclass(slots=True)
+class _Routed:
+    """What runs on one database and was found on another one."""
+
+    endpoints: list[Endpoint] = field(default_factory=list)
+    types: dict[tuple[str, str], TypeInfo] = field(default_factory=dict)
+    """By schema and name: the same type may come from several catalogues."""
+
+
+class EndpointReader:
+    def __init__(self, settings: Settings, options: WorkerOptions, plan: ConnectionPlan, exposure: Exposure) -> None:
+        self._settings = settings
+        self._options = options
+        self._plan = plan
+        self._exposure = exposure
+        self._builder = EndpointBuilder(settings)
+        self._catalogs: list[Catalog] = []
+        """As they were read last, without files."""
+        self._files = sql_file_source(settings, exposure.files, exposure.routines)
+        self._verify = settings.choice("Service:RoutineOptions:VerifyRoutedEndpoints")
+
+    def sources(self) -> Iterator[Connector]:
+        """To those that routines are read from."""
+        return (self._connector(self._key(name)) for name in self._plan.sources)
+
+    async def first(self) -> Edition:
+        """The first reading, tried as often as `ConnectionSettings:RetryOptions` says; and every other connection is
+        opened once, to see that it can be. Raises `StartupError`.
+        """
+        opening = Opening(self._settings)
+        edition = await opening.attempt("read the database", lambda: self.read(1))
+        if self._settings.flag("ConnectionSettings:TestConnectionStrings"):
+            read = {self._key(name) for name in self._plan.sources}
+            for key in {MAIN, *self._options.others} - read:
+                await opening.test(key or self._plan.main, self._connector(key))
+        return edition
+
+    def watcher(self) -> Watcher | None:
+        """Of what is read here. Raises `StartupError` where there is nothing to watch."""
+        return watcher(self._settings, self._exposure, tuple(self.sources()))
+
+    async def read(self, number: int, *, only_files: bool = False) -> Edition:
+        """One reading. only_files: the databases are taken to be as they were at the last one.
+
+        Raises `psycopg.Error`, and `StartupError` for what must not be served.
+        """
+        with paused():
+            return await self._read(number, only_files=only_files)
+
+    async def _read(self, number: int, *, only_files: bool) -> Edition:
+        keys = [self._key(name) for name in self._plan.sources]
+        if not only_files or not self._catalogs:
+            self._catalogs = [await self._discover(key) for key in keys]
+        catalogs = list(self._catalogs)
+        exposed = [self._exposed(key, catalog) for key, catalog in zip(keys, catalogs, strict=True)]
+        if self._files is not None:
+            keys.append(self._home_of_files)
+            catalogs.append(await self._read_files(self._files, only_files=only_files))
+            exposed.append(self._exposure.objects(catalogs[-1]))
+        found = self._builder.build(zip(catalogs, exposed, strict=True))
+        types: dict[str, dict[int, TypeInfo]] = {MAIN: {}}
+        routed: dict[str, _Routed] = {}
+        for key, catalog, endpoints in zip(keys, catalogs, found, strict=True):
+            for place, there in _by_place(self._place, endpoints).items():
+                reached = reachable_types(tuple(there), catalog.types)
+                if place == key:
+                    types.setdefault(place, {}).update(reached)
+                else:
+                    one = routed.setdefault(place, _Routed())
+                    one.endpoints += there
+                    one.types |= {(info.schema, info.name): info for info in reached.values()}
+        await self._look_at_targets(routed, types)
+        main = types.pop(MAIN)
+        return Edition(number, tuple(one for group in found for one in group), main, types)
+
+    async def _discover(self, key: str) -> Catalog:
+        async with await self._connector(key).open_plain() as connection:
+            schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
+            return await discover(connection, self._exposure.wanted, schema)
+
+    async def _read_files(self, files: SqlFileSource, *, only_files: bool) -> Catalog:
+        async with await self._connector(self._home_of_files).open_plain() as connection:
+            return await files.read(connection, only_files=only_files)
+
+    @property
+    def _home_of_files(self) -> str:
+        """Where they are described: on the connection for metadata, or on the main one where routines have several."""
+        return MAIN if self._plan.runs_at_home else self._key(self._plan.sources[0])
+
+    def _exposed(self, key: str, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
+        """What may become an endpoint, with the place where it runs unless its comment says otherwise."""
+        objects = self._exposure.objects(catalog)
+        if key == MAIN or not self._plan.runs_at_home:
+            return objects
+        name = self._options.others[key].name
+        return ((routine, replace(defaults, connection=name)) for routine, defaults in objects)
+
+    # --- places ----------------------------------------------------------------------------------------------------
+
+    def _key(self, name: str) -> str:
+        folded = name.casefold()
+        return MAIN if folded in self._plan.main_names else folded
+
+    def _place(self, endpoint: Endpoint) -> str:
+        """Where it runs."""
+        name = endpoint.options.connection
+        return MAIN if name is None else self._key(name)
+
+    def _connector(self, key: str) -> Connector:
+        return Connector(self._options.target if key == MAIN else self._options.others[key].target)
+
+    async def _look_at_targets(self, routed: Mapping[str, _Routed], types: dict[str, dict[int, TypeInfo]]) -> None:
+        """Reads the types that routed endpoints meet where they run, and looks whether their routines are there."""
+        missing: list[str] = []
+        checked = 0
+        for place, one in routed.items():
+            if place != MAIN and place not in self._options.others:
+                continue  # reported with the endpoint
+            try:
+                async with await self._connector(place).open_plain() as connection:
+                    found = await types_of_the_same_names(connection, one.types.values())
+                    types.setdefault(place, {}).update(found)
+                    if self._verify != "None":
+                        checked += len(one.endpoints)
+                        missing += _missing(place, one, await missing_routines(connection, _called(one.endpoints)))
+            except psycopg.Error as error:
+                if place == MAIN or self._verify == "Fail":
+                    raise
+                log.warning("connection %s: its types cannot be read: %s", place, str(error).strip())
+        self._report_missing(missing, checked)
+
+    def _report_missing(self, missing: Sequence[str], count: int) -> None:
+        if missing and self._verify == "Fail":
+            raise StartupError("\n  ".join(("these endpoints are routed to where they cannot run:", *missing)))
+        for message in missing:
+            log.warning("%s", message)
+        if self._verify != "None" and not missing:
+            log.info("%d routed endpoints have what they need where they run", count)
+
+
+def _by_place(place_of: Callable[[Endpoint], str], endpoints: Iterable[Endpoint]) -> dict[str, list[Endpoint]]:
+    places: dict[str, list[Endpoint]] = {}
+    for endpoint in endpoints:
+        places.setdefault(place_of(endpoint), []).append(endpoint)
+    return places
+
+
+def _called(endpoints: Iterable[Endpoint]) -> list[Routine]:
+    """Routines and relations, each once. A file brings its SQL along."""
+    routines = {
+        endpoint.routine.identity: endpoint.routine
+        for endpoint in endpoints
+        if endpoint.routine.kind is not RoutineKind.FILE
+    }
+    return list(routines.values())
+
+
+def _missing(place: str, routed: _Routed, routines: Iterable[Routine]) -> Iterator[str]:
+    for routine in routines:
+        names = [one.name for one in routed.endpoints if one.routine.identity == routine.identity]
+        where = "the main connection" if place == MAIN else f"connection {place}"
+        yield f"{routine.identity} is not there on {where}, needed by {', '.join(names)}"

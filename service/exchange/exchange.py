@@ -1,0 +1,23 @@
+"""What a step is: a function over one exchange. The exchange itself, and what carries it from step to step, stand in
+`ext.driver.exchange`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from rowcall.ext.driver.exchange import Exchange
+from rowcall.ext.driver.request import Request
+
+__all__ = ["ClientGoneError", "Exchange", "Step", "Waiting"]
+
+
+class ClientGoneError(Exception):
+    """The client has left, in the middle of its request or of its answer, or has left the answer unread for too long.
+    Nobody is there to be told."""
+
+
+Waiting = Awaitable[None] | Request | None
+"""What a step gives back: nothing, when the next one may follow at once; a request in the driver's hands; or an
+awaitable. A request costs no task and no future, so it is what the hot path uses."""
+
+Step = Callable[[Exchange], Waiting]

@@ -1,0 +1,55 @@
+"""Protocols that stand in front of the HTTP server's own: what one adds to every answer, or notices about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Handle = Callable[[Any, Any], None]
+Headers = list[tuple[str, str]]
+
+
+class ObservedProtocol:
+    """Passes everything on. A base for those that look at what is answered."""
+
+    __slots__ = ("inner",)
+
+    def __init__(self, protocol: Any) -> None:
+        self.inner = protocol
+
+    def __call__(self) -> Any:
+        return self.inner()
+
+    def __aiter__(self) -> Any:
+        return self.inner.__aiter__()
+
+    def client_disconnect(self) -> Any:
+        return self.inner.client_disconnect()
+
+
+class HeadersProtocol(ObservedProtocol):
+    """Adds headers to every answer."""
+
+    __slots__ = ("_headers",)
+
+    def __init__(self, protocol: Any, headers: Headers) -> None:
+        self.inner = protocol
+        self._headers = headers
+
+    def response_empty(self, status: int, headers: Headers) -> None:
+        self.inner.response_empty(status, [*headers, *self._headers])
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        self.inner.response_bytes(status, [*headers, *self._headers], body)
+
+    def response_str(self, status: int, headers: Headers, body: str) -> None:
+        self.inner.response_str(status, [*headers, *self._headers], body)
+
+    def response_file(self, status: int, headers: Headers, file: str) -> None:
+        self.inner.response_file(status, [*headers, *self._headers], file)
+
+    def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
+        self.inner.response_file_range(status, [*headers, *self._headers], file, start, end)
+
+    def response_stream(self, status: int, headers: Headers) -> Any:
+        return self.inner.response_stream(status, [*headers, *self._headers])

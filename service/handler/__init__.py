@@ -1,0 +1,1 @@
+"""Endpoint → its compiled handler: the one list of steps, in order."""

@@ -1,0 +1,101 @@
+"""What a request runs, as it is logged: its URL, its values, its SQL (reference 06, 3.4).
+
+One description serves two places: each command at level Debug, and the failed ones with their error.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from rowcall.core.auth.filling import hashed_parameters
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
+from rowcall.core.sqlfile.source import FileSource
+from rowcall.service.database.call import Call, Describe
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.sensitive import HIDDEN
+from rowcall.service.log.entry import one_line
+
+if TYPE_CHECKING:
+    from rowcall.service.options.worker import WorkerOptions
+
+log = logging.getLogger("rowcall.commands")
+
+_BARE = frozenset(
+    {ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.FLOAT, ValueKind.NUMERIC, ValueKind.BOOLEAN}
+)
+
+
+def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions) -> Step | None:
+    """The step in front of a call that logs it. None where nobody would see it."""
+    describe = call.describe
+    if describe is None or not log.isEnabledFor(logging.DEBUG):
+        return None
+
+    script = _script_text(endpoint, options)
+
+    def log_it(exchange: Exchange) -> None:
+        text = call.statement(exchange.mask).sql.decode() if script is None else script
+        log.debug("%s:\n%s\n%s", call.label, describe(exchange), text)
+
+    return log_it
+
+
+def _script_text(endpoint: Endpoint, options: WorkerOptions) -> str | None:
+    """Of a file with several statements; None for everything else. Such files may be long."""
+    source = endpoint.routine.source
+    if not isinstance(source, FileSource) or not source.several:
+        return None
+    if options.log_file_texts:
+        return ";\n".join(statement.text for statement in source.statements)
+    return f"-- {source.file}: {len(source.statements)} statements"
+
+
+def description(endpoint: Endpoint, options: WorkerOptions) -> Describe | None:
+    """How requests of this endpoint are told in the log. None: they are not."""
+    if not options.log_commands:
+        return None
+    secret = _secret_parameters(endpoint)
+    instead = endpoint.path if secret or endpoint.options.sensitive else None
+    resolved = {name for name, _ in endpoint.options.expressions}
+
+    def describe(exchange: Exchange) -> str:
+        lines = [f"-- {one_line(exchange.scope.method)} {_url(exchange, instead)}"]
+        if options.log_command_parameters:
+            lines += _values(exchange, endpoint, resolved, secret)
+        return "\n".join(lines)
+
+    return describe
+
+
+def _secret_parameters(endpoint: Endpoint) -> frozenset[int]:
+    """Indexes of those whose values are nobody's business: all of a sensitive endpoint, else passwords and hashes."""
+    if endpoint.options.sensitive:
+        return frozenset(range(len(endpoint.parameters)))
+    return frozenset(index for pair in hashed_parameters(endpoint) for index in pair)
+
+
+def _url(exchange: Exchange, instead: str | None) -> str:
+    """The whole URL. instead: a path that stands for the real one and its query, which hold values."""
+    scope = exchange.scope
+    query = f"?{scope.query_string}" if scope.query_string and instead is None else ""
+    host = scope.headers.get("host") or scope.authority or scope.server
+    return one_line(f"{scope.scheme}://{host}{instead or scope.path}{query}")
+
+
+def _values(exchange: Exchange, endpoint: Endpoint, resolved: set[str], secret: frozenset[int]) -> list[str]:
+    """One line for each bound parameter: `-- $1 integer = 5`."""
+    present = [(index, one) for index, one in enumerate(endpoint.parameters) if exchange.mask >> index & 1]
+    return [
+        f"-- ${number} {parameter.cast} = {HIDDEN if index in secret else _shown(parameter, value, resolved)}"
+        for number, ((index, parameter), value) in enumerate(zip(present, exchange.arguments, strict=False), 1)
+    ]
+
+
+def _shown(parameter: EndpointParameter, value: bytes | None, resolved: set[str]) -> str:
+    if parameter.db_name in resolved:
+        return "(resolved)"
+    if value is None:
+        return "null"
+    text = one_line(value.decode(errors="replace"))
+    return text if parameter.kind in _BARE and not parameter.array else f"'{text}'"

@@ -1,0 +1,28 @@
+"""The step that tells the request log which endpoint answers."""
+
+from __future__ import annotations
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.options.worker import WorkerOptions
+
+
+def name_endpoint(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
+    """The first step where requests are logged: says which endpoint this is."""
+    if not options.request_log:
+        return None
+    name = f"{endpoint.name} {endpoint.routine.schema}.{endpoint.routine.name}"
+
+    def tell_name(exchange: Exchange) -> None:
+        protocol = exchange.protocol
+        (protocol.inner if type(protocol) is HeadProtocol else protocol).endpoint = name
+
+    def tell_name_alone(exchange: Exchange) -> None:
+        """The real path has values in it."""
+        protocol = exchange.protocol
+        told = protocol.inner if type(protocol) is HeadProtocol else protocol
+        told.endpoint = name
+        told.path = endpoint.path
+
+    return tell_name_alone if endpoint.options.sensitive else tell_name

@@ -1,0 +1,248 @@
+"""Endpoint → its compiled handler: the list of steps that its options ask for, and nothing else.
+
+A step is a function over one `Exchange`; it gives back an awaitable when it has to wait. A capability adds one step
+factory to `STEPS`, which is the one place where the order of checks is written (design 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from rowcall.core.catalogue.catalog import Routine, RoutineKind, Volatility
+from rowcall.core.endpoint.call import UncallableError, call_sql
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.template import parse_template, placeholder_names
+from rowcall.core.errors.problems import Problem
+from rowcall.ext.rendering.body_writer import BodyWriter
+from rowcall.ext.rendering.cell_rows import CellRows
+from rowcall.ext.rendering.timed_rows import TimedWriter
+from rowcall.service.auth.access import authenticate, authorize
+from rowcall.service.auth.context import user_context
+from rowcall.service.auth.filling import bind, hash_parameters
+from rowcall.service.auth.login import login_steps
+from rowcall.service.auth.logout import logout_steps
+from rowcall.service.database.call import Call
+from rowcall.service.database.context import Context
+from rowcall.service.database.lane_choice import Pace
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.handler.command_log import description, log_command
+from rowcall.service.handler.request_log import name_endpoint
+from rowcall.service.pipeline.services import Factory, Services
+from rowcall.service.request.application_name import application_name
+from rowcall.service.request.before_routine import before_routine
+from rowcall.service.request.headers import fill_headers, headers_context
+from rowcall.service.request.resolved_parameters import forget_supplied, resolve
+from rowcall.service.request.validation import keep_body, validate
+from rowcall.service.response import responses
+from rowcall.service.response.formats.choice import table_formats
+from rowcall.service.response.headers import CommentHeaders, argument_text
+from rowcall.service.response.rendering import body_writer
+from rowcall.service.response.server_timing import start_clock
+from rowcall.service.sqlfiles.running import file_statements, stands_alone
+
+
+def request_log(endpoint: Endpoint, services: Services) -> Step | None:
+    """Where requests are logged, the line names the endpoint."""
+    return name_endpoint(endpoint, services.options)
+
+
+def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | None:
+    """Such an endpoint exists, so that whoever calls it learns why it cannot run (reference 01, 13)."""
+    name = endpoint.options.connection
+    if services.known(name):
+        return None
+    detail = f"Connection name {name} could not be found in options DataSources or ConnectionStrings dictionaries."
+
+    def refuse(_exchange: Exchange) -> None:
+        raise Problem(500, detail)
+
+    return refuse
+
+
+def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
+    """From here on an error response has the comment's headers too (reference 01, 1 step 15)."""
+    return CommentHeaders(endpoint) if endpoint.options.headers else None
+
+
+def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
+    """PostgreSQL would not run a STRICT routine for a NULL argument either (reference 02, 1 rule 6)."""
+    if not endpoint.routine.strict or not endpoint.parameters:
+        return None
+    answer = responses.no_content(endpoint)
+
+    def skip(exchange: Exchange) -> None:
+        if exchange.has_null:
+            answer(exchange)
+            exchange.answered = True
+
+    return skip
+
+
+def resolve_parameters(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """SQL of the comment fills parameters; what it finds may be the NULL that a STRICT routine is not called for."""
+    fill = resolve(endpoint, services)
+    if fill is None:
+        return None
+    skip = skip_null_call(endpoint, services)
+    return (fill,) if skip is None else (fill, skip)
+
+
+def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
+    """`table_format` leads away from JSON, where the request or the comment names a format (reference 02, 11.1)."""
+    shape = endpoint.table_shape
+    if shape is None or not services.options.tables.keys or is_sign(endpoint):
+        return None
+    wanted = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
+    flat = replace(endpoint, shape=shape)
+    headers = comment_headers(endpoint, services)
+    steps: dict[str, tuple[Step, ...]] = {}
+    for key, made in table_formats(flat, wanted, services.options, services.database).items():
+        steps[key] = (*((headers,) if headers else ()), *_run(flat, services, made.writer), made.respond)
+
+    async def choose(exchange: Exchange) -> None:
+        chosen = steps.get(wanted.fill(partial(argument_text, exchange)))
+        if chosen is not None:
+            exchange.follow(chosen)
+
+    return choose
+
+
+def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
+    """Runs the routine: begins, and judges how it ended."""
+    if is_sign(endpoint):
+        return ()
+    return _run(endpoint, services, body_writer(endpoint, services.codecs))
+
+
+def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """Runs a routine that signs in or out, and answers for it."""
+    if not is_sign(endpoint):
+        return None
+    writer = None if endpoint.shape.path is ResultPath.VOID else CellRows(services.codecs, True)
+    call = call_of(endpoint, services, writer)
+    steps = login_steps(endpoint, services, call) if endpoint.options.login else logout_steps(endpoint, services, call)
+    return (*_begin(call, endpoint, services), *steps)
+
+
+def is_sign(endpoint: Endpoint) -> bool:
+    return endpoint.options.login or endpoint.options.logout
+
+
+def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
+    database = services.database
+    begin = database.begin if call.context is None else database.begin_with_context
+    logged = log_command(call, endpoint, services.options)
+    return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))
+
+
+def _run(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> tuple[Step, ...]:
+    timed = services.options.http.server_timing
+    call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
+    steps = _begin(call, endpoint, services)
+    return (start_clock, *steps) if timed else steps
+
+
+def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
+    shape = endpoint.shape
+    routine = endpoint.routine
+    single = endpoint.options.single
+    context = context_of(endpoint, services)
+    # Commands may do anything, as volatile routines may, unless they show that they do not.
+    volatile = routine.volatility is Volatility.VOLATILE or not context.leaves_nothing
+    procedure = routine.kind is RoutineKind.PROCEDURE or stands_alone(routine)
+
+    def build(mask: int) -> tuple[str, int]:
+        try:
+            return call_sql(endpoint, mask), mask.bit_count()
+        except UncallableError as error:
+            raise Problem(404, str(error)) from None
+
+    return Call(
+        label=f"{endpoint.name} {_shown(routine)}",
+        build=build,
+        renderer=writer,
+        made=file_statements(
+            endpoint,
+            writer,
+            services.codecs,
+            repeatable=not volatile and not procedure,
+            wrapped=services.options.wrap_in_transaction,
+        ),
+        pace=Pace(services.options.database.slow),
+        volatile=volatile,
+        procedure=procedure,
+        rows=may_stream(endpoint),
+        # 0 means every row (reference 02, 12).
+        flush_rows=0 if endpoint.options.buffer_rows is None else max(1, endpoint.options.buffer_rows),
+        single=single and shape.path is not ResultPath.OBJECT,
+        timeout=endpoint.options.timeout,
+        context=context or None,
+        wrapped=services.options.wrap_in_transaction,
+        policy=services.options.policies.of(endpoint.options.error_policy),
+        retry=services.options.retries.of(endpoint.options.retry_strategy),
+        describe=description(endpoint, services.options),
+        sensitive=endpoint.options.sensitive,
+    )
+
+
+def may_stream(endpoint: Endpoint) -> bool:
+    """The result may leave before it is whole; `buffer_rows 1` wants it in one piece."""
+    shape = endpoint.shape
+    is_set = shape.path is ResultPath.OBJECT or (shape.path is ResultPath.ROWS and shape.is_set)
+    return is_set and endpoint.options.buffer_rows != 1
+
+
+def _shown(routine: Routine) -> str:
+    return f"{routine.schema}.{routine.name}" if routine.source is None else routine.identity
+
+
+ContextFactory = Callable[[Endpoint, Services], Context | None]
+
+CONTEXT: Sequence[ContextFactory] = (application_name, headers_context, user_context, before_routine)
+"""What requests bring along for their routine, in the order in which it is set (`service.database.context`)."""
+
+
+def context_of(endpoint: Endpoint, services: Services) -> Context:
+    found = (factory(endpoint, services) for factory in CONTEXT)
+    return sum((one for one in found if one is not None), Context())
+
+
+def respond(endpoint: Endpoint, services: Services) -> Step | None:
+    """The result becomes the response."""
+    if is_sign(endpoint):
+        return None
+    return responses.respond(endpoint, services.database, services.options.http.slow_client)
+
+
+STEPS: Sequence[Factory] = (
+    request_log,
+    authenticate,
+    authorize,
+    refuse_unknown_connection,
+    keep_body,
+    bind,
+    forget_supplied,
+    fill_headers,
+    validate,
+    hash_parameters,
+    comment_headers,
+    skip_null_call,
+    resolve_parameters,
+    choose_format,
+    sign,
+    run,
+    respond,
+)
+
+
+def compile_endpoint(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
+    """The steps of one endpoint, in order."""
+    services = services.there(endpoint.options.connection)
+    steps: list[Step] = []
+    for factory in STEPS:
+        made = factory(endpoint, services)
+        if made is not None:
+            steps += made if isinstance(made, tuple) else (made,)
+    return tuple(steps)

@@ -1,0 +1,21 @@
+"""Everything about identity that one worker keeps for as long as it lives: sessions, keys, the password hasher."""
+
+from __future__ import annotations
+
+from rowcall.core.auth.options import AuthOptions
+from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.service.exchange.client_address import address_reader
+from rowcall.service.identity.passwords import Hasher
+from rowcall.service.identity.sessions import Sessions
+from rowcall.service.protection.protector import Keys
+
+
+class Identity:
+    def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding) -> None:
+        self.sessions = Sessions(options, keys, forwarding)
+        self.hasher = Hasher(options.login.iterations)
+        self.address = address_reader(forwarding)
+        """Address of the client of a request's scope."""
+
+    def close(self) -> None:
+        self.hasher.close()

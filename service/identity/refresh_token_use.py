@@ -1,0 +1,55 @@
+"""A worker's side of refresh tokens that are good for one use: it asks the supervisor, who asks for all workers."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+import time
+from collections.abc import Callable
+
+from rowcall.core.auth.token_families import Mark
+from rowcall.core.errors.problems import unavailable
+
+ANSWER_WITHIN = 10.0
+"""Seconds."""
+
+
+def new_mark() -> Mark:
+    """That of the first refresh token of a sign-in."""
+    return Mark(secrets.token_urlsafe(16), 0)
+
+
+class SingleUse:
+    """`ask` sends number, mark and the time until which to remember it; the answer comes to `answer`."""
+
+    def __init__(self) -> None:
+        self.ask: Callable[[int, Mark, float], None] | None = None
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[bool | None]] = {}
+
+    async def is_first(self, mark: Mark, lifetime: float) -> bool:
+        """Writes the use down. lifetime: seconds for which a token that is issued now may be taken.
+
+        Raises:
+            Problem: 503, nobody can tell.
+        """
+        number = next(self._numbers)
+        future: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        if self.ask is not None:
+            self.ask(number, mark, time.time() + lifetime)
+        try:
+            first: bool | None = await asyncio.wait_for(future, ANSWER_WITHIN)
+        except TimeoutError:
+            first = None
+        finally:
+            del self._waiting[number]
+        if first is None:
+            raise unavailable("it cannot be told whether this refresh token has been used before")
+        return first
+
+    def answer(self, number: int, first: bool | None) -> None:
+        future = self._waiting.get(number)
+        if future is not None and not future.done():
+            future.set_result(first)

@@ -1,0 +1,43 @@
+"""A response that puts the session into the browser anew, whatever else it says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rowcall.service.exchange.protocols import ObservedProtocol
+
+Headers = list[tuple[str, str]]
+
+UNCACHED: Headers = [
+    ("cache-control", "no-cache,no-store"),
+    ("pragma", "no-cache"),
+    ("expires", "Thu, 01 Jan 1970 00:00:00 GMT"),
+]
+"""With every cookie that begins, renews or ends a session."""
+
+
+def cookie_headers(cookies: list[str]) -> Headers:
+    return [*(("set-cookie", cookie) for cookie in cookies), *UNCACHED]
+
+
+class RenewingProtocol(ObservedProtocol):
+    """Adds the cookies to the answer."""
+
+    __slots__ = ("_cookies",)
+
+    def __init__(self, protocol: Any, cookies: list[str]) -> None:
+        super().__init__(protocol)
+        self._cookies = cookies
+
+    def response_empty(self, status: int, headers: Headers) -> None:
+        self.inner.response_empty(status, self._with_cookies(headers))
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        self.inner.response_bytes(status, self._with_cookies(headers), body)
+
+    def response_file(self, status: int, headers: Headers, file: str) -> None:
+        self.inner.response_file(status, self._with_cookies(headers), file)
+
+    def _with_cookies(self, headers: Headers) -> Headers:
+        replaced = {name for name, _ in UNCACHED}
+        return [*(field for field in headers if field[0].lower() not in replaced), *cookie_headers(self._cookies)]

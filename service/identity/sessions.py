@@ -1,0 +1,250 @@
+"""Who is calling: from the Authorization header or a cookie to the claims, verified once and remembered.
+
+One scheme is picked for each request, by what the request brings along (reference 04, 2.1). A credential that does not
+hold leaves the request anonymous; whether that is enough is for authorization to say.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any
+
+from rowcall.core.auth.claims import Claim, User
+from rowcall.core.auth.cookies import cookie_value, session_value, set_session
+from rowcall.core.auth.options import AuthOptions
+from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme
+from rowcall.core.auth.tokens import BadTokenError, Verified
+from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.service.exchange.client_address import client_reader
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.identity.sealed_sessions import Tickets
+from rowcall.service.identity.session_cookies import RenewingProtocol
+from rowcall.service.protection.errors import SealError, UnknownKeyError
+from rowcall.service.protection.protector import Keys
+
+if TYPE_CHECKING:
+    from rowcall.service.identity.key_set import KeySet
+    from rowcall.service.identity.signed_tokens import SignedTokens
+
+REMEMBERED = 10_000
+"""Verified tokens and cookies that a worker remembers, the latest ones."""
+LARGEST = 65_536
+"""Characters of a token that is looked at."""
+BEARER = "Bearer "
+NEVER = float("inf")
+
+
+class Session:
+    """A verified token. expires: when it stops being taken. renew_at: when its cookie is issued anew."""
+
+    __slots__ = ("expires", "renew_at", "scheme", "user")
+
+    def __init__(self, user: User, scheme: Scheme, expires: float, renew_at: float = NEVER) -> None:
+        self.user = user
+        self.scheme = scheme
+        self.expires = expires
+        self.renew_at = renew_at
+
+
+class Sessions:
+    """The sessions of one worker."""
+
+    def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding) -> None:
+        schemes = options.schemes
+        self._options = options
+        self._keys = keys
+        self._client = client_reader(forwarding)
+        self._known: dict[str, Session] = {}
+        self.cookies = {scheme.name: Tickets(keys, "cookie", scheme.name) for scheme in schemes.cookies}
+        self.access = {scheme.name: Tickets(keys, "access", scheme.name) for scheme in schemes.bearers}
+        self.refresh = {scheme.name: Tickets(keys, "refresh", scheme.name) for scheme in schemes.bearers}
+        self.signed: dict[str, SignedTokens] = {}
+        self._key_sets: dict[str, KeySet] = {}
+        for scheme in schemes.jwts:
+            self._add_signed(scheme)
+        self._takes_tokens = bool(schemes.bearers or schemes.jwts)
+
+    def _add_signed(self, scheme: JwtScheme) -> None:
+        # pyjwt brings cryptography along: 10 MB in each worker, for whoever uses them.
+        from rowcall.service.identity.key_set import KeySet
+        from rowcall.service.identity.signed_tokens import SignedTokens
+
+        self.signed[scheme.name] = SignedTokens(scheme)
+        if scheme.key_set_url:
+            self._key_sets[scheme.name] = KeySet(scheme.key_set_url)
+
+    # --- the step --------------------------------------------------------------------------------------------------
+
+    def authenticate(self, exchange: Exchange) -> Awaitable[None] | None:
+        """Sets `exchange.user`."""
+        exchange.user = None
+        headers = exchange.scope.headers
+        if self._takes_tokens:
+            header = headers.get("authorization")
+            if header is not None and header.startswith(BEARER):
+                session = self._known.get(header)
+                if session is not None and session.expires > time.time():
+                    exchange.user = session.user
+                    return None
+                kinds = self._kinds(header[len(BEARER) :])
+                if kinds:
+                    return self._by_token(exchange, header, kinds)
+        if self._options.schemes.cookies:
+            return self._by_cookie(exchange, cookie_header(headers))
+        return None
+
+    def scheme_of(self, scope: Any) -> Scheme | None:
+        """The scheme that a request with these headers is authenticated by, and that it signs out of."""
+        header = scope.headers.get("authorization")
+        if header is not None and header.startswith(BEARER) and (kinds := self._kinds(header[len(BEARER) :])):
+            return kinds[0]
+        cookies = cookie_header(scope.headers)
+        present = (
+            scheme for scheme in self._options.schemes.cookies if cookie_value(cookies, scheme.cookie) is not None
+        )
+        default = self._options.schemes.default
+        return next(present, None) or (None if default is None else self._options.schemes.named(default))
+
+    def is_secure(self, scope: Any) -> bool:
+        """The client speaks https, perhaps to a proxy."""
+        return self._client(scope).scheme in ("https", "wss")
+
+    def secures(self, scheme: CookieScheme, scope: Any) -> bool:
+        """Whether a cookie gets the attribute `secure`."""
+        return scheme.secure == "Always" or (scheme.secure == "SameAsRequest" and self.is_secure(scope))
+
+    # --- tokens ----------------------------------------------------------------------------------------------------
+
+    def _kinds(self, token: str) -> tuple[JwtScheme, ...] | tuple[BearerScheme, ...]:
+        schemes = self._options.schemes
+        if schemes.jwts and _has_three_parts(token):
+            return schemes.jwts
+        return schemes.bearers
+
+    def _by_token(
+        self, exchange: Exchange, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
+    ) -> Awaitable[None] | None:
+        token = header[len(BEARER) :]
+        if len(token) > LARGEST:
+            return None
+        unknown = False
+        for scheme in schemes:
+            try:
+                session = self._verify(scheme, token)
+            except UnknownKeyError:
+                unknown = True
+            except (SealError, BadTokenError):
+                continue
+            else:
+                exchange.user = self._remember(header, session).user
+                return None
+        if unknown or any(scheme.name in self._key_sets for scheme in schemes):
+            return self._by_token_later(exchange, header, schemes)
+        return None
+
+    async def _by_token_later(
+        self, exchange: Exchange, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
+    ) -> None:
+        token = header[len(BEARER) :]
+        if schemes is self._options.schemes.bearers:
+            await self._keys.read_again()
+        for scheme in schemes:
+            try:
+                session = await self._verify_foreign(scheme, token)
+            except (SealError, BadTokenError):
+                continue
+            exchange.user = self._remember(header, session).user
+            return
+
+    def _verify(self, scheme: Scheme, token: str) -> Session:
+        if isinstance(scheme, JwtScheme):
+            return self._session(scheme, self.signed[scheme.name].verify(token))
+        ticket = self.access[scheme.name].read(token, time.time())
+        return self._session(scheme, Verified(ticket.claims, ticket.expires))
+
+    async def _verify_foreign(self, scheme: Scheme, token: str) -> Session:
+        key_set = self._key_sets.get(scheme.name)
+        if key_set is None or not isinstance(scheme, JwtScheme):
+            return self._verify(scheme, token)
+        for key, algorithms in await key_set.candidates(token):
+            try:
+                return self._session(scheme, self.signed[scheme.name].verify_with(token, key, algorithms))
+            except BadTokenError:
+                continue
+        raise BadTokenError("no key of the issuer verifies the token")
+
+    def _session(self, scheme: Scheme, verified: Verified) -> Session:
+        return Session(self.user(verified.claims, scheme.name), scheme, verified.expires)
+
+    # --- cookies ---------------------------------------------------------------------------------------------------
+
+    def _by_cookie(self, exchange: Exchange, header: str) -> Awaitable[None] | None:
+        if not header:
+            return None
+        for scheme in self._options.schemes.cookies:
+            if cookie_value(header, scheme.cookie) is None:
+                continue
+            # Presence decides, not validity (reference 04, 2.1).
+            value = session_value(header, scheme.cookie)
+            return None if value is None or len(value) > LARGEST else self._by_ticket(exchange, scheme, value)
+        return None
+
+    def _by_ticket(self, exchange: Exchange, scheme: CookieScheme, value: str) -> Awaitable[None] | None:
+        session = self._known.get(value)
+        now = time.time()
+        if session is None or session.scheme is not scheme or session.expires <= now:
+            try:
+                session = self._remember(value, self._read_cookie(scheme, value, now))
+            except UnknownKeyError:
+                return self._by_ticket_later(exchange, scheme, value)
+            except SealError:
+                return None
+        exchange.user = session.user
+        if now > session.renew_at:
+            self._renew(exchange, scheme, session.user.claims)
+        return None
+
+    async def _by_ticket_later(self, exchange: Exchange, scheme: CookieScheme, value: str) -> None:
+        await self._keys.read_again()
+        try:
+            session = self._remember(value, self._read_cookie(scheme, value, time.time()))
+        except SealError:
+            return
+        exchange.user = session.user
+
+    def _read_cookie(self, scheme: CookieScheme, value: str, now: float) -> Session:
+        ticket = self.cookies[scheme.name].read(value, now)
+        renew_at = (ticket.issued + ticket.expires) / 2
+        return Session(self.user(ticket.claims, scheme.name), scheme, ticket.expires, renew_at)
+
+    def _renew(self, exchange: Exchange, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
+        """Whatever the response will be, it carries a cookie with a whole life in front of it (reference 04, 5.1)."""
+        if type(exchange.protocol) is HeadProtocol:
+            return
+        value = self.cookies[scheme.name].issue(claims, time.time(), scheme.valid)
+        cookies = set_session(scheme, value, secure=self.secures(scheme, exchange.scope))
+        exchange.protocol = RenewingProtocol(exchange.protocol, cookies)
+
+    # --- users -----------------------------------------------------------------------------------------------------
+
+    def user(self, claims: tuple[Claim, ...], scheme: str) -> User:
+        return User(claims, self._options.identity, scheme)
+
+    def _remember(self, credential: str, session: Session) -> Session:
+        if len(self._known) >= REMEMBERED:
+            self._known.pop(next(iter(self._known)))
+        self._known[credential] = session
+        return session
+
+
+def cookie_header(headers: Any) -> str:
+    """HTTP/2 may send each cookie in a line of its own."""
+    lines: list[str] = headers.get_all("cookie")
+    return lines[0] if len(lines) == 1 else "; ".join(lines)
+
+
+def _has_three_parts(token: str) -> bool:
+    parts = token.split(".", 3)
+    return len(parts) == 3 and all(parts)

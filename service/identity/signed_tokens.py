@@ -1,0 +1,190 @@
+"""Signed tokens (JWT): issued with one key, verified with it and with the keys of those whose tokens are taken too.
+
+The algorithm follows from the key and never from the token: `none` and an HMAC made with a public key verify nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jwt
+import orjson
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PrivateKey, Ed448PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+
+from rowcall.core.auth.claims import Claim
+from rowcall.core.auth.schemes import JwtScheme
+from rowcall.core.auth.token_families import Mark, mark_of
+from rowcall.core.auth.tokens import REGISTERED, BadTokenError, Verified
+from rowcall.service.startup_error import StartupError
+
+TOKEN_TYPE = "token_type"  # noqa: S105 (a claim)
+_REFRESH = "refresh"
+_MARK = "refresh_id"
+_SCHEME = "refresh_of"
+_CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512", "secp256k1": "ES256K"}
+_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+
+
+class SignedTokens:
+    """Those of one scheme."""
+
+    def __init__(self, scheme: JwtScheme) -> None:
+        self.scheme = scheme
+        self._keys = list(_verification_keys(scheme))
+        self._algorithm, self._key = _signing_key(scheme)
+
+    def sign(self, claims: tuple[Claim, ...], now: float, lifetime: float) -> str:
+        """An access token. A claim that occurs once is a text, one that repeats an array (reference 04, 5.3)."""
+        return self._signed(_by_kind(claims), now, lifetime, {})
+
+    def sign_refresh(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None) -> str:
+        """mark: what tells it from all others. It stands in the header, where no claim can have its name."""
+        header = {} if mark is None else {_MARK: mark, _SCHEME: self.scheme.name}
+        return self._signed({**_by_kind(claims), TOKEN_TYPE: _REFRESH}, now, lifetime, header)
+
+    def _signed(self, payload: dict[str, Any], now: float, lifetime: float, header: dict[str, str]) -> str:
+        payload |= {"nbf": int(now), "exp": int(now + lifetime), "iat": int(now)}
+        payload |= {"iss": self.scheme.issuer} if self.scheme.issuer else {}
+        payload |= {"aud": self.scheme.audience} if self.scheme.audience else {}
+        return jwt.encode(payload, self._key, algorithm=self._algorithm, headers=header)
+
+    def verify(self, token: str) -> Verified:
+        """An access token. Raises `BadTokenError`."""
+        return self.verified(self._payload(token, lifetime=self.scheme.validate_lifetime))
+
+    def verify_with(self, token: str, key: Any, algorithms: tuple[str, ...]) -> Verified:
+        """The same for a token signed by somebody else. Raises `BadTokenError`."""
+        lifetime = self.scheme.validate_lifetime
+        return self.verified(_decoded(token, key, algorithms, self.scheme, lifetime=lifetime))
+
+    def verify_refresh(self, token: str) -> tuple[tuple[Claim, ...], Mark]:
+        """The claims of a refresh token of this scheme, ready to be issued again, and its mark.
+
+        Raises:
+            BadTokenError: it is none, or does not hold.
+        """
+        payload = self._payload(token, lifetime=True)
+        if payload.get(TOKEN_TYPE) != _REFRESH:
+            raise BadTokenError("not a refresh token")
+        claims = tuple(claim for claim in _claims(payload) if claim[0] not in REGISTERED and claim[0] != TOKEN_TYPE)
+        header = jwt.get_unverified_header(token)
+        if header.get(_SCHEME, self.scheme.name) != self.scheme.name:
+            raise BadTokenError("issued by another scheme with the same key, perhaps for a shorter time")
+        # The signature may be spelt in several ways; what it signs may not.
+        return claims, mark_of(header.get(_MARK), token.rpartition(".")[0])
+
+    def verified(self, payload: dict[str, Any]) -> Verified:
+        if payload.get(TOKEN_TYPE) == _REFRESH:
+            raise BadTokenError("a refresh token gives no access")
+        scheme = self.scheme
+        expires = payload["exp"] + scheme.clock_skew if scheme.validate_lifetime else float("inf")
+        return Verified(tuple(_claims(payload)), float(expires))
+
+    def _payload(self, token: str, *, lifetime: bool) -> dict[str, Any]:
+        for algorithms, key in self._keys:
+            try:
+                return _decoded(token, key, algorithms, self.scheme, lifetime=lifetime)
+            except _WrongKeyError:
+                continue
+        raise BadTokenError("no key verifies the token")
+
+
+class _WrongKeyError(BadTokenError):
+    """Another key may verify it."""
+
+
+def _decoded(token: str, key: Any, algorithms: tuple[str, ...], scheme: JwtScheme, *, lifetime: bool) -> dict[str, Any]:
+    try:
+        payload: dict[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=list(algorithms),
+            audience=scheme.audience if scheme.validate_audience else None,
+            issuer=scheme.issuer if scheme.validate_issuer else None,
+            leeway=scheme.clock_skew,
+            options={
+                "require": ["exp"],
+                "verify_exp": lifetime,
+                "verify_nbf": lifetime,
+                "verify_iat": False,
+                "verify_aud": scheme.validate_audience,
+                "verify_iss": scheme.validate_issuer,
+                "verify_sub": False,
+                "verify_jti": False,
+            },
+        )
+    except (jwt.InvalidSignatureError, jwt.InvalidAlgorithmError, jwt.InvalidKeyError):
+        raise _WrongKeyError("not signed by this key") from None
+    except (jwt.PyJWTError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
+        raise BadTokenError(type(error).__name__) from None
+    if not isinstance(payload.get("exp"), int | float) or isinstance(payload["exp"], bool):
+        raise BadTokenError("its expiry is no number")
+    return payload
+
+
+def _by_kind(claims: tuple[Claim, ...]) -> dict[str, Any]:
+    values: dict[str, list[str]] = {}
+    for kind, value in claims:
+        if kind not in REGISTERED and kind != TOKEN_TYPE:
+            values.setdefault(kind, []).append(value)
+    return {kind: several[0] if len(several) == 1 else several for kind, several in values.items()}
+
+
+def _claims(payload: dict[str, Any]) -> Iterator[Claim]:
+    for kind, value in payload.items():
+        for single in value if isinstance(value, list) else [value]:
+            yield _storable(kind), _text(single)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return _storable(value)
+    try:
+        return "" if value is None else orjson.dumps(value).decode()
+    except TypeError:
+        raise BadTokenError("a claim is no JSON that could be passed on") from None
+
+
+def _storable(text: str) -> str:
+    """What no text of PostgreSQL can hold must not become another text on its way there, and so another person."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadTokenError("a claim is no Unicode text") from None
+    if "\0" in text:
+        raise BadTokenError("a claim holds a NUL")
+    return text
+
+
+def _signing_key(scheme: JwtScheme) -> tuple[str, Any]:
+    if scheme.signing_key is None:
+        return "HS256", (scheme.secret or "").encode()
+    key: Any = serialization.load_pem_private_key(scheme.signing_key, None)
+    algorithms = algorithms_for(key)
+    if not algorithms:
+        raise StartupError(f"the signing key of the scheme {scheme.name} is neither RSA nor EC nor Ed25519")
+    return algorithms[0], key
+
+
+def _verification_keys(scheme: JwtScheme) -> Iterator[tuple[tuple[str, ...], Any]]:
+    algorithm, key = _signing_key(scheme)
+    yield (algorithm,), key if algorithm == "HS256" else key.public_key()
+    if scheme.verification_key is not None:
+        foreign: Any = serialization.load_pem_public_key(scheme.verification_key)
+        yield algorithms_for(foreign), foreign
+
+
+def algorithms_for(key: object) -> tuple[str, ...]:
+    """Those that fit an asymmetric key, the usual one first; none for another kind of key."""
+    if isinstance(key, RSAPrivateKey | RSAPublicKey):
+        return _RSA
+    if isinstance(key, EllipticCurvePrivateKey | EllipticCurvePublicKey):
+        return (_CURVES[key.curve.name],) if key.curve.name in _CURVES else ()
+    if isinstance(key, Ed25519PrivateKey | Ed25519PublicKey | Ed448PrivateKey | Ed448PublicKey):
+        return ("EdDSA",)
+    return ()

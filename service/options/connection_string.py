@@ -1,0 +1,314 @@
+"""Where a database is: the written forms of a connection string, turned into libpq parameters.
+
+Four forms are read (reference 06, 1.7): a libpq URI, libpq keywords, `Host=…;Database=…` as other drivers of the field
+write it, and `embedded:PATH`. No message of this module holds a password.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import psycopg
+from psycopg import conninfo, pq
+
+from rowcall.core.config import Settings
+from rowcall.service.startup_error import StartupError
+
+_MASK = "******"
+_SECRET_WORDS = ("password", "key", "cert")
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionInfo:
+    """One database server (or several hosts of one cluster), and what the string says about using it."""
+
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """libpq keywords; give them to psycopg with `conninfo()`."""
+    command_timeout: float | None = None
+    """Seconds a routine may run by default; 0 sets no limit, None leaves it to the configuration."""
+    maximum_pool_size: int | None = None
+
+    def conninfo(self) -> str:
+        return conninfo.make_conninfo("", **self.parameters)
+
+    def masked(self) -> str:
+        """The parameters for logs: without passwords, keys and certificates."""
+        shown = {
+            name: _MASK if any(word in name for word in _SECRET_WORDS) else text
+            for name, text in self.parameters.items()
+        }
+        return conninfo.make_conninfo("", **shown)
+
+    def __repr__(self) -> str:
+        return f"ConnectionInfo({self.masked()!r})"
+
+    def with_parameters(self, **parameters: str) -> ConnectionInfo:
+        return replace(self, parameters={**self.parameters, **parameters})
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """`embedded:PATH`: a private PostgreSQL that lives in a folder (see `service.embedded.postgres`)."""
+
+    path: Path
+
+
+def main_connection_name(settings: Settings) -> str:
+    """`Service:ConnectionName`, else `Default`, else the first name in sorted order."""
+    names = settings.names("ConnectionStrings")
+    wanted = settings.text_or_none("Service:ConnectionName")
+    for name in names:
+        if name.casefold() == (wanted or "Default").casefold():
+            return name
+    if wanted:
+        raise StartupError(f"Service:ConnectionName is {wanted!r}, but ConnectionStrings has {', '.join(names)}")
+    return names[0]
+
+
+def connection_for(settings: Settings, name: str, default_application_name: str) -> ConnectionInfo | Embedded:
+    """Parse the connection string `name`, with placeholders resolved and the application name set."""
+    text = settings.map_text("ConnectionStrings", name)
+    if not text or not text.strip():
+        raise StartupError(f"ConnectionStrings:{name} is empty: say where the database is")
+    try:
+        parsed = parse_connection_string(text)
+    except StartupError as error:
+        raise StartupError(f"ConnectionStrings:{name}: {error}") from None
+    if isinstance(parsed, Embedded):
+        return parsed
+    if not settings.flag("ConnectionSettings:SetApplicationNameInConnection"):
+        return parsed
+    application = settings.text_or_none("ApplicationName") or default_application_name
+    return parsed.with_parameters(application_name=application)
+
+
+def parse_connection_string(text: str) -> ConnectionInfo | Embedded:
+    """Read any of the four forms. Raise StartupError that names the offending keyword, never a value."""
+    text = text.strip()
+    scheme, colon, rest = text.partition(":")
+    if colon and scheme.casefold() == "embedded":
+        return _embedded(rest)
+    if text.startswith(("postgresql://", "postgres://")):
+        return ConnectionInfo(_parse_with_libpq(text))
+    if _looks_like_libpq_keywords(text):
+        return ConnectionInfo(_parse_with_libpq(text))
+    return _from_pairs(_split_pairs(text))
+
+
+def _embedded(path: str) -> Embedded:
+    if not path.strip():
+        raise StartupError("`embedded:` needs the folder of the database, for example embedded:./data")
+    return Embedded(Path(path.strip()).expanduser())
+
+
+_NUMBERS = ("connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
+
+
+def _with_numbers(parameters: dict[str, str]) -> dict[str, str]:
+    """libpq would tell a wrong number only when it connects, again and again."""
+    for name in _NUMBERS:
+        if name in parameters and re.fullmatch(r"\s*-?\d{1,9}\s*", parameters[name], re.ASCII) is None:
+            raise StartupError(f"{name} needs a whole number")
+    if not all(map(_is_port, parameters.get("port", "").split(","))):
+        raise StartupError("port needs a number from 1 to 65535")
+    return parameters
+
+
+def _is_port(text: str) -> bool:
+    text = text.strip()
+    return not text or (text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) <= 65_535)
+
+
+def _parse_with_libpq(text: str) -> dict[str, str]:
+    try:
+        parsed = conninfo.conninfo_to_dict(text)
+    except psycopg.ProgrammingError as error:
+        raise StartupError(f"not a valid libpq connection string: {_without_secrets(str(error), text)}") from None
+    return _with_numbers({name: str(value) for name, value in parsed.items() if value is not None})
+
+
+def _without_secrets(message: str, text: str) -> str:
+    """libpq quotes the offending part of the string: keep it only where it stands before a `=`, as keywords do."""
+    keywords = set(re.findall(r"([A-Za-z_]+)\s*=", text))
+    for part in re.findall(r'"([^"]*)"', message):
+        if part not in keywords:
+            message = message.replace(part, "…")
+    return message.replace(text, "…").strip()
+
+
+_LIBPQ_FIRST = re.compile(r"\s*([a-z_]+)\s*=")
+
+
+def _libpq_keywords() -> frozenset[str]:
+    return frozenset(option.keyword.decode() for option in pq.Conninfo.get_defaults())
+
+
+def _looks_like_libpq_keywords(text: str) -> bool:
+    """Lower-case libpq keyword first, and no `;` outside single quotes."""
+    first = _LIBPQ_FIRST.match(text)
+    unquoted = re.sub(r"'(?:[^'\\]|\\.)*'", "", text)
+    return first is not None and first[1] in _libpq_keywords() and ";" not in unquoted
+
+
+_PAIR = re.compile(
+    r"""\s*(?P<name>[^=;]*?)\s*=\s*
+    (?: "(?P<double>(?:[^"]|"")*)" | '(?P<single>(?:[^']|'')*)' | (?P<plain>[^;]*?) )
+    \s*(?:;|$)""",
+    re.VERBOSE,
+)
+
+
+def _split_pairs(text: str) -> list[tuple[str, str]]:
+    pairs, at = [], 0
+    while at < len(text.rstrip("; \t\r\n")):
+        if text[at] in "; \t\r\n":
+            at += 1
+            continue
+        match = _PAIR.match(text, at)
+        if match is None or not match["name"]:
+            raise StartupError(f"expected Keyword=value; at position {at + 1}")
+        pairs.append((match["name"], _unquoted(match)))
+        at = match.end()
+    return pairs
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    if match["double"] is not None:
+        return match["double"].replace('""', '"')
+    if match["single"] is not None:
+        return match["single"].replace("''", "'")
+    return match["plain"]
+
+
+_SAME = {
+    "host": "host server",
+    "port": "port",
+    "dbname": "database db dbname",
+    "user": "username userid uid user",
+    "password": "password psw pwd",
+    "passfile": "passfile",
+    "sslrootcert": "rootcertificate sslrootcert",
+    "sslcert": "sslcertificate sslcert clientcertificate",
+    "sslkey": "sslkey clientcertificatekey",
+    "krbsrvname": "kerberosservicename krbsrvname",
+    "sslpassword": "sslpassword",
+    "application_name": "applicationname",
+    "client_encoding": "clientencoding encoding",
+    "options": "options",
+    "connect_timeout": "timeout connectiontimeout connecttimeout",
+    "keepalives_idle": "keepalive tcpkeepalivetime keepalivesidle",
+    "keepalives_interval": "tcpkeepaliveinterval keepalivesinterval",
+}
+_LIBPQ_NAME = {alias: name for name, aliases in _SAME.items() for alias in aliases.split()}
+_SESSION_SETTING = {"searchpath": "search_path", "timezone": "TimeZone"}
+_SSL_MODES = {"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
+_SESSION_TARGETS = {"any", "primary", "standby", "prefer-primary", "prefer-standby", "read-write", "read-only"}
+_ACCEPTED = """trustservercertificate includeerrordetail includefailedbatchedcommand persistsecurityinfo logparameters
+    cancellationtimeout pooling minimumpoolsize minpoolsize connectionidlelifetime connectionpruninginterval
+    connectionlifetime loadbalancetimeout maxautoprepare autoprepareminusages noresetonclose enlist multiplexing
+    writecoalescingbufferthresholdbytes readbuffersize writebuffersize socketreceivebuffersize socketsendbuffersize
+    internalcommandtimeout loadbalancehosts hostrecheckseconds servercompatibilitymode arraynullabilitymode
+    includerealm checkcertificaterevocation replicationmode loadtablecomposites convertinfinitydatetime
+    integratedsecurity useperfcounters backendtimeouts usesslstream continuousprocessing entitytemplatedatabase
+    entityadmindatabase eftemplatedatabase efadmindatabase"""
+_NO_EFFECT = frozenset(_ACCEPTED.split())
+
+
+def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
+    """Map the field's keywords; case, spaces and underscores in a keyword do not matter."""
+    parameters: dict[str, str] = {}
+    settings: dict[str, str] = {}
+    command_timeout = maximum_pool_size = None
+    libpq = {name.replace("_", ""): name for name in _libpq_keywords()}
+    for written, value in pairs:
+        keyword = written.casefold().replace(" ", "").replace("_", "")
+        if keyword == "commandtimeout":
+            command_timeout = float(_number(written, value))
+        elif keyword in ("maximumpoolsize", "maxpoolsize"):
+            maximum_pool_size = _number(written, value)
+        elif keyword in _SESSION_SETTING:
+            settings[_SESSION_SETTING[keyword]] = value
+        elif keyword in _SPELLED:
+            name, convert = _SPELLED[keyword]
+            parameters[name] = convert(written, value)
+        elif keyword in _LIBPQ_NAME:
+            parameters[_LIBPQ_NAME[keyword]] = value
+        elif keyword in libpq:
+            parameters[libpq[keyword]] = value
+        elif keyword not in _NO_EFFECT:
+            raise StartupError(f"unknown keyword {written!r} in the connection string")
+    _spread_hosts(parameters)
+    _add_session_settings(parameters, settings)
+    present = {name: value for name, value in parameters.items() if value != ""}
+    return ConnectionInfo(_with_numbers(present), command_timeout, maximum_pool_size)
+
+
+def _number(keyword: str, value: str) -> int:
+    if not (value.isascii() and value.isdigit()):
+        raise StartupError(f"{keyword} needs a whole number")
+    return int(value)
+
+
+def _ssl_mode(keyword: str, value: str) -> str:
+    mode = value.casefold().replace("-", "").replace("verify", "verify-")
+    return _one_of(keyword, mode, _SSL_MODES)
+
+
+def _session_target(keyword: str, value: str) -> str:
+    return _one_of(keyword, value.casefold(), _SESSION_TARGETS)
+
+
+def _lower(_keyword: str, value: str) -> str:
+    return value.casefold()
+
+
+def _switch(keyword: str, value: str) -> str:
+    words = {"true": "1", "yes": "1", "1": "1", "false": "0", "no": "0", "0": "0"}
+    return words[_one_of(keyword, value.casefold(), set(words))]
+
+
+def _one_of(keyword: str, value: str, allowed: set[str]) -> str:
+    if value not in allowed:
+        raise StartupError(f"{keyword} must be one of {', '.join(sorted(allowed))}")
+    return value
+
+
+_SPELLED: Mapping[str, tuple[str, Callable[[str, str], str]]] = {
+    "sslmode": ("sslmode", _ssl_mode),
+    "targetsessionattributes": ("target_session_attrs", _session_target),
+    "tcpkeepalive": ("keepalives", _switch),
+    "gssencryptionmode": ("gssencmode", _lower),
+    "channelbinding": ("channel_binding", _lower),
+    "requireauth": ("require_auth", _lower),
+}
+
+
+def _spread_hosts(parameters: dict[str, str]) -> None:
+    """`a:5433,b` becomes two hosts and two ports; a host without a port has the common one."""
+    hosts = parameters.get("host", "").split(",")
+    if not any(_host_and_port(host)[1] for host in hosts):
+        return
+    common = parameters.get("port", "5432")
+    parts = [_host_and_port(host.strip()) for host in hosts]
+    parameters["host"] = ",".join(host for host, _ in parts)
+    parameters["port"] = ",".join(port or common for _, port in parts)
+
+
+def _host_and_port(host: str) -> tuple[str, str]:
+    """`[::1]:5432` and `name:5432` are taken apart; a bare IPv6 address and a socket folder are left alone."""
+    match = re.fullmatch(r"(?:\[([^\]]+)\]|([^:/]+))(?::(\d+))?", host)
+    if match is None:
+        return host, ""
+    return match[1] or match[2], match[3] or ""
+
+
+def _add_session_settings(parameters: dict[str, str], settings: Mapping[str, str]) -> None:
+    """Session settings travel in the libpq option `options`, where spaces and backslashes are escaped."""
+    escaped = {name: value.replace("\\", r"\\").replace(" ", r"\ ") for name, value in settings.items()}
+    switches = [f"-c {name}={value}" for name, value in escaped.items()]
+    options = [parameters["options"]] if parameters.get("options") else []
+    if switches:
+        parameters["options"] = " ".join([*options, *switches])

@@ -1,0 +1,135 @@
+"""Settings → what becomes of commands that fail: error policies and retry strategies (reference 01, 11.2 and 12).
+
+An entry that cannot be used is skipped with a warning; a number that is none stops the start.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rowcall.core.config import Settings
+from rowcall.core.errors.problems import ErrorMapping, ErrorPolicies, ErrorPolicy
+from rowcall.core.errors.retry import RetryStrategies, RetryStrategy
+from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall.client")
+
+_ERRORS = "ErrorHandlingOptions"
+_TIMEOUT = f"{_ERRORS}:TimeoutErrorMapping"
+_RETRY = "CommandRetryOptions"
+
+
+def error_policies(settings: Settings) -> ErrorPolicies:
+    """A configured list replaces the built-in one as a whole."""
+    timeout = ErrorMapping(
+        settings.integer(_TIMEOUT + ":StatusCode", minimum=200),
+        settings.text_or_none(_TIMEOUT + ":Title"),
+        settings.text_or_none(_TIMEOUT + ":Details"),
+        settings.text_or_none(_TIMEOUT + ":Type"),
+    )
+    entries = _list(settings.value(f"{_ERRORS}:ErrorCodePolicies"))
+    named = {name: ErrorPolicy(codes, timeout) for name, codes in _policies(entries)}
+    default = settings.text(f"{_ERRORS}:DefaultErrorCodePolicy")
+    if not named:
+        named = {"Default": ErrorPolicy(timeout=timeout)}
+    if default not in named:
+        log.warning(
+            "%s:DefaultErrorCodePolicy is %r, which is none of the policies %s: endpoints that name no policy map no "
+            "SQLSTATE",
+            _ERRORS,
+            default,
+            ", ".join(named),
+        )
+    return ErrorPolicies(named, default, timeout)
+
+
+def _policies(entries: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, ErrorMapping]]]:
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, Mapping):
+            continue
+        name = _text(entry, "Name")
+        codes = _get(entry, "ErrorCodes")
+        mappings = dict(_mappings(codes)) if isinstance(codes, Mapping) else {}
+        if name and mappings:
+            yield name, mappings
+        else:
+            missing = "a SQLSTATE with a StatusCode" if name else "a Name"
+            log.warning("%s:ErrorCodePolicies:%d is skipped: it has not %s", _ERRORS, number, missing)
+
+
+def _mappings(codes: Mapping[str, Any]) -> Iterator[tuple[str, ErrorMapping]]:
+    for code, entry in codes.items():
+        status = _text(entry, "StatusCode") if isinstance(entry, Mapping) else None
+        if status is None:
+            log.warning("%s:ErrorCodePolicies: %s is skipped: it has no StatusCode", _ERRORS, code)
+            continue
+        yield (
+            code.upper(),
+            ErrorMapping(_status(code, status), _text(entry, "Title"), _text(entry, "Details"), _text(entry, "Type")),
+        )
+
+
+def _status(code: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 200 <= int(text) <= 599):
+        raise StartupError(f"{_ERRORS}: StatusCode of {code} is not a status from 200 to 599: {text!r}")
+    return int(text)
+
+
+def retry_strategies(settings: Settings) -> RetryStrategies:
+    """Configured strategies join the built-in one, or replace it by its name."""
+    if not settings.flag(f"{_RETRY}:Enabled"):
+        return RetryStrategies()
+    named = {"default": RetryStrategy()}
+    configured = settings.value(f"{_RETRY}:Strategies")
+    if isinstance(configured, Mapping):
+        named |= {name: _strategy(name, entry) for name, entry in configured.items() if isinstance(entry, Mapping)}
+    wanted = settings.text_or_none(f"{_RETRY}:DefaultStrategy")
+    if wanted and wanted not in named:
+        log.warning(
+            "%s:DefaultStrategy is %r, which is none of the strategies %s: commands of endpoints that name none are "
+            "not retried",
+            _RETRY,
+            wanted,
+            ", ".join(named),
+        )
+    return RetryStrategies(named, named.get(wanted or ""))
+
+
+def _strategy(name: str, entry: Mapping[str, Any]) -> RetryStrategy:
+    """A list that is missing is the built-in one; one that is there and empty is empty."""
+    built_in = RetryStrategy()
+    delays = _get(entry, "RetrySequenceSeconds")
+    codes = _get(entry, "ErrorCodes")
+    return RetryStrategy(
+        built_in.delays if delays is None else tuple(_delay(name, delay) for delay in _list(delays)),
+        built_in.codes if codes is None else frozenset(str(code).upper() for code in _list(codes)),
+    )
+
+
+def _delay(name: str, text: Any) -> float:
+    try:
+        delay = float(text)
+    except ValueError:
+        delay = -1.0
+    if not 0 <= delay < 86_400:
+        raise StartupError(f"{_RETRY}:Strategies:{name}:RetrySequenceSeconds: {text!r} is not a number of seconds")
+    return delay
+
+
+def _list(value: Any) -> Sequence[Any]:
+    """On the command line and in the environment an array is a section of numbers."""
+    if isinstance(value, Mapping):
+        return tuple(value.values())
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+
+def _text(mapping: Mapping[str, Any], name: str) -> str | None:
+    value = _get(mapping, name)
+    return None if value is None or isinstance(value, Mapping | tuple) else str(value) or None
+
+
+def _get(mapping: Mapping[str, Any], name: str) -> Any:
+    """Keys of the configuration ignore case."""
+    return next((value for key, value in mapping.items() if key.casefold() == name.casefold()), None)

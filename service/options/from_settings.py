@@ -1,0 +1,198 @@
+"""Settings → the frozen options of each part. The only place that knows which key means what to whom."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+
+from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
+from rowcall.core.building.known_names import KnownNames
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.config import Settings
+from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
+from rowcall.core.formats.table_formats import HtmlTables, TableFormats, Workbooks
+from rowcall.service.database.connector import Target
+from rowcall.service.database.database import DatabaseOptions
+from rowcall.service.database.databases import Access
+from rowcall.service.database.lanes import LaneOptions
+from rowcall.service.log.notices import NoticeMode
+from rowcall.service.log.options import correlation_header, logs_requests
+from rowcall.service.options.application_name import application_name, json_application_name
+from rowcall.service.options.auth import auth_options
+from rowcall.service.options.before_routine import before_commands
+from rowcall.service.options.connection_string import ConnectionInfo
+from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
+from rowcall.service.options.errors import error_policies, retry_strategies
+from rowcall.service.options.forwarded_headers import forwarding
+from rowcall.service.options.http import http_options
+from rowcall.service.options.validation import validation_rules
+from rowcall.service.options.worker import RequestHeaders, WorkerOptions
+from rowcall.service.startup_error import StartupError
+
+DEFAULT_TIMEOUT = 30.0
+_AUTHENTICATION = "Service:AuthenticationOptions:"
+
+
+def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> EndpointDefaults:
+    """`options`: those that hold the things that annotations name."""
+    return EndpointDefaults(
+        comments_mode=comments_mode(settings, "Service:CommentsMode"),
+        url_path_prefix=settings.text_or_none("Service:UrlPathPrefix") or "",
+        kebab_case_urls=settings.flag("Service:KebabCaseUrls"),
+        camel_case_names=settings.flag("Service:CamelCaseNames"),
+        requires_authorization=settings.flag("Service:RequiresAuthorization"),
+        method=settings.choice_or_none("Service:DefaultHttpMethod"),
+        transport=_transport(settings),
+        query_null=QueryNull(settings.choice("Service:QueryStringNullHandling")),
+        request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
+        headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
+        null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
+        custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
+        nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
+        table_formats=options.tables.keys,
+        user_parameters=settings.flag(_AUTHENTICATION + "UseUserParameters"),
+        user_context=settings.flag(_AUTHENTICATION + "UseUserContext"),
+        claims=options.auth.mapping,
+        login_path=settings.text_or_none(_AUTHENTICATION + "LoginPath"),
+        hide_signing=settings.flag(_AUTHENTICATION + "ObfuscateAuthParameterLogValues"),
+        logout_path=settings.text_or_none(_AUTHENTICATION + "LogoutPath"),
+        resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
+        known=KnownNames(
+            error_policies=frozenset(options.policies.named),
+            retry_strategies=frozenset(options.retries.named),
+            rules=frozenset(options.rules),
+            rate_limiters=_enabled_names(settings, "RateLimiterOptions", "Policies"),
+            cache_profiles=_enabled_names(settings, "CacheOptions", "Profiles"),
+            connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
+        ),
+        variables=_variables(settings),
+    )
+
+
+def _enabled_names(settings: Settings, section: str, key: str) -> frozenset[str] | None:
+    """Names of the entries that are switched on; None when their capability is off."""
+    entries = settings.value(f"{section}:{key}")
+    if not settings.flag(f"{section}:Enabled"):
+        return None
+    names = entries if isinstance(entries, Mapping) else {}
+    return frozenset(name for name in names if settings.flag(f"{section}:{key}:{name}:Enabled"))
+
+
+def _variables(settings: Settings) -> tuple[tuple[str, str | None], ...]:
+    """Variables that values of annotations may name. One that is not set has the text given for it (05, 2.1)."""
+    environment = {**os.environ, **settings.variables}
+    names = settings.name_defaults("Service:AvailableEnvVars")
+    return tuple((name.lower(), environment.get(name, instead)) for name, instead in names.items())
+
+
+def table_formats(settings: Settings) -> TableFormats:
+    """Spec 2.5. Both formats under one key: HTML wins."""
+    section = "Service:TableFormatOptions:"
+    if not settings.flag(section + "Enabled"):
+        return TableFormats()
+    default = Workbooks()
+    html = HtmlTables(
+        header=settings.text_or_none(section + "HtmlHeader") or "",
+        footer=settings.text_or_none(section + "HtmlFooter") or "",
+    )
+    excel = Workbooks(
+        sheet=settings.text_or_none(section + "ExcelSheetName"),
+        date_format=settings.text_or_none(section + "ExcelDateTimeFormat") or default.date_format,
+        number_format=settings.text_or_none(section + "ExcelNumericFormat") or default.number_format,
+    )
+    return TableFormats(
+        html=(settings.text(section + "HtmlKey"), html) if settings.flag(section + "HtmlEnabled") else None,
+        excel=(settings.text(section + "ExcelKey"), excel) if settings.flag(section + "ExcelEnabled") else None,
+    )
+
+
+def _transport(settings: Settings) -> Transport | None:
+    word = settings.choice_or_none("Service:DefaultRequestParamType")
+    return None if word is None else (Transport.QUERY if word == "QueryString" else Transport.BODY)
+
+
+def comments_mode(settings: Settings, key: str) -> CommentsMode:
+    mode = settings.choice(key)
+    return CommentsMode("OnlyAnnotated" if mode == "OnlyWithHttpTag" else mode)
+
+
+def worker_options(settings: Settings, connections: Connections) -> WorkerOptions:
+    plan = connections.plan
+    target, database = _access(settings, plan.main, connections.main)
+    return WorkerOptions(
+        target=target,
+        database=database,
+        others={
+            name.casefold(): Access(
+                name, *_access(settings, name, info), routable=plan.routable, source=name in plan.sources
+            )
+            for name, info in connections.others.items()
+        },
+        main_names=plan.main_names,
+        http=http_options(settings),
+        policies=error_policies(settings),
+        retries=retry_strategies(settings),
+        rules=validation_rules(settings),
+        resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
+        timestamps_utc=settings.flag("Service:JsonTimestampsAreUtc"),
+        camel_case=settings.flag("Service:CamelCaseNames"),
+        tables=table_formats(settings),
+        problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
+        problem_traces=not settings.flag("ErrorHandlingOptions:RemoveTraceId"),
+        request_log=logs_requests(settings),
+        correlation_header=correlation_header(settings),
+        auth=auth_options(settings),
+        forwarding=forwarding(settings),
+        application=application_name(settings),
+        requires_authorization=settings.flag("Service:RequiresAuthorization"),
+        headers=_request_headers(settings),
+        notices=_notices(settings),
+        before=before_commands(settings),
+        application_name=json_application_name(settings),
+        wrap_in_transaction=settings.flag("Service:WrapInTransaction"),
+        log_commands=settings.flag("Service:LogCommands"),
+        log_file_texts=settings.flag("Service:SqlFileSource:LogCommandText"),
+        log_command_parameters=settings.flag("Service:LogCommandParameters"),
+    )
+
+
+def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[Target, DatabaseOptions]:
+    """Where one database is, and how a worker uses it."""
+    timeout = settings.seconds_or_none("Service:CommandTimeout")
+    if timeout is None:
+        timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout
+    pool = "ConnectionSettings:Pool:"
+    pooler = settings.flag(pool + "TransactionPooler")
+    target = Target(with_role(settings, name, connection).parameters, pooler=pooler, timeout=timeout)
+    return target, DatabaseOptions(
+        lanes=LaneOptions(
+            shared_connections=settings.integer(pool + "SharedConnections", minimum=1),
+            shared_depth=settings.integer(pool + "SharedDepth", minimum=1),
+            exclusive_connections=settings.integer(pool + "ExclusiveConnections", minimum=1),
+            queue_limit=settings.integer(pool + "QueueLimit"),
+            queue_timeout=settings.seconds(pool + "QueueTimeout"),
+        ),
+        sharing=settings.flag(pool + "Sharing"),
+        slow=settings.seconds(pool + "SlowThreshold"),
+        timeout=timeout,
+        stream_after=settings.integer(pool + "StreamAfterBytes", minimum=1),
+    )
+
+
+def _notices(settings: Settings) -> NoticeMode | None:
+    if not settings.flag("Service:LogConnectionNoticeEvents"):
+        return None
+    return NoticeMode(settings.choice("Service:LogConnectionNoticeEventsMode"))
+
+
+def _request_headers(settings: Settings) -> RequestHeaders:
+    key = settings.text("Service:RequestHeadersContextKey")
+    if "." not in key.strip("."):
+        raise StartupError(f"Service:RequestHeadersContextKey: a name with a dot is needed, such as app.{key}")
+    added = {name.lower(): text or "" for name, text in settings.text_map("Service:CustomRequestHeaders").items()}
+    instance = settings.text_or_none("Service:InstanceIdRequestHeaderName")
+    if instance is not None:
+        # Made once, by the supervisor, so that it is the same for all workers.
+        added[instance.lower()] = uuid.uuid4().hex
+    return RequestHeaders(key, tuple(added.items()))

@@ -1,0 +1,208 @@
+"""The HTTP server section → what the listeners and granian are told (reference 06, 4)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rowcall.core.config import Settings
+from rowcall.core.config.tree import find
+from rowcall.service.options.compression import compression
+from rowcall.service.options.worker import Http2Options, HttpOptions
+from rowcall.service.sockets.certificates import CertificateFiles
+from rowcall.service.sockets.listeners import Address, ListenerPlan
+from rowcall.service.startup_error import StartupError
+
+_LIMITS = "HttpServer:Limits:"
+_HTTP2 = _LIMITS + "Http2:"
+_PROTOCOLS = {
+    "http1": "1",
+    "http2": "2",
+    "http1andhttp2": "auto",
+    "http1andhttp2andhttp3": "auto",
+}
+
+WITHOUT_EFFECT = (
+    _LIMITS + "MaxConcurrentUpgradedConnections",
+    _LIMITS + "MaxRequestBufferSize",
+    _HTTP2 + "HeaderTableSize",
+    _HTTP2 + "KeepAlivePingPolicy",
+    _LIMITS + "Http3:MaxRequestHeaderFieldSize",
+    "HttpServer:DisableStringReuse",
+    "HttpServer:AllowAlternateSchemes",
+    "HttpServer:AllowSynchronousIO",
+    "HttpServer:AllowResponseHeaderCompression",
+    "HttpServer:AllowHostHeaderOverride",
+    "ThreadPool:MinWorkerThreads",
+    "ThreadPool:MinCompletionPortThreads",
+)
+"""Keys that this server has nothing for."""
+
+
+def without_effect(settings: Settings) -> tuple[str, ...]:
+    """Those of them that are configured, and others whose configured value cannot be had."""
+    named = [path for path in WITHOUT_EFFECT if _is_given(settings, path)]
+    keep_alive = settings.seconds_or_none(_LIMITS + "KeepAliveTimeout")
+    header_timeout = settings.seconds_or_none(_LIMITS + "RequestHeadersTimeout")
+    if keep_alive and header_timeout and keep_alive != header_timeout:
+        named.append(f"{_LIMITS}KeepAliveTimeout (RequestHeadersTimeout holds for idle connections too)")
+    if (settings.integer_or_none(_LIMITS + "MaxRequestHeaderCount") or 0) > HEADER_COUNT:
+        named.append(f"{_LIMITS}MaxRequestHeaderCount (it cannot be more than {HEADER_COUNT})")
+    return tuple(named)
+
+
+def doubts(settings: Settings, https_port: int | None) -> Iterator[str]:
+    """What is configured and does not do what it says (reference 06, 4)."""
+    if ignored := without_effect(settings):
+        yield f"this HTTP server has nothing for: {', '.join(ignored)}"
+    if settings.names("HttpServer:Endpoints") and _is_given(settings, "Urls"):
+        yield "Urls is not used: HttpServer:Endpoints says where to listen"
+    if https_port is None and settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"):
+        yield "Ssl:UseHttpsRedirection does nothing: no address speaks https"
+
+
+HEADER_COUNT = 100
+"""Headers that granian reads at most."""
+
+
+def worker_count(settings: Settings) -> int:
+    return settings.integer_or_none("HttpServer:Workers", minimum=1) or os.cpu_count() or 1
+
+
+def _is_given(settings: Settings, path: str) -> bool:
+    node = find(settings.root, path)
+    return node is not None and getattr(node, "text", "") not in (None, "")
+
+
+def http_options(settings: Settings) -> HttpOptions:
+    body_limit = settings.integer_or_none(_LIMITS + "MaxRequestBodySize")
+    line_limit = settings.integer_or_none(_LIMITS + "MaxRequestLineSize", minimum=1)
+    headers_limit = settings.integer_or_none(_LIMITS + "MaxRequestHeadersTotalSize", minimum=1)
+    count_limit = settings.integer_or_none(_LIMITS + "MaxRequestHeaderCount", minimum=1)
+    keep_alive = settings.seconds_or_none(_LIMITS + "KeepAliveTimeout")
+    header_timeout = settings.seconds_or_none(_LIMITS + "RequestHeadersTimeout")
+    return HttpOptions(
+        body_limit=30_000_000 if body_limit is None else body_limit,
+        header_timeout=header_timeout or keep_alive or 30.0,
+        keep_alive=keep_alive != 0,
+        line_limit=line_limit,
+        headers_limit=headers_limit,
+        header_count_limit=count_limit,
+        connections=_connections(settings),
+        response_buffer=settings.integer_or_none(_LIMITS + "MaxResponseBufferSize", minimum=4096),
+        http2=_http2_options(settings),
+        threads=_threads(settings),
+        blocking_threads=settings.integer_or_none("ThreadPool:MaxWorkerThreads", minimum=1),
+        server_timing=settings.flag("HttpServer:ServerTiming"),
+        server_header=settings.flag("HttpServer:AddServerHeader"),
+        slow_client=settings.seconds("ConnectionSettings:Pool:SlowClientTimeout"),
+        redirect_to_https=settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"),
+        hsts=settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHsts"),
+        compression=compression(settings),
+    )
+
+
+def _connections(settings: Settings) -> int | None:
+    """A worker's share of them; at least one, or it would serve nobody."""
+    limit = settings.integer_or_none(_LIMITS + "MaxConcurrentConnections", minimum=1)
+    return None if limit is None else max(1, limit // worker_count(settings))
+
+
+def _threads(settings: Settings) -> int:
+    threads = settings.integer_or_none("HttpServer:Threads", minimum=1)
+    return threads or settings.integer_or_none("ThreadPool:MaxCompletionPortThreads", minimum=1) or 1
+
+
+def _http2_options(settings: Settings) -> Http2Options:
+    default = Http2Options()
+    frame = settings.integer_or_none(_HTTP2 + "MaxFrameSize", minimum=16_384)
+    frame = frame or settings.integer_or_none(_HTTP2 + "MaxReadFrameSize", minimum=16_384)
+    delay = settings.seconds_or_none(_HTTP2 + "KeepAlivePingDelay")
+    timeout = settings.seconds_or_none(_HTTP2 + "KeepAlivePingTimeout")
+    return Http2Options(
+        streams=settings.integer_or_none(_HTTP2 + "MaxStreamsPerConnection", minimum=1) or default.streams,
+        frame=frame or default.frame,
+        headers=settings.integer_or_none(_HTTP2 + "MaxRequestHeaderFieldSize", minimum=1),
+        connection_window=_window(settings, "InitialConnectionWindowSize") or default.connection_window,
+        stream_window=_window(settings, "InitialStreamWindowSize") or default.stream_window,
+        ping_delay=delay or None,
+        ping_timeout=timeout or default.ping_timeout,
+    )
+
+
+def _window(settings: Settings, name: str) -> int | None:
+    # RFC 9113, 6.9.1: none is smaller than 65,535 by default.
+    return settings.integer_or_none(_HTTP2 + name, minimum=65_535)
+
+
+def listener_plans(settings: Settings) -> tuple[ListenerPlan, ...]:
+    """Those of `HttpServer:Endpoints`, or else those of `Urls`. Raises StartupError."""
+    default = _default_certificate(settings)
+    endpoints = _sections(settings, "HttpServer:Endpoints")
+    complete = {name.casefold() for name in endpoints}
+    bare = next((name for name in settings.names("HttpServer:Endpoints") if name.casefold() not in complete), None)
+    if bare is not None:
+        raise StartupError(f"HttpServer:Endpoints:{bare}: Url is missing")
+    if endpoints:
+        return tuple(_endpoint_plan(name, endpoint, default, settings) for name, endpoint in endpoints.items())
+    protocols = _PROTOCOLS[settings.choice("HttpServer:Protocols").casefold()]
+    urls = [url for url in settings.text("Urls").split(";") if url.strip()]
+    return tuple(ListenerPlan(Address.parse(url), protocols, default) for url in urls)
+
+
+def unix_mode(settings: Settings) -> int | None:
+    """The permissions of Unix sockets, such as 660."""
+    text = settings.text_or_none("HttpServer:UnixSocketPermissions")
+    if not text:
+        return None
+    try:
+        mode = int(text, 8)
+    except ValueError:
+        mode = -1
+    if not 0 <= mode <= 0o777:
+        raise StartupError(f"HttpServer:UnixSocketPermissions: {text!r} are not permissions such as 660")
+    return mode
+
+
+def _endpoint_plan(
+    name: str, endpoint: Mapping[str, Any], default: CertificateFiles | None, settings: Settings
+) -> ListenerPlan:
+    key = f"HttpServer:Endpoints:{name}"
+    url = endpoint.get("url")
+    if not url:
+        raise StartupError(f"{key}: Url is missing")
+    certificate = endpoint.get("certificate")
+    own = CertificateFiles.of(f"{key}:Certificate", certificate) if isinstance(certificate, Mapping) else default
+    words = endpoint.get("protocols") or settings.choice("HttpServer:Protocols")
+    protocols = _PROTOCOLS.get(str(words).replace(" ", "").casefold())
+    if protocols is None:
+        raise StartupError(f"{key}:Protocols: {words!r} is not Http1, Http2 or Http1AndHttp2")
+    return ListenerPlan(
+        Address.parse(str(url), f"{key}:Url"), protocols, own, _only_tls13(endpoint.get("sslprotocols"))
+    )
+
+
+def _only_tls13(names: object) -> bool:
+    """`SslProtocols`: [`Tls13`] leaves TLS 1.2 out."""
+    given = names.values() if isinstance(names, Mapping) else names if isinstance(names, list | tuple) else ()
+    wanted = [str(name).casefold() for name in given]
+    return "tls13" in wanted and "tls12" not in wanted
+
+
+def _default_certificate(settings: Settings) -> CertificateFiles | None:
+    section = _sections(settings, "HttpServer:Certificates").get("Default")
+    return CertificateFiles.of("HttpServer:Certificates:Default", section) if section else None
+
+
+def _sections(settings: Settings, path: str) -> dict[str, Mapping[str, Any]]:
+    """The named sections below `path`, their own names as written (but `Default`), keys in small letters."""
+    value = settings.value(path)
+    return dict(_named(value)) if isinstance(value, Mapping) else {}
+
+
+def _named(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, section in value.items():
+        if isinstance(section, Mapping):
+            known = "Default" if name.casefold() == "default" else name
+            yield known, {key.casefold(): inner for key, inner in section.items()}

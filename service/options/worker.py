@@ -1,0 +1,129 @@
+"""What a worker is told besides the edition: frozen options, made once by the supervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rowcall.core.auth.options import AuthOptions
+from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
+from rowcall.core.endpoint.validation import BUILT_IN, Rule
+from rowcall.core.errors.problems import ErrorPolicies
+from rowcall.core.errors.retry import RetryStrategies
+from rowcall.core.formats.table_formats import TableFormats
+from rowcall.core.http.compression import Compression
+from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.service.database.connector import Target
+from rowcall.service.database.database import DatabaseOptions
+from rowcall.service.database.databases import Access
+from rowcall.service.log.notices import NoticeMode
+from rowcall.service.options.application_name import JsonApplicationName
+
+
+@dataclass(frozen=True, slots=True)
+class Http2Options:
+    """HTTP/2. Times in seconds, sizes in bytes."""
+
+    streams: int = 100
+    frame: int = 16_384
+    headers: int | None = None
+    """All headers of a request together; None: as for HTTP/1.1."""
+    connection_window: int = 1_048_576
+    stream_window: int = 786_432
+    ping_delay: float | None = None
+    ping_timeout: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """The HTTP side of a worker. Times in seconds, sizes in bytes; a limit that is None is the server's own."""
+
+    body_limit: int = 30_000_000
+    header_timeout: float = 30.0
+    """For the head of a request to arrive, and for a connection to stay idle."""
+    keep_alive: bool = True
+    line_limit: int | None = None
+    headers_limit: int | None = None
+    header_count_limit: int | None = None
+    connections: int | None = None
+    """Open ones of each listener of this worker; more wait to be accepted."""
+    response_buffer: int | None = None
+    http2: Http2Options = Http2Options()
+    threads: int = 1
+    blocking_threads: int | None = None
+    slow_client: float = 60.0
+    """How long a client may leave a streamed response unread."""
+    server_timing: bool = False
+    server_header: bool = True
+    redirect_to_https: bool = False
+    hsts: bool = False
+    compression: Compression | None = None
+    """Of answers. None: they go out as they are."""
+
+    @property
+    def head_limit(self) -> int:
+        """Bytes of the request line and all headers together."""
+        return (self.line_limit or 8192) + (self.headers_limit or 32_768)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeaders:
+    """What routines see of the request's headers, in endpoints that ask for them.
+
+    key: the setting that holds them. added: names in lower case and values that take the place of the client's.
+    """
+
+    key: str = "request.headers"
+    added: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """Everything a worker needs besides the edition."""
+
+    target: Target
+    database: DatabaseOptions
+    others: Mapping[str, Access] = field(default_factory=dict)
+    """Databases besides the main one, by case-folded name of their connection."""
+    main_names: frozenset[str] = frozenset()
+    """Case-folded names by which endpoints may call the main one."""
+    http: HttpOptions = HttpOptions()
+    policies: ErrorPolicies = field(default_factory=ErrorPolicies)
+    rules: Mapping[str, Rule] = field(default_factory=lambda: BUILT_IN)
+    """What `validate` may name."""
+    retries: RetryStrategies = field(default_factory=RetryStrategies)
+    resolve_nested: bool = True
+    timestamps_utc: bool = True
+    problem_types: bool = True
+    """Problem bodies carry `type`."""
+    problem_traces: bool = False
+    """Problem bodies carry `traceId`."""
+    request_log: bool = False
+    """Each request gives an entry of the log."""
+    correlation_header: str | None = None
+    notices: NoticeMode | None = NoticeMode.FIRST_STACK_FRAME
+    """How notices are logged. None: not at all."""
+    before: tuple[BeforeCommand, ...] = ()
+    """What runs in front of every routine."""
+    wrap_in_transaction: bool = False
+    log_commands: bool = False
+    log_command_parameters: bool = False
+    log_file_texts: bool = False
+    """Files with several statements are logged with their SQL."""
+    camel_case: bool = True
+    tables: TableFormats = field(default_factory=TableFormats)
+    requires_authorization: bool = True
+    """What holds for endpoints whose comment says nothing."""
+    headers: RequestHeaders = RequestHeaders()
+    auth: AuthOptions = field(default_factory=AuthOptions)
+    forwarding: Forwarding = field(default_factory=Forwarding)
+    application: str = "rowcall"
+    """Values that the key ring protects open in the same application only."""
+    application_name: JsonApplicationName | None = None
+    """None: that of the connection stays."""
+
+    @property
+    def asks_who_calls(self) -> bool:
+        """Something that goes with every call names the caller."""
+        asked = any(value.source is ValueSource.CLAIM for command in self.before for value in command.values)
+        return asked or self.application_name is not None

@@ -1,0 +1,1 @@
+"""What step factories are given, and what they make."""

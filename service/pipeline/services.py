@@ -1,0 +1,37 @@
+"""What step factories are given, and what they make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.service.database.database import Database
+from rowcall.service.exchange.exchange import Step
+from rowcall.service.identity.identity import Identity
+from rowcall.service.options.worker import WorkerOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What step factories may use."""
+
+    options: WorkerOptions
+    database: Database
+    codecs: Codecs
+    auth: Identity
+    others: Mapping[str, tuple[Database, Codecs]] = field(default_factory=dict)
+    """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""
+
+    def known(self, connection: str | None) -> bool:
+        """Endpoints may run on it."""
+        return connection is None or connection.casefold() in (*self.options.main_names, *self.others)
+
+    def there(self, connection: str | None) -> Services:
+        """What the factories of an endpoint on this connection use."""
+        other = self.others.get((connection or "").casefold())
+        return self if other is None else replace(self, database=other[0], codecs=other[1])
+
+
+Factory = Callable[[Endpoint, Services], Step | tuple[Step, ...] | None]

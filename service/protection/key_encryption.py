@@ -1,0 +1,84 @@
+"""Keys at rest: as they are, or encrypted to the certificate of a .pfx file (`DataProtection:KeyEncryption`)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.serialization import pkcs12
+
+from rowcall.core.protection.key_ring import KeyElementError, open_plain, plain_secret
+from rowcall.service.startup_error import StartupError
+
+_NONCE = 12
+_OAEP = padding.OAEP(mgf=padding.MGF1(hashes.SHA256()), algorithm=hashes.SHA256(), label=None)
+
+
+class KeyEncryption(Protocol):
+    def wrap(self, secret: bytes) -> dict[str, str]:
+        """The form in which a secret is stored."""
+
+    def unwrap(self, stored: Mapping[str, str]) -> bytes:
+        """Raises `KeyElementError`."""
+
+
+class Unencrypted:
+    def wrap(self, secret: bytes) -> dict[str, str]:
+        return plain_secret(secret)
+
+    def unwrap(self, stored: Mapping[str, str]) -> bytes:
+        if stored.get("kind") != "plain":
+            raise KeyElementError("its secret is encrypted to a certificate")
+        return open_plain(stored)
+
+
+class Certificate:
+    """A random AES key encrypts the secret and is itself encrypted to the certificate (RSA-OAEP with SHA-256).
+
+    Keys stored without encryption, before the certificate was there, are still read.
+    """
+
+    def __init__(self, private: RSAPrivateKey | None, public: RSAPublicKey) -> None:
+        self._private = private
+        self._public = public
+
+    @classmethod
+    def load(cls, path: Path, password: str | None) -> Certificate:
+        """Raises `StartupError`."""
+        secret = None if password is None else password.encode()
+        try:
+            bundle = pkcs12.load_pkcs12(path.read_bytes(), secret)
+        except (OSError, ValueError) as error:
+            raise StartupError(f"DataProtection:CertificatePath {path} cannot be read: {error}") from None
+        if bundle.cert is None or not isinstance(public := bundle.cert.certificate.public_key(), RSAPublicKey):
+            raise StartupError(f"DataProtection:CertificatePath {path} holds no certificate with an RSA key")
+        return cls(bundle.key if isinstance(bundle.key, RSAPrivateKey) else None, public)
+
+    def wrap(self, secret: bytes) -> dict[str, str]:
+        key, nonce = AESGCM.generate_key(256), os.urandom(_NONCE)
+        return {
+            "kind": "certificate",
+            "key": base64.b64encode(self._public.encrypt(key, _OAEP)).decode(),
+            "value": base64.b64encode(nonce + AESGCM(key).encrypt(nonce, secret, None)).decode(),
+        }
+
+    def unwrap(self, stored: Mapping[str, str]) -> bytes:
+        if stored.get("kind") == "plain":
+            return open_plain(stored)
+        if self._private is None:
+            raise KeyElementError("its secret is encrypted, and the certificate comes without its private key")
+        try:
+            key = self._private.decrypt(base64.b64decode(stored["key"]), _OAEP)
+            value = base64.b64decode(stored["value"])
+            return AESGCM(key).decrypt(value[:_NONCE], value[_NONCE:], None)
+        except (KeyError, binascii.Error, ValueError, InvalidTag):
+            raise KeyElementError("its secret is not encrypted to this certificate") from None

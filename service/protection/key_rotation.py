@@ -1,0 +1,183 @@
+"""The supervisor's side of the key ring: reads it, renews it, and hands every new state to all workers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import os
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from rowcall.core.config import Settings
+from rowcall.core.protection.key_ring import (
+    DEFAULT_ALGORITHM,
+    DEFAULT_VALIDATION,
+    SECRET,
+    Key,
+    KeyElementError,
+    KeyRing,
+    element_text,
+    read_element,
+)
+from rowcall.service.database.connector import Connector
+from rowcall.service.protection.key_encryption import Certificate, KeyEncryption, Unencrypted
+from rowcall.service.protection.key_storage import Folder, Memory, Storage, Table
+from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall")
+
+_SECTION = "DataProtection:"
+BETWEEN_READINGS = 0.25
+"""Seconds. Requests with keys that nobody knows can make the storage be read no more often than this."""
+FAILED_AGAIN_AFTER = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What new keys are like."""
+
+    lifetime: float
+    """Seconds for which a key protects."""
+    algorithm: str = DEFAULT_ALGORITHM
+    validation: str = DEFAULT_VALIDATION
+
+
+class Keeper:
+    """`await keeper.start()`, then `run` for as long as the service lives."""
+
+    def __init__(
+        self, storage: Storage, encryption: KeyEncryption, renewal: Renewal, publish: Callable[[KeyRing], None]
+    ) -> None:
+        """publish: called with each new state of the ring."""
+        self._storage = storage
+        self._encryption = encryption
+        self._renewal = renewal
+        self._publish = publish
+        self.ring = KeyRing()
+        self._wanted = asyncio.Event()
+        self._reported: set[str] = set()
+
+    async def start(self) -> None:
+        """Reads the ring and makes its first key where there is none.
+
+        Raises:
+            psycopg.Error: the storage in the database does not answer.
+            StartupError: it cannot be used.
+        """
+        await self._read()
+        await self._renew()
+
+    async def run(self) -> None:
+        """Looks at the ring again when its next key is due, and whenever a worker has met a key it does not know."""
+        longest = 86_400.0
+        while True:
+            delay = min(longest, max(1.0, self.ring.next_look(time.time()) - time.time()))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), delay)
+            self._wanted.clear()
+            longest = 86_400.0 if await self._look() else FAILED_AGAIN_AFTER
+            await asyncio.sleep(BETWEEN_READINGS)
+
+    async def _look(self) -> bool:
+        began = time.monotonic()
+        try:
+            await self._read()
+            await self._renew()
+        except (psycopg.Error, OSError, StartupError) as error:
+            log.error("the key ring cannot be read, the known keys stay: %s", str(error).strip())
+            # Whoever waits for this reading is not left waiting.
+            self._set(self.ring.joined((), began))
+            return False
+        return True
+
+    def look_again(self) -> None:
+        """Another host may have made a key since the last reading."""
+        self._wanted.set()
+
+    async def _read(self) -> None:
+        began = time.monotonic() if self._storage.shared else math.inf
+        keys = [key for text in await self._storage.elements() if (key := self._opened(text)) is not None]
+        self._set(self.ring.joined(keys, began))
+
+    def _opened(self, text: str) -> Key | None:
+        try:
+            stored = read_element(text)
+            return stored.opened(self._encryption.unwrap(stored.secret))
+        except KeyElementError as error:
+            if str(error) not in self._reported:
+                self._reported.add(str(error))
+                log.error("a stored key of the key ring cannot be used: %s", error)
+            return None
+
+    async def _renew(self) -> None:
+        now = time.time()
+        start = self.ring.successor_start(now)
+        if start is None:
+            return
+        key = Key(
+            uuid.uuid4().bytes,
+            now,
+            start,
+            start + self._renewal.lifetime,
+            os.urandom(SECRET),
+            self._renewal.algorithm,
+            self._renewal.validation,
+        )
+        await self._storage.store(key.name, element_text(key, self._encryption.wrap(key.secret)))
+        log.info("%s is new in the key ring and protects from %s", key.name, _moment(start))
+        self._set(self.ring.joined([key]))
+
+    def _set(self, ring: KeyRing) -> None:
+        self.ring = ring
+        self._publish(ring)
+
+
+def _moment(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+
+
+def keeper_for(settings: Settings, connector: Connector, publish: Callable[[KeyRing], None]) -> Keeper:
+    """Raises `StartupError` or `ConfigError`."""
+    renewal = Renewal(
+        settings.integer(_SECTION + "DefaultKeyLifetimeDays", minimum=1) * 86_400.0,
+        settings.choice_or_none(_SECTION + "EncryptionAlgorithm") or DEFAULT_ALGORITHM,
+        settings.choice_or_none(_SECTION + "ValidationAlgorithm") or DEFAULT_VALIDATION,
+    )
+    if not settings.flag(_SECTION + "Enabled"):
+        return Keeper(Memory(), Unencrypted(), renewal, publish)
+    return Keeper(_storage(settings, connector), _encryption(settings), renewal, publish)
+
+
+def _storage(settings: Settings, connector: Connector) -> Storage:
+    match settings.choice(_SECTION + "Storage"):
+        case "FileSystem":
+            path = settings.text_or_none(_SECTION + "FileSystemPath")
+            if not path:
+                raise StartupError("DataProtection:FileSystemPath is needed with DataProtection:Storage=FileSystem")
+            return Folder(Path(path))
+        case "Database":
+            return Table(
+                connector,
+                settings.text(_SECTION + "GetAllElementsCommand"),
+                settings.text(_SECTION + "StoreElementCommand"),
+            )
+    return Memory()
+
+
+def _encryption(settings: Settings) -> KeyEncryption:
+    match settings.choice(_SECTION + "KeyEncryption"):
+        case "Dpapi":
+            raise StartupError("DataProtection:KeyEncryption=Dpapi exists on Windows only; use Certificate or None")
+        case "Certificate":
+            path = settings.text_or_none(_SECTION + "CertificatePath")
+            if not path:
+                raise StartupError("DataProtection:CertificatePath is needed with KeyEncryption=Certificate")
+            return Certificate.load(Path(path), settings.text_or_none(_SECTION + "CertificatePassword"))
+    return Unencrypted()

@@ -1,0 +1,36 @@
+"""`UseJsonApplicationName`: PostgreSQL shows for whom and in which request a command runs (reference 06, 1.7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.database.context import Context
+from rowcall.service.exchange.exchange import Exchange
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+LONGEST = 63
+"""Bytes; the server would cut the rest off, and say so each time."""
+
+
+def application_name(_endpoint: Endpoint, services: Services) -> Context | None:
+    """`{"app":"shop","uid":"7","id":null}` as application_name for the time of the call."""
+    shown = services.options.application_name
+    if shown is None:
+        return None
+    user_id = services.options.auth.identity.user_id
+
+    def setting(exchange: Exchange) -> tuple[bytes, bytes]:
+        user = exchange.user
+        members = {
+            "app": shown.application,
+            "uid": None if user is None else user.first(user_id),
+            "id": exchange.scope.headers.get(shown.header),
+        }
+        return b"application_name", orjson.dumps(members)[:LONGEST]
+
+    return Context(settings=(setting,))

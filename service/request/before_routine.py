@@ -1,0 +1,57 @@
+"""Runs the commands of `Service:BeforeRoutineCommands` in front of each call, in its segment (reference 01, 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rowcall.core.auth.commands import numbered
+from rowcall.core.endpoint.before_routine import BeforeCommand, BeforeValue, ValueSource, ends_with_transaction
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.database.context import Command, Context
+from rowcall.service.database.statements import statement_for
+from rowcall.service.exchange.exchange import Exchange
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+
+ValueOf = Callable[[Exchange], bytes | None]
+
+
+def before_routine(_endpoint: Endpoint, services: Services) -> Context | None:
+    """Last in the context: the commands may look at the settings."""
+    commands = services.options.before
+    return Context(commands=tuple(_compiled(command, services) for command in commands)) if commands else None
+
+
+def _compiled(command: BeforeCommand, services: Services) -> Command:
+    text, takes = numbered(command.sql, {})
+    known = dict(enumerate((_source(value, services) for value in command.values), 1))
+    sources = [known.get(number, _nothing) for number in takes]
+
+    def values(exchange: Exchange) -> list[bytes | None]:
+        return [source(exchange) for source in sources]
+
+    return Command(statement_for(text, len(sources)), values, leaves_nothing=ends_with_transaction(command.sql))
+
+
+def _nothing(_exchange: Exchange) -> None:
+    """For a number without a value."""
+
+
+def _source(value: BeforeValue, services: Services) -> ValueOf:
+    """A value as text; None is NULL."""
+    name = value.name
+    if value.source is ValueSource.IP_ADDRESS:
+        return lambda exchange: services.auth.address(exchange.scope)
+    if value.source is ValueSource.CLAIM:
+        return lambda exchange: None if exchange.user is None else exchange.user.texts.get(name)
+    header = name.lower()
+    return lambda exchange: _header(exchange, header)
+
+
+def _header(exchange: Exchange, name: str) -> bytes | None:
+    """Several of one name are joined by commas."""
+    found = [value for key, value in exchange.scope.headers.items() if key == name]
+    return ",".join(found).encode() if found else None

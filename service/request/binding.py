@@ -1,0 +1,138 @@
+"""The step that turns a request into the arguments of the call (reference 01, 7).
+
+The fast binder is asked first and takes nearly every request; whatever it leaves is bound by the exact one, and only
+there a body is looked at for being a form.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rowcall.core.binding.binding import Binder, Binding
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
+from rowcall.core.endpoint.resolved_parameters import bound_parameters
+from rowcall.core.errors.problems import Problem
+from rowcall.ext.binding.parameters import FastBinder
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.sensitive import bind_discreetly
+from rowcall.service.request.body import read_body
+from rowcall.service.request.forms import form_pairs
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+LARGE_BODY = 65_536
+"""Bytes of a body from which the slow binder leaves the event loop."""
+
+Bound = Binding | tuple[int, list[bytes | None], bool]
+
+
+def bind(endpoint: Endpoint, services: Services) -> Step:
+    step = _bind(endpoint, services)
+    return bind_discreetly(endpoint, step) if endpoint.options.sensitive else step
+
+
+def _bind(endpoint: Endpoint, services: Services) -> Step:
+    options = endpoint.options
+    binder = Binder(bound_parameters(endpoint), endpoint.transport, options.query_null, services.options.timestamps_utc)
+    fast = FastBinder(*binder.plain)
+    path_values = _path_values(endpoint)
+    limit = services.options.http.body_limit
+    if endpoint.raw_body is not None:
+        return _from_raw_body(endpoint.raw_body, binder, path_values, limit)
+    if endpoint.transport is Transport.BODY:
+        return _from_body(binder, fast, path_values, limit)
+    return _from_query(binder, fast, path_values if any(one.path for one in endpoint.parameters) else None)
+
+
+PathValues = Callable[[Exchange], dict[str, str]]
+"""Texts of the path by API name of their parameter."""
+
+
+def _path_values(endpoint: Endpoint) -> PathValues:
+    segments = {
+        parameter.segment: parameter.api_name
+        for parameter in endpoint.parameters
+        if parameter.path and parameter.segment is not None
+    }
+
+    def path_values(exchange: Exchange) -> dict[str, str]:
+        values = exchange.values
+        return {segments[name]: text for name, text in values.items() if name in segments} if values else {}
+
+    return path_values
+
+
+def _set_arguments(exchange: Exchange, bound: Bound) -> None:
+    exchange.mask, exchange.arguments, exchange.has_null = bound
+
+
+def _from_query(binder: Binder, fast: FastBinder, path_values: PathValues | None) -> Step:
+    bind_fast, bind_exactly = fast.bind_query, binder.bind_query
+
+    def from_query_alone(exchange: Exchange) -> None:
+        query = exchange.scope.query_string
+        exchange.mask, exchange.arguments, exchange.has_null = bind_fast(query) or bind_exactly(query)
+
+    if path_values is None:
+        return from_query_alone
+
+    def from_query(exchange: Exchange) -> None:
+        query = exchange.scope.query_string
+        values = path_values(exchange)
+        _set_arguments(exchange, bind_fast(query, values) or bind_exactly(query, values))
+
+    return from_query
+
+
+def _from_body(binder: Binder, fast: FastBinder, path_values: PathValues, limit: int) -> Step:
+    def bind_exactly(exchange: Exchange, body: bytes, values: dict[str, str]) -> Bound:
+        pairs = form_pairs(exchange.scope, body)
+        return binder.bind_body(body, values) if pairs is None else binder.bind_texts(pairs, values)
+
+    async def from_body(exchange: Exchange) -> None:
+        body = exchange.body
+        if body is None:
+            body = await read_body(exchange.scope, exchange.protocol, limit)
+        values = path_values(exchange)
+        bound: Bound | None = fast.bind_body(body, values)
+        if bound is None and len(body) > LARGE_BODY:
+            # Exact but in Python: a large body would hold up every other request of this worker.
+            loop = asyncio.get_running_loop()
+            bound = await loop.run_in_executor(None, bind_exactly, exchange, body, values)
+        _set_arguments(exchange, bound or bind_exactly(exchange, body, values))
+
+    return from_body
+
+
+def _from_raw_body(parameter: EndpointParameter, binder: Binder, path_values: PathValues, limit: int) -> Step:
+    name = parameter.api_name
+    as_text = body_bytes if parameter.cast == "bytea" else body_text
+
+    async def from_raw_body(exchange: Exchange) -> None:
+        body = exchange.body
+        if body is None:
+            body = await read_body(exchange.scope, exchange.protocol, limit)
+        values = {**path_values(exchange), name: as_text(body)}
+        _set_arguments(exchange, binder.bind_query(exchange.scope.query_string, values))
+
+    return from_raw_body
+
+
+def body_text(body: bytes) -> str:
+    """A body as text. Raises `Problem` 400 for what PostgreSQL could not store."""
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        raise Problem(400, "the body is not valid UTF-8") from None
+    if "\0" in text:
+        raise Problem(400, "the body holds a NUL character")
+    return text
+
+
+def body_bytes(body: bytes) -> str:
+    """A body for a `bytea`, which takes every byte as it is; an empty one is NULL, as it is for all but text."""
+    return f"\\x{body.hex()}" if body else ""

@@ -1,0 +1,124 @@
+"""Form bodies: what a browser sends without any script, as keys and texts like those of a query string."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.text import query_text
+
+URLENCODED = b"application/x-www-form-urlencoded"
+MULTIPART = b"multipart/form-data"
+
+_JSON_BEGINS = b'{["'
+
+Pairs = list[tuple[str, str]]
+
+
+def form_pairs(scope: Any, body: bytes) -> Pairs | None:
+    """Keys and texts of a form, in order; None when the body is none and so is to be read as JSON.
+
+    JSON is JSON whatever its type says (reference 01, 7.4): clients that send it as a form by mistake are many. A text
+    without any `=` is no form that a client writes, so it is judged as JSON too.
+
+    Raises:
+        Problem: 400 for a form that is broken, or that holds a file.
+    """
+    kind, options = parse_options_header(scope.headers.get("content-type"))
+    if kind == MULTIPART:
+        return _Fields.of(options.get(b"boundary"), body)
+    if kind != URLENCODED or b"=" not in body or body.lstrip()[:1] in _JSON_BEGINS:
+        return None
+    try:
+        return query_text.pairs(body.decode())
+    except UnicodeDecodeError:
+        raise Problem(400, "the form is not valid UTF-8") from None
+    except query_text.QueryTextError as error:
+        raise Problem(400, f"the form: {error}") from None
+
+
+class _Fields:
+    """Gathers the fields while `python_multipart` finds them."""
+
+    def __init__(self) -> None:
+        self.pairs: Pairs = []
+        self._header = b""
+        self._value = b""
+        self._disposition: dict[bytes, bytes] = {}
+        self._data: list[bytes] = []
+        self._finished = False
+
+    @classmethod
+    def of(cls, boundary: bytes | None, body: bytes) -> Pairs:
+        if not boundary:
+            raise Problem(400, "the header Content-Type names no boundary of the form")
+        fields = cls()
+        parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": fields._begin,
+                "on_header_begin": fields._begin_header,
+                "on_header_field": fields._add_header,
+                "on_header_value": fields._add_value,
+                "on_header_end": fields._end_header,
+                "on_headers_finished": fields._check,
+                "on_part_data": fields._add_data,
+                "on_part_end": fields._end,
+                "on_end": fields._finish,
+            },
+        )
+        try:
+            parser.write(body)
+            parser.finalize()
+        except FormParserError as error:
+            raise Problem(400, f"the form is broken: {error}") from None
+        if body and not fields._finished:
+            raise Problem(400, "the form is broken: it ends in the middle")
+        return fields.pairs
+
+    def _begin(self) -> None:
+        self._disposition = {}
+        self._data = []
+
+    def _begin_header(self) -> None:
+        self._header = b""
+        self._value = b""
+
+    def _add_header(self, data: bytes, start: int, end: int) -> None:
+        self._header += data[start:end]
+
+    def _add_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _end_header(self) -> None:
+        if self._header.lower() == b"content-disposition":
+            _, self._disposition = parse_options_header(self._value)
+
+    def _check(self) -> None:
+        if b"name" not in self._disposition:
+            raise Problem(400, "the form is broken: a part has no name")
+        if b"filename" in self._disposition:
+            name = self._disposition[b"name"][:100].decode(errors="replace")
+            raise Problem(400, f"the field {name!r} of the form is a file, and this endpoint takes none")
+
+    def _add_data(self, data: bytes, start: int, end: int) -> None:
+        self._data.append(data[start:end])
+
+    def _end(self) -> None:
+        self.pairs.append((_text(self._disposition[b"name"]), _text(b"".join(self._data))))
+
+    def _finish(self) -> None:
+        self._finished = True
+
+
+def _text(data: bytes) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise Problem(400, "the form is not valid UTF-8") from None
+    if "\0" in text:
+        raise Problem(400, "the form holds a NUL character")
+    return text

@@ -1,0 +1,84 @@
+"""The headers of a request as one JSON object for its routine: in a parameter, or in a setting (reference 01, 7.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import orjson
+
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode
+from rowcall.service.database.context import Context
+from rowcall.service.exchange.exchange import Exchange, Step
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+
+def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
+    """Mode Parameter: the parameter of that name, unless the request supplies it. It must have a default."""
+    if endpoint.options.request_headers is not HeadersMode.PARAMETER:
+        return None
+    index = _for_headers(endpoint)
+    if index is None:
+        return None
+    bit = 1 << index
+    headers = _reader(services.options.headers.added)
+
+    def fill(exchange: Exchange) -> None:
+        if not exchange.mask & bit:
+            present_before = (exchange.mask & (bit - 1)).bit_count()
+            exchange.arguments.insert(present_before, headers(exchange))
+            exchange.mask |= bit
+
+    return fill
+
+
+def without_their_default(endpoint: Endpoint) -> Endpoint:
+    """The endpoint as binding shall see it: headers come before a default of the comment (reference 01, 7.1)."""
+    index = _for_headers(endpoint) if endpoint.options.request_headers is HeadersMode.PARAMETER else None
+    if index is None or not endpoint.parameters[index].defaulted:
+        return endpoint
+    parameters = list(endpoint.parameters)
+    parameters[index] = replace(parameters[index], has_default=True, defaulted=False)
+    return replace(endpoint, parameters=tuple(parameters))
+
+
+def _for_headers(endpoint: Endpoint) -> int | None:
+    return next((index for index, one in enumerate(endpoint.parameters) if _is_for_headers(endpoint, one)), None)
+
+
+def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
+    names = {parameter.db_name, parameter.api_name, parameter.db_name.lower(), parameter.api_name.lower()}
+    # What filters or writes a table (exact) is never filled by something that the request does not say.
+    optional = parameter.has_default or parameter.defaulted
+    return optional and not parameter.exact and endpoint.options.headers_parameter in names
+
+
+def headers_context(endpoint: Endpoint, services: Services) -> Context | None:
+    """Mode Context: a setting for the time of the call."""
+    if endpoint.options.request_headers is not HeadersMode.CONTEXT:
+        return None
+    key = services.options.headers.key.encode()
+    headers = _reader(services.options.headers.added)
+    return Context(settings=(lambda exchange: (key, headers(exchange)),))
+
+
+def _reader(added: tuple[tuple[str, str], ...]) -> Callable[[Exchange], bytes]:
+    replaced = {name for name, _ in added}
+
+    def read(exchange: Exchange) -> bytes:
+        sent = ((name, value) for name, value in exchange.scope.headers.items() if name not in replaced)
+        return headers_json((*sent, *added))
+
+    return read
+
+
+def headers_json(items: Iterable[tuple[str, str]]) -> bytes:
+    """`{"Host":"x","Accept":"a,b"}`: canonical names, several values joined by a comma."""
+    headers: dict[str, str] = {}
+    for name, value in items:
+        canonical = "-".join(part.capitalize() for part in name.split("-"))
+        headers[canonical] = f"{headers[canonical]},{value}" if canonical in headers else value
+    return orjson.dumps(headers)

@@ -1,0 +1,112 @@
+"""Parameters that SQL of the comment fills: `_token = select …` (spec 4.5 rule 4, reference 05, 3).
+
+The statements run one after another, in the order of the comment and on one connection, so that a later one sees what
+an earlier one gave or left in the session. No request can supply such a value: what it has for it is dropped once the
+request is bound. The call itself comes afterwards, with its own settings; a statement sees none of them, and its
+errors are nobody's policy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import orjson
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.resolved_parameters import Resolved, resolved_parameters
+from rowcall.core.errors.problems import ErrorPolicy
+from rowcall.ext.rendering.rows import Renderer
+from rowcall.service.database.call import Call
+from rowcall.service.database.lane_choice import Pace
+from rowcall.service.database.several_calls import Together
+from rowcall.service.exchange.arguments import put, take_out
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.response.headers import argument_text
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+
+def forget_supplied(endpoint: Endpoint, _services: Services) -> Step | None:
+    """Drops what a request has for parameters that are not its own."""
+    targets = [one.target for one in resolved_parameters(endpoint)]
+    if not targets:
+        return None
+
+    def forget(exchange: Exchange) -> None:
+        for target in targets:
+            take_out(exchange, target)
+        exchange.has_null = None in exchange.arguments
+
+    return forget
+
+
+def resolve(endpoint: Endpoint, services: Services) -> Step | None:
+    statements = [_Statement(endpoint, one, services) for one in resolved_parameters(endpoint)]
+    if not statements:
+        return None
+    database = services.database
+
+    async def fill(exchange: Exchange) -> None:
+        async with database.together() as calls:
+            for statement in statements:
+                put(exchange, statement.target, await statement.run(exchange, calls))
+        exchange.has_null = None in exchange.arguments
+
+    return fill
+
+
+UNDECIDED = frozenset({"42P18", "42725", "42804", "42883", "42P08", "22P02", "22007"})
+"""Errors that may come from values without a type: PostgreSQL infers none, several, or one that was not meant."""
+
+
+class _Statement:
+    """One expression, ready to run: with values that have no type, so that they suit whatever they are compared with,
+    or with those of their parameters, where only that is a statement."""
+
+    def __init__(self, endpoint: Endpoint, resolved: Resolved, services: Services) -> None:
+        self.target = resolved.target
+        self._values = resolved.values
+        self._texts = (resolved.sql, resolved.typed)
+        self._typed = 0
+        """Which of both has been found to work. It is the mask of the request."""
+        self._call = Call(
+            label=f"{endpoint.name} {endpoint.parameters[resolved.target].db_name}",
+            build=lambda typed: (self._texts[typed], len(self._values)),
+            renderer=Renderer(services.codecs, "rows", True, False, []),
+            pace=Pace(services.options.database.slow),
+            volatile=True,
+            policy=ErrorPolicy({}, services.options.policies.timeout),
+        )
+
+    async def run(self, exchange: Exchange, calls: Together) -> bytes | None:
+        """First value of the first row; NULL without one.
+
+        Raises:
+            Problem: it failed.
+        """
+        inner = Exchange(exchange.scope, exchange.protocol)
+        texts = [None if index is None else argument_text(exchange, index) for index in self._values]
+        inner.arguments = [None if text is None else text.encode() for text in texts]
+        await self._run_either(inner, calls)
+        request = inner.request
+        rows = orjson.loads(request.body) if request is not None and request.body else []
+        return None if not rows or rows[0] is None else str(rows[0]).encode()
+
+    async def _run_either(self, inner: Exchange, calls: Together) -> None:
+        """What only the other form can do is remembered. Where neither can, this one tells why.
+
+        Raises:
+            Problem: it failed.
+        """
+        inner.mask = self._typed
+        failed = await calls.attempt(self._call, inner)
+        if failed.succeeded:
+            return
+        if self._values and failed.error is not None and failed.error.sqlstate in UNDECIDED:
+            inner.mask = 1 - self._typed
+            if (await calls.attempt(self._call, inner)).succeeded:
+                self._typed = inner.mask
+                return
+            inner.mask = self._typed
+        await calls.recover(self._call, inner, failed)

@@ -1,0 +1,1 @@
+"""From a finished call to the response: status, header fields, body, formats."""

@@ -1,0 +1,121 @@
+"""Compressed answers: between the application and the HTTP server, where the configuration asks for them.
+
+Bodies that are there as a whole are compressed at once, on the event loop: sets are then smaller than what leaves as a
+stream; one large value holds up the worker for as long as it takes. A streamed one is compressed part by part, each
+flushed, so that nobody waits for rows that have been read.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import brotli  # type: ignore[import-untyped]
+
+from rowcall.core.http.compression import Compression
+from rowcall.service.exchange.protocols import Handle, Headers, ObservedProtocol
+from rowcall.service.response.streaming import Coder
+
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+
+
+class _Brotli:
+    def __init__(self, level: int) -> None:
+        self._compressor = brotli.Compressor(quality=level)
+
+    def part(self, data: bytes) -> bytes:
+        return bytes(self._compressor.process(data) + self._compressor.flush())
+
+    def end(self) -> bytes:
+        return bytes(self._compressor.finish())
+
+
+class _Gzip:
+    def __init__(self, level: int) -> None:
+        self._compressor = zlib.compressobj(level, zlib.DEFLATED, _GZIP_WINDOW)
+
+    def part(self, data: bytes) -> bytes:
+        return self._compressor.compress(data) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
+
+    def end(self) -> bytes:
+        return self._compressor.flush()
+
+
+_CODERS: dict[str, Callable[[int], Coder]] = {"br": _Brotli, "gzip": _Gzip}
+
+
+def _whole(coding: str, level: int, body: bytes) -> bytes:
+    if coding == "br":
+        return bytes(brotli.compress(body, quality=level))
+    return zlib.compress(body, level, _GZIP_WINDOW)
+
+
+class CompressedProtocol(ObservedProtocol):
+    """Compresses what fits, as the client accepts it."""
+
+    __slots__ = ("_accepted", "_options", "_streaming")
+
+    def __init__(self, protocol: Any, options: Compression, accepted: str) -> None:
+        super().__init__(protocol)
+        self._options = options
+        self._accepted = accepted
+        self._streaming: str | None = None
+
+    def response_empty(self, status: int, headers: Headers) -> None:
+        """Also the answer to HEAD, which has the headers that GET would get."""
+        coding = None
+        if self._fits(headers):
+            coding = self._choose()
+            headers = _told(headers, coding)
+        if coding is not None:
+            headers = [field for field in headers if field[0].lower() != "content-length"]
+        self.inner.response_empty(status, headers)
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        if self._fits(headers):
+            coding = self._choose()
+            headers = _told(headers, coding)
+            if coding is not None:
+                body = _whole(coding, self._options.level(coding), body)
+        self.inner.response_bytes(status, headers, body)
+
+    def response_str(self, status: int, headers: Headers, body: str) -> None:
+        self.response_bytes(status, headers, body.encode())
+
+    def response_file(self, status: int, headers: Headers, file: str) -> None:
+        if self._fits(headers):
+            headers = _told(headers, self._streaming)
+        self.inner.response_file(status, headers, file)
+
+    def stream_coder(self, headers: Headers) -> Coder | None:
+        """What compresses the body that `response_file` is about to begin."""
+        self._streaming = coding = self._choose() if self._fits(headers) else None
+        return None if coding is None else _CODERS[coding](self._options.level(coding))
+
+    def _choose(self) -> str | None:
+        return self._options.choose(self._accepted)
+
+    def _fits(self, headers: Headers) -> bool:
+        names = {name.lower(): value for name, value in headers}
+        if "content-encoding" in names or "content-range" in names:
+            return False
+        return self._options.fits(names.get("content-type", ""))
+
+
+def _told(headers: Headers, coding: str | None) -> Headers:
+    """The answer depends on what the client accepts also where it gets the body as it is (RFC 9110, 12.5.5)."""
+    encoding = [] if coding is None else [("content-encoding", coding)]
+    return [*headers, *encoding, ("vary", "Accept-Encoding")]
+
+
+def with_compression(handle: Handle, options: Compression, is_secure: Callable[[Any], bool]) -> Handle:
+    """`handle` for clients that accept other codings; all others get what they always got."""
+
+    def handle_compressed(scope: Any, protocol: Any) -> None:
+        accepted = scope.headers.get_all("accept-encoding")
+        if accepted and (options.https or not is_secure(scope)):
+            protocol = CompressedProtocol(protocol, options, ",".join(accepted))
+        handle(scope, protocol)
+
+    return handle_compressed

@@ -1,0 +1,32 @@
+"""Which table formats the requests to an endpoint can choose from."""
+
+from __future__ import annotations
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.header_lines import header_lines
+from rowcall.core.endpoint.template import Template
+from rowcall.service.database.database import Database
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.response.formats.html import html_format
+from rowcall.service.response.formats.table import Table, TableFormat
+
+
+def table_formats(
+    endpoint: Endpoint, wanted: Template, options: WorkerOptions, database: Database
+) -> dict[str, TableFormat]:
+    """By key. `endpoint` has the shape of a table; one that names its format itself gets no other."""
+    table = Table(endpoint, header_lines(endpoint), database, options.http.slow_client, options.camel_case)
+    formats: dict[str, TableFormat] = {}
+    excel, html = options.tables.excel, options.tables.html
+    if excel is not None and _may_be(wanted, excel[0]):
+        # Loads xlsxwriter, which a worker without spreadsheets can do without.
+        from rowcall.service.response.formats.excel import excel_format
+
+        formats[excel[0]] = excel_format(table, excel[1])
+    if html is not None and _may_be(wanted, html[0]):
+        formats[html[0]] = html_format(table, html[1])
+    return formats
+
+
+def _may_be(wanted: Template, key: str) -> bool:
+    return not wanted.is_fixed or wanted.parts == (key,)

@@ -1,0 +1,27 @@
+"""HTML tables: written like JSON, by a writer of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.formats.table_formats import HtmlTables
+from rowcall.ext.rendering.html_rows import HtmlTable
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.response.formats.table import Table, TableFormat
+
+CONTENT_TYPE = "text/html; charset=utf-8"
+
+
+def html_format(table: Table, look: HtmlTables) -> TableFormat:
+    def respond(exchange: Exchange) -> Awaitable[None] | None:
+        request = exchange.request
+        if request is None:
+            raise Problem(500, "the routine returned nothing")
+        headers = table.headers(exchange, CONTENT_TYPE)
+        if request.streaming:
+            return table.stream(exchange, headers)
+        exchange.protocol.response_bytes(200, headers, request.body)
+        return None
+
+    return TableFormat(HtmlTable(table.is_set, table.titles, look.header.encode(), look.footer.encode()), respond)

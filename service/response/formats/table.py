@@ -1,0 +1,58 @@
+"""What the table formats share: which rows, titles and header fields they have, and how they are streamed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from functools import partial
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.header_lines import HeaderLines
+from rowcall.core.text.naming import api_name
+from rowcall.ext.rendering.body_writer import BodyWriter
+from rowcall.service.database.database import Database
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.response import responses
+from rowcall.service.response.headers import Headers, argument_text
+from rowcall.service.response.streaming import PLAIN, Encoder
+
+
+@dataclass(frozen=True, slots=True)
+class TableFormat:
+    """One format of one endpoint: what writes its rows, and the step that sends them."""
+
+    writer: BodyWriter
+    respond: Step
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of one endpoint as a table. Composites are expanded whatever JSON does (reference 02, 11.2)."""
+
+    endpoint: Endpoint
+    """With the shape of the table."""
+    lines: HeaderLines
+    database: Database
+    patience: float
+    camel_case: bool
+
+    @property
+    def is_set(self) -> bool:
+        return self.endpoint.shape.is_set and not self.endpoint.options.single
+
+    @property
+    def routine(self) -> str:
+        return self.endpoint.routine.name
+
+    @property
+    def titles(self) -> list[bytes]:
+        """A column without a name is called like the routine (reference 02, 5)."""
+        keys = [column.key for column in self.endpoint.shape.columns]
+        return keys or [api_name(self.routine, self.camel_case).encode()]
+
+    def headers(self, exchange: Exchange, content_type: str) -> Headers:
+        """A comment's content type does not win over a table format (reference 02, 1.1)."""
+        return [("content-type", content_type), *self.lines.fields(partial(argument_text, exchange))]
+
+    def stream(self, exchange: Exchange, headers: Headers, encoder: Encoder = PLAIN) -> Awaitable[None]:
+        return responses.stream_response(exchange, self.database, headers, self.patience, encoder)

@@ -1,0 +1,57 @@
+"""Header fields of a response: what the comment says, filled with the values of the request."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.header_lines import HeaderSection, header_lines, no_value
+from rowcall.core.errors.problems import Problem
+from rowcall.service.exchange.exchange import Exchange
+
+Headers = list[tuple[str, str]]
+
+
+def fields_of(section: HeaderSection, content_type: str | None) -> Headers:
+    """A comment's content type wins over that of the result (reference 02, 1.1)."""
+    chosen = section.content_type or content_type
+    headers: Headers = [("content-type", chosen)] if chosen is not None else []
+    return headers + list(section.fields)
+
+
+def argument_text(exchange: Exchange, index: int) -> str | None:
+    """What the routine gets for a parameter, as text; None for NULL and for nothing."""
+    bit = 1 << index
+    if not exchange.mask & bit:
+        return None
+    value = exchange.arguments[(exchange.mask & (bit - 1)).bit_count()]
+    return None if value is None else value.decode(errors="replace")
+
+
+class CommentHeaders:
+    """A step that does nothing: having come past it, a request has the header lines of its endpoint."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._lines = header_lines(endpoint)
+        self._fixed = self._lines.fields(no_value) if self._lines.is_fixed else None
+
+    def __call__(self, exchange: Exchange) -> None:
+        exchange.comment_headers = self
+
+    def fields(self, exchange: Exchange) -> tuple[tuple[str, str], ...]:
+        return self._lines.fields(partial(argument_text, exchange)) if self._fixed is None else self._fixed
+
+
+def comment_fields(exchange: Exchange) -> Headers:
+    """The header lines of the comment, for answers that are not made from a `HeaderSection`."""
+    return [] if exchange.comment_headers is None else list(exchange.comment_headers.fields(exchange))
+
+
+def problem_headers(exchange: Exchange, problem: Problem) -> Headers:
+    """Those of an error response: its own, then the comment's that it does not set itself."""
+    own = {name.lower() for name, _ in problem.headers}
+    headers = list(problem.headers)
+    if exchange.comment_headers is not None:
+        fields = exchange.comment_headers.fields(exchange)
+        headers += [(name, value) for name, value in fields if name not in own]
+    return headers

@@ -1,0 +1,64 @@
+"""Which writer makes the body of an endpoint's response, chosen once from its declared result and its comment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPath, ResultShape
+from rowcall.core.endpoint.result_shape import BYTES
+from rowcall.ext.rendering.body_writer import BodyWriter
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.raw_rows import BytesRenderer, RawRenderer
+from rowcall.ext.rendering.rows import Renderer
+
+
+def body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
+    """Bytes win over raw, raw over JSON (reference 02, 9 and 10).
+
+    None for what has no body, and for several statements, each of which has a writer of its own.
+    """
+    shape = endpoint.shape
+    options = endpoint.options
+    is_set = shape.is_set and not options.single
+    if shape.path in (ResultPath.VOID, ResultPath.OBJECT):
+        return None
+    if shape.content_type == BYTES and (options.raw or shape.path is ResultPath.ROWS):
+        return BytesRenderer(is_set)
+    if options.raw and shape.path is ResultPath.SCALAR:
+        return RawRenderer(codecs, is_set)
+    if options.raw:
+        separator = None if options.separator is None else options.separator.encode()
+        new_line = (options.new_line or "").encode()
+        return RawRenderer(codecs, is_set, separator, new_line, options.column_names)
+    keys = list(_keys(shape)) if shape.named else []
+    return Renderer(
+        codecs,
+        "scalar" if shape.path is ResultPath.SCALAR else "rows",
+        is_set,
+        shape.named,
+        keys,
+        blank_is_null=shape.blank_is_null,
+        first_only=shape.first_only,
+    )
+
+
+def _keys(shape: ResultShape) -> Iterator[bytes | tuple[bytes, ...]]:
+    """One for each column of the result; several for a composite that is spread."""
+    for position, columns in groupby(shape.columns, key=lambda column: column.position):
+        if position is None:
+            yield from (column.key for column in columns)
+        else:
+            yield tuple(column.key for column in columns)
+
+
+def is_json(endpoint: Endpoint) -> bool:
+    """Whether rows leave as JSON."""
+    return not endpoint.options.raw and endpoint.shape.content_type != BYTES
+
+
+def begins_with_names(endpoint: Endpoint) -> bool:
+    """Whether there is a header row, which stands in a result without rows too."""
+    options = endpoint.options
+    is_text = endpoint.shape.path is ResultPath.ROWS and endpoint.shape.content_type != BYTES
+    return options.raw and options.column_names and is_text

@@ -1,0 +1,118 @@
+"""A finished call → the response: status, header fields, body (reference 02, 1 to 6).
+
+`respond` chooses once for each endpoint; what it chooses has nothing left to decide but what the values decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from rowcall.core.endpoint.endpoint import Endpoint, NullText, ResultPath
+from rowcall.core.endpoint.header_lines import HeaderSection, header_lines, no_value
+from rowcall.core.errors.problems import Problem
+from rowcall.service.database.database import Database
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.response.headers import Headers, argument_text, fields_of
+from rowcall.service.response.rendering import begins_with_names, is_json
+from rowcall.service.response.streaming import PLAIN, Encoder, stream_result
+
+
+def respond(endpoint: Endpoint, database: Database, patience: float) -> Step:
+    """The last step. patience: seconds that a streaming client may leave unread what it was sent."""
+    if endpoint.shape.path is ResultPath.VOID:
+        return no_content(endpoint)
+    if endpoint.shape.path is ResultPath.SCALAR:
+        return _filled(endpoint, lambda section: _respond_scalar(endpoint, section))
+    return _filled(endpoint, lambda section: _respond_rows(endpoint, section, database, patience))
+
+
+def no_content(endpoint: Endpoint) -> Step:
+    """Status 204, with the comment's headers."""
+    return _filled(endpoint, _respond_void)
+
+
+def _filled(endpoint: Endpoint, answer: Callable[[HeaderSection], Step]) -> Step:
+    """The answer with its headers: made once, or for each request where the headers have placeholders."""
+    lines = header_lines(endpoint)
+    if lines.is_fixed:
+        return answer(lines.fill(no_value))
+    return lambda exchange: answer(lines.fill(partial(argument_text, exchange)))(exchange)
+
+
+def _respond_void(section: HeaderSection) -> Step:
+    headers = fields_of(section, content_type=None)
+
+    def respond_void(exchange: Exchange) -> None:
+        exchange.protocol.response_empty(204, headers)
+
+    return respond_void
+
+
+def _respond_scalar(endpoint: Endpoint, section: HeaderSection) -> Step:
+    headers = fields_of(section, endpoint.shape.content_type)
+    respond_null = null_response(endpoint, section)
+
+    def respond_scalar(exchange: Exchange) -> None:
+        request = exchange.request
+        if request is None or request.rows == 0:
+            raise Problem(500, "the routine returned no row")
+        if request.is_null:
+            respond_null(exchange)
+        else:
+            exchange.protocol.response_bytes(200, headers, request.body)
+
+    return respond_scalar
+
+
+def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database, patience: float) -> Step:
+    headers = fields_of(section, endpoint.shape.content_type)
+    respond_null = null_response(endpoint, section)
+    one_row = endpoint.shape.path is ResultPath.ROWS
+    needs_row = one_row and (not endpoint.shape.is_set or endpoint.options.single) and not begins_with_names(endpoint)
+
+    def respond_rows(exchange: Exchange) -> Awaitable[None] | None:
+        request = exchange.request
+        if request is None:
+            raise Problem(500, "the routine returned nothing")
+        if request.streaming:
+            return stream_response(exchange, database, headers, patience)
+        if needs_row and request.rows == 0:
+            respond_null(exchange)
+        else:
+            exchange.protocol.response_bytes(200, headers, request.body)
+        return None
+
+    return respond_rows
+
+
+async def stream_response(
+    exchange: Exchange, database: Database, headers: Headers, patience: float, encoder: Encoder = PLAIN
+) -> None:
+    """Sends a STREAMING request as it comes, and gives its connection back however that ends."""
+    request = exchange.request
+    if request is None:
+        return
+    complete = False
+    try:
+        if type(exchange.protocol) is HeadProtocol:
+            # Only the size of the body is unknown; nobody needs the rest of the rows for that.
+            exchange.protocol.response_empty(200, headers)
+            return
+        complete = await stream_result(exchange.protocol, exchange.scope.client, request, headers, patience, encoder)
+    finally:
+        database.end_stream(request, gone=not complete)
+
+
+def null_response(endpoint: Endpoint, section: HeaderSection) -> Callable[[Exchange], None]:
+    """What a NULL text result, or `single` without a row, becomes (reference 02, 6)."""
+    mode = endpoint.options.null_text
+    headers = fields_of(section, endpoint.shape.content_type)
+    if mode is NullText.NO_CONTENT:
+        bare = fields_of(section, content_type=None)
+        return lambda exchange: exchange.protocol.response_empty(204, bare)
+    # A JSON response can only say null; text says NULL (spec 2.12).
+    literal = b"null" if endpoint.shape.path is ResultPath.ROWS and is_json(endpoint) else b"NULL"
+    body = literal if mode is NullText.NULL_LITERAL else b""
+    return lambda exchange: exchange.protocol.response_bytes(200, headers, body)

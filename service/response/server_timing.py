@@ -1,0 +1,57 @@
+"""`Server-Timing`: where the time of a request went, told in its response (W3C Server Timing).
+
+Only made where `HttpServer:ServerTiming` asks for it; otherwise no endpoint has a step or a clock for it.
+"""
+
+from __future__ import annotations
+
+import time
+
+from rowcall.ext.driver.request import Request
+from rowcall.ext.rendering.timed_rows import TimedPlan
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.exchange.head import HeadProtocol
+
+Headers = list[tuple[str, str]]
+
+
+def start_clock(exchange: Exchange) -> None:
+    """The step in front of running the routine."""
+    if type(exchange.protocol) is not HeadProtocol:
+        exchange.protocol = TimedProtocol(exchange)
+
+
+class TimedProtocol:
+    """Stands in for the HTTP server's protocol and adds the header to whatever is answered."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.inner = exchange.protocol
+        self._exchange = exchange
+        self._began = time.monotonic()
+        self.client_disconnect = self.inner.client_disconnect
+
+    def response_empty(self, status: int, headers: Headers) -> None:
+        self.inner.response_empty(status, self._with_timing(headers))
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        self.inner.response_bytes(status, self._with_timing(headers), body)
+
+    def response_file(self, status: int, headers: Headers, file: str) -> None:
+        self.inner.response_file(status, self._with_timing(headers), file)
+
+    def _with_timing(self, headers: Headers) -> Headers:
+        return [*headers, ("server-timing", server_timing(self._exchange.request, time.monotonic() - self._began))]
+
+
+def server_timing(request: Request | None, elapsed: float) -> str:
+    """`queue;dur=0.2, database;dur=1.5, render;dur=0.1` in milliseconds. Without a request: it only waited.
+
+    queue: waiting for a connection and for the event loop. database: from the head of the connection's queue to the
+    last row, or so far when the result is streamed, without `render`: turning rows into the body.
+    """
+    ran = render = 0.0
+    if request is not None:
+        ran = request.seconds if request.finished else request.age
+        render = request.plan.seconds if isinstance(request.plan, TimedPlan) else 0.0
+    parts = (("queue", elapsed - ran), ("database", ran - render), ("render", render))
+    return ", ".join(f"{name};dur={max(0.0, seconds) * 1000:.3f}" for name, seconds in parts)

@@ -1,0 +1,270 @@
+"""A large result on its way to a client that may be slow.
+
+granian's own response stream takes whatever it is given and buffers it without end, so a slow reader would make the
+worker grow by the whole result. A file response is read only as fast as the client takes it. So the body goes through
+a pipe: granian reads one end like a file, this module writes the other, and a full pipe is the back-pressure. From
+there it reaches the connection (which stops reading) and PostgreSQL (which stops producing).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import socket
+import stat
+import sys
+import termios
+from typing import Any, Protocol
+
+from rowcall.ext.driver.connection import Connection
+from rowcall.ext.driver.request import Request
+from rowcall.service.exchange.exchange import ClientGoneError
+from rowcall.service.log.request_log import logged
+from rowcall.service.sockets.unused_connections import own_sockets
+
+log = logging.getLogger("rowcall")
+
+PIPE_BYTES = 262_144
+"""Where the system lets a pipe have a size: on Linux. Elsewhere it is what the system gives."""
+
+
+class PipeBody:
+    """The writing end of a response body."""
+
+    def __init__(self, protocol: Any, status: int, headers: list[tuple[str, str]], patience: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._patience = patience
+        self._written = 0
+        self._read_end, self._write_end = os.pipe()
+        self._pipe = os.fstat(self._read_end).st_ino
+        """Of the reading end: macOS gives each end a number of its own."""
+        os.set_blocking(self._write_end, False)
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(self._write_end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        self._gone = self._loop.create_task(self._watch(protocol))
+        protocol.response_file(status, headers, f"/dev/fd/{self._read_end}")
+
+    async def _watch(self, protocol: Any) -> None:
+        await protocol.client_disconnect()
+
+    async def write(self, data: bytes) -> None:
+        """Returns when the pipe has taken everything. Raises `ClientGoneError`."""
+        view = memoryview(data)
+        while view:
+            try:
+                written = os.write(self._write_end, view)
+            except BlockingIOError:
+                self._close_read_end_if_read()
+                await self._wait_for_room()
+            except BrokenPipeError:
+                raise ClientGoneError("the client has closed the connection") from None
+            else:
+                self._written += written
+                view = view[written:]
+
+    async def wait_for(self, event: asyncio.Future[None], seconds: float | None = None) -> None:
+        """Returns when `event` is done, or after `seconds`. Raises `ClientGoneError` when the client leaves before."""
+        done, _ = await asyncio.wait({event, self._gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if self._gone in done:
+            raise ClientGoneError("the client has closed the connection")
+
+    async def _wait_for_room(self) -> None:
+        room = self._loop.create_future()
+        self._loop.add_writer(self._write_end, _wake, room)
+        try:
+            await self.wait_for(room, self._patience)
+        finally:
+            self._loop.remove_writer(self._write_end)
+        if not room.done():
+            raise ClientGoneError(f"the client has not read for {self._patience:g} s")
+        self._close_read_end_if_read()
+
+    def _close_read_end_if_read(self) -> None:
+        """Once something was read, granian has the reading end open; ours would hide that it closes it."""
+        if self._read_end >= 0 and _unread(self._read_end) < self._written:
+            self._close_read_end()
+
+    def _close_read_end(self) -> None:
+        if self._read_end >= 0:
+            os.close(self._read_end)
+            self._read_end = -1
+
+    async def close(self) -> None:
+        """Ends the body. The reading end stays until granian has opened it, which it does in its own time."""
+        if self._read_end >= 0:
+            await self._until_read()
+            self._close_read_end()
+        self._gone.cancel()
+        os.close(self._write_end)
+
+    async def _until_read(self) -> None:
+        deadline = self._loop.time() + self._patience
+        while _unread(self._read_end) >= self._written > 0 and not self._gone.done() and self._loop.time() < deadline:  # noqa: ASYNC110
+            # There is no event for it: nobody says when a file has been opened.
+            await asyncio.sleep(0.002)
+
+    def cut(self, client: str) -> None:
+        """Ends an incomplete body with the client's connection: the end of the pipe alone would look like success."""
+        if not self._gone.done():
+            if client:
+                shut_down_connection(client)
+            else:
+                self._break_reading()
+        # Granian may be about to open the reading end by its number, which must not be another pipe's by then.
+        closing = self._loop.create_task(self.close())
+        _closing.add(closing)
+        closing.add_done_callback(_closing.discard)
+
+    def _break_reading(self) -> None:
+        """Over a Unix socket clients have no address to find their connection by. So whatever reads the pipe here gets
+        something that cannot be read in its place: granian then ends the connection in the middle of the body.
+        """
+        folder = os.open("/", os.O_RDONLY)
+        for number in _descriptors():
+            if number not in (self._read_end, self._write_end) and _inode(number) == self._pipe:
+                os.dup2(folder, number, inheritable=False)
+        os.close(folder)
+        # A read that waits on the pipe goes on waiting; this ends it, and the next one fails.
+        with contextlib.suppress(OSError):
+            os.write(self._write_end, b" ")
+
+
+_closing: set[asyncio.Task[None]] = set()
+
+
+def _descriptors() -> list[int]:
+    return [int(name) for name in os.listdir("/dev/fd") if name.isdigit()]
+
+
+def _inode(descriptor: int) -> int:
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return -1
+    return found.st_ino if stat.S_ISFIFO(found.st_mode) else -1
+
+
+def _unread(pipe: int) -> int:
+    """Bytes in it. Of its reading end: on macOS the writing end always says 0."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, b"\0\0\0\0"), sys.byteorder)
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def shut_down_connection(client: str) -> None:
+    """Shuts down this process's TCP connection with `client` (`host:port`), whoever in the process owns it."""
+    for connection in own_sockets():
+        with connection, contextlib.suppress(OSError):
+            if connection.family not in (socket.AF_INET, socket.AF_INET6):
+                continue
+            host, port = connection.getpeername()[:2]
+            if client in (f"{host}:{port}", f"[{host}]:{port}"):
+                connection.shutdown(socket.SHUT_RDWR)
+                return
+
+
+class Encoder(Protocol):
+    """Makes of what a connection has rendered what the client gets."""
+
+    async def part(self, data: bytes) -> bytes: ...
+
+    async def end(self) -> bytes: ...
+
+
+class _Plain:
+    async def part(self, data: bytes) -> bytes:
+        return data
+
+    async def end(self) -> bytes:
+        return b""
+
+
+PLAIN: Encoder = _Plain()
+
+
+class Coder(Protocol):
+    """Compresses one body."""
+
+    def part(self, data: bytes) -> bytes:
+        """Everything that makes `data` readable on the other side."""
+
+    def end(self) -> bytes: ...
+
+
+def coder_of(protocol: Any, headers: list[tuple[str, str]]) -> Coder | None:
+    """Asks the one that compresses, if there is one among the protocols that stand one in front of the other."""
+    while protocol is not None and not hasattr(protocol, "stream_coder"):
+        protocol = getattr(protocol, "inner", None)
+    return None if protocol is None else protocol.stream_coder(headers)
+
+
+class _Coded:
+    """What another encoder makes, compressed."""
+
+    def __init__(self, inner: Encoder, coder: Coder) -> None:
+        self._inner = inner
+        self._coder = coder
+
+    async def part(self, data: bytes) -> bytes:
+        made = await self._inner.part(data)
+        return self._coder.part(made) if made else b""
+
+    async def end(self) -> bytes:
+        made = await self._inner.end()
+        return (self._coder.part(made) if made else b"") + self._coder.end()
+
+
+async def stream_result(
+    protocol: Any,
+    client: str,
+    request: Request,
+    headers: list[tuple[str, str]],
+    patience: float,
+    encoder: Encoder = PLAIN,
+) -> bool:
+    """Sends the result of a STREAMING request. False when the client has not taken everything."""
+    connection = request.connection
+    assert connection is not None  # noqa: S101 (a request streams only on a connection of its own)
+    coder = coder_of(protocol, headers)
+    if coder is not None:
+        encoder = _Coded(encoder, coder)
+    body = PipeBody(protocol, 200, headers, patience)
+    complete = False
+    try:
+        await _pump(connection, request, encoder, body)
+        if request.error is None and not request.loss and request.failure is None:
+            await body.write(await encoder.end())
+            complete = True
+    except ClientGoneError:
+        return False
+    except Exception:
+        log.exception("%s: the result could not be encoded", request.label)
+        return False
+    finally:
+        if complete:
+            await body.close()
+        else:
+            body.cut(client)
+        if (waiting := logged(protocol)) is not None:
+            waiting.stream_ended()
+    return True
+
+
+async def _pump(connection: Connection, request: Request, encoder: Encoder, body: PipeBody) -> None:
+    while request.streaming:
+        part = connection.take()
+        request.waiter = waiter = asyncio.get_running_loop().create_future()
+        # The next part is rendered while this one is on its way.
+        connection.resume()
+        await body.write(await encoder.part(part))
+        if request.streaming:
+            await body.wait_for(waiter)
+    if request.body:
+        await body.write(await encoder.part(request.body))

@@ -1,0 +1,144 @@
+"""Certificates and their keys as PEM, whatever they are stored as (reference 06, 4).
+
+The supervisor reads and opens them once. Workers get the PEM texts through files in memory, so a key that is
+encrypted on disk never lies there in the clear, and a worker that is replaced needs no access to the files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_der_private_key,
+    load_pem_private_key,
+    pkcs12,
+)
+
+from rowcall.service.startup_error import StartupError
+
+_LEAST_RSA_BITS = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateFiles:
+    """Where a certificate is said to be. name: the configuration key of its section."""
+
+    name: str
+    path: str
+    key_path: str | None = None
+    password: str | None = None
+
+    @classmethod
+    def of(cls, name: str, section: Mapping[str, object]) -> CertificateFiles:
+        """Raises StartupError for a section without a file."""
+        known = {key.casefold(): str(text) for key, text in section.items() if text not in (None, "")}
+        if "path" not in known:
+            store = " (there is no store of certificates to look in)" if {"subject", "store"} & known.keys() else ""
+            raise StartupError(f"{name}: Path must name a .pem, .crt or .pfx file{store}")
+        return cls(name, known["path"], known.get("keypath"), known.get("password"))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Certificate:
+    """chain: the certificate and those above it. Both as PEM; the key is not encrypted."""
+
+    chain: bytes
+    key: bytes
+
+
+def load_certificate(files: CertificateFiles) -> Certificate:
+    """Raises StartupError, which never holds the password, for what cannot be read or does not fit together."""
+    try:
+        data = Path(files.path).read_bytes()
+        key_data = Path(files.key_path).read_bytes() if files.key_path else data
+    except OSError as error:
+        raise StartupError(f"{files.name}: {error.filename}: {error.strerror or error}") from None
+    password = files.password.encode() if files.password else None
+    try:
+        if b"-----BEGIN" in data:
+            chain, key = x509.load_pem_x509_certificates(data), _private_key(key_data, password)
+        else:
+            chain, key = _from_pkcs12(data, password)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise StartupError(f"{files.name}: {_reason(files, error)}") from None
+    _check(files, chain, key)
+    return Certificate(
+        b"".join(one.public_bytes(Encoding.PEM) for one in chain),
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+    )
+
+
+def _private_key(data: bytes, password: bytes | None) -> PrivateKeyTypes:
+    if b"-----BEGIN" not in data:
+        return load_der_private_key(data, password)
+    encrypted = b"ENCRYPTED" in data
+    # A password beside a key that has none is no mistake: it may be there for the other environment.
+    return load_pem_private_key(data, password if encrypted else None)
+
+
+def _from_pkcs12(data: bytes, password: bytes | None) -> tuple[list[x509.Certificate], PrivateKeyTypes]:
+    key, leaf, others = pkcs12.load_key_and_certificates(data, password)
+    if key is None or leaf is None:
+        raise ValueError("the file holds no certificate with its private key")
+    return [leaf, *others], key
+
+
+def _reason(files: CertificateFiles, error: Exception) -> str:
+    """In the words of the configuration; the library's own speak of its functions."""
+    where = files.key_path or files.path
+    if isinstance(error, TypeError):
+        return f"the private key in {where} is encrypted: Password must open it"
+    if "assword" in str(error) or "decrypt" in str(error).lower():
+        return f"the private key in {where} cannot be opened with the given Password"
+    if files.key_path is None and "BEGIN" not in str(error):
+        return f"{where}: no private key in it that can be used; KeyPath names another file ({error})"
+    return f"{where}: {error}"
+
+
+def _check(files: CertificateFiles, chain: list[x509.Certificate], key: PrivateKeyTypes) -> None:
+    if not isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey):
+        raise StartupError(f"{files.name}: the private key is of a kind that TLS servers do not use")
+    if isinstance(key, rsa.RSAPrivateKey) and key.key_size < _LEAST_RSA_BITS:
+        raise StartupError(f"{files.name}: an RSA key needs {_LEAST_RSA_BITS} bits; this one has {key.key_size}")
+    if not chain or _public(chain[0].public_key()) != _public(key.public_key()):
+        raise StartupError(f"{files.name}: {files.path}: the private key is not the one of the certificate")
+
+
+def _public(key: object) -> bytes:
+    encoded: bytes = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)  # type: ignore[attr-defined]
+    return encoded
+
+
+class PemFile:
+    """A text for the workers, who open `path` while they inherit `descriptor`: in memory where the system can do
+    that, otherwise a file that only this user can read and that is gone with the service.
+    """
+
+    def __init__(self, text: bytes) -> None:
+        self._name: str | None = None
+        if hasattr(os, "memfd_create"):
+            self.descriptor = os.memfd_create("rowcall-tls", 0)
+            self.path = f"/proc/self/fd/{self.descriptor}"
+        else:
+            self.descriptor, self._name = tempfile.mkstemp(prefix="rowcall-tls-")
+            self.path = self._name
+        os.write(self.descriptor, text)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+        if self._name is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._name)

@@ -1,0 +1,239 @@
+"""The listening sockets: opened by the supervisor, handed to workers, kept while a worker is replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from rowcall.service.startup_error import StartupError
+
+if TYPE_CHECKING:
+    from rowcall.service.sockets.certificates import CertificateFiles, PemFile
+
+BACKLOG = 4096
+"""Connections that may wait to be accepted, for each socket."""
+
+# Linux spreads connections over sockets that share a port. Elsewhere all workers accept from one socket.
+SPREADS = sys.platform == "linux"
+
+_UNIX = "unix:"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """host is the path of the socket where `unix` is true; there is no port then."""
+
+    scheme: str
+    host: str
+    port: int
+    unix: bool = False
+
+    @classmethod
+    def parse(cls, url: str, key: str = "Urls") -> Address:
+        """`http://localhost:8080`; `*` and `+` stand for every interface; `http://unix:/run/rowcall.sock`.
+
+        Raises `StartupError`, naming `key`.
+        """
+        text = url.strip()
+        scheme, mark, rest = text.partition("://")
+        if text.startswith(_UNIX) or (mark and rest.startswith(_UNIX)):
+            return cls._of_path(scheme if mark else "http", text.partition(_UNIX)[2], key)
+        try:
+            parts = urlsplit(text.replace("://*", "://0.0.0.0").replace("://+", "://0.0.0.0"))
+            port = parts.port
+        except ValueError as error:
+            raise StartupError(f"{key}: {url!r} is not a URL: {error}") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise StartupError(f"{key}: {url!r} is not an http or https URL")
+        return cls(parts.scheme, parts.hostname, (443 if parts.scheme == "https" else 80) if port is None else port)
+
+    @classmethod
+    def _of_path(cls, scheme: str, path: str, key: str) -> Address:
+        if scheme != "http" or not path.startswith("/"):
+            raise StartupError(f"{key}: a Unix socket is written http://unix:/absolute/path, without TLS")
+        return cls("http", path, 0, unix=True)
+
+    @property
+    def secure(self) -> bool:
+        return self.scheme == "https"
+
+    def url(self, port: int) -> str:
+        if self.unix:
+            return f"http://unix:{self.host}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerPlan:
+    """What is to be listened on. protocols: `1`, `2` or `auto`, the HTTP versions that are spoken."""
+
+    address: Address
+    protocols: str = "auto"
+    certificate: CertificateFiles | None = None
+    only_tls13: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Paths of PEM files that a worker can open, and the descriptors that it has to inherit for that."""
+
+    chain: str
+    key: str
+    descriptors: tuple[int, ...]
+    oldest: str = "tls1.2"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A listening socket as a worker inherits it."""
+
+    fd: int
+    tls: Tls | None = None
+    unix: bool = False
+    protocols: str = "auto"
+
+    @property
+    def secure(self) -> bool:
+        return self.tls is not None
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        return (self.fd, *(self.tls.descriptors if self.tls else ()))
+
+
+class Listeners:
+    """For each address one socket, or one for each worker where the system spreads connections."""
+
+    def __init__(self, plans: Iterable[ListenerPlan], workers: int, unix_mode: int | None = None) -> None:
+        """unix_mode: the permissions of Unix sockets; None leaves them to the umask. Raises StartupError."""
+        self.urls: list[str] = []
+        self.https_port: int | None = None
+        """Of the first address that speaks TLS."""
+        self._unix_mode = unix_mode
+        self._sockets: list[list[tuple[socket.socket, Listener]]] = [[] for _ in range(workers)]
+        self._pem_files: list[PemFile] = []
+        self._paths: list[str] = []
+        try:
+            for plan in plans:
+                self._open(plan, workers)
+        except BaseException:
+            self.close()
+            raise
+        if not self.urls:
+            raise StartupError("Urls: there is nothing to listen on")
+
+    def _open(self, plan: ListenerPlan, workers: int) -> None:
+        address = plan.address
+        tls = self._tls(plan) if address.secure else None
+        first = self._listen_on_path(address.host) if address.unix else _listen(address, address.port)
+        port = 0 if address.unix else first.getsockname()[1]
+        self.urls.append(address.url(port))
+        if address.secure and self.https_port is None:
+            self.https_port = port
+        spreads = SPREADS and not address.unix
+        for number in range(workers):
+            one = _listen(address, port) if number and spreads else first
+            self._sockets[number].append((one, Listener(one.fileno(), tls, address.unix, plan.protocols)))
+
+    def _tls(self, plan: ListenerPlan) -> Tls:
+        if plan.certificate is None:
+            raise StartupError(
+                f"{plan.address.url(plan.address.port)}: an https URL needs a certificate: "
+                "HttpServer:Certificates:Default:Path and KeyPath"
+            )
+        # The supervisor's business; workers take listeners over, and can do without cryptography's 10 MB.
+        from rowcall.service.sockets.certificates import PemFile, load_certificate
+
+        certificate = load_certificate(plan.certificate)
+        files = [PemFile(certificate.chain), PemFile(certificate.key)]
+        self._pem_files += files
+        oldest = "tls1.3" if plan.only_tls13 else "tls1.2"
+        return Tls(files[0].path, files[1].path, tuple(file.descriptor for file in files), oldest)
+
+    def _listen_on_path(self, path: str) -> socket.socket:
+        one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            _remove_stale(path)
+            one.bind(path)
+            self._paths.append(path)
+            if self._unix_mode is not None:
+                os.chmod(path, self._unix_mode)
+            one.listen(BACKLOG)
+            one.setblocking(False)
+        except OSError as error:
+            one.close()
+            raise StartupError(f"cannot listen on http://unix:{path}: {error.strerror or error}") from None
+        return one
+
+    def of(self, worker: int) -> tuple[Listener, ...]:
+        """What a worker inherits."""
+        return tuple(listener for _, listener in self._sockets[worker])
+
+    def close(self) -> None:
+        for path in self._paths:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        for sockets in self._sockets:
+            for one, _ in sockets:
+                one.close()
+        for file in self._pem_files:
+            file.close()
+        self._paths, self._pem_files = [], []
+
+
+def _remove_stale(path: str) -> None:
+    """A socket that nobody listens on any more, left by a process that was killed. Raises OSError for one in use."""
+    try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):
+            return  # bind says what it is
+    except FileNotFoundError:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+
+
+def _listen(address: Address, port: int) -> socket.socket:
+    host = "127.0.0.1" if address.host == "localhost" else address.host
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    one = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Accepted connections inherit it. Without it the end of a streamed body waits 40 ms for the client's
+        # acknowledgement of what went before (Nagle's algorithm against delayed acknowledgements).
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if SPREADS:
+            _refuse_foreign_owner(family, host, port)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        one.bind((host, port))
+        _ours.add((host, one.getsockname()[1]))
+        one.listen(BACKLOG)
+        one.setblocking(False)
+    except OSError as error:
+        one.close()
+        raise StartupError(f"cannot listen on {address.url(port)}: {error.strerror or error}") from None
+    return one
+
+
+_ours: set[tuple[str, int]] = set()
+
+
+def _refuse_foreign_owner(family: int, host: str, port: int) -> None:
+    """A shared port would also be shared with another rowcall that runs by mistake; so the first bind is exclusive."""
+    if port == 0 or (host, port) in _ours:
+        return
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((host, port))
+        probe.listen(1)
+    _ours.add((host, port))

@@ -1,0 +1,1 @@
+"""The parent process: sockets, workers, keys, one edition for all."""

@@ -1,0 +1,64 @@
+"""What the log says once the service listens: what was found, and `StartupMessage`."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import os
+from collections import Counter
+from collections.abc import Sequence
+
+from rowcall.core.catalogue.catalog import Routine, RoutineKind
+from rowcall.core.config import Settings
+from rowcall.core.tables.routines import TableOperation
+from rowcall.service.edition.edition import Edition
+
+log = logging.getLogger("rowcall")
+client = logging.getLogger("rowcall.client")
+
+
+def announce(settings: Settings, edition: Edition, urls: Sequence[str], workers: int, seconds: float) -> None:
+    """`16 endpoints of 14 functions and 2 procedures, 2 workers`, then the message, unless it is empty."""
+    log.info("%s, %s", _found(edition), _counted(workers, "worker"))
+    message = settings.text_or_none("StartupMessage")
+    if message:
+        client.info("%s", startup_message(message, settings, urls, seconds))
+
+
+def startup_message(message: str, settings: Settings, urls: Sequence[str], seconds: float) -> str:
+    """`message` with its placeholders filled in; others stay (reference 06, 3.3)."""
+    values = {
+        "{time}": elapsed(seconds),
+        "{urls}": ";".join(urls),
+        "{version}": importlib.metadata.version("rowcall"),
+        "{environment}": settings.text_or_none("EnvironmentName") or "",
+        "{application}": settings.text_or_none("ApplicationName") or os.path.basename(os.getcwd()),
+    }
+    for placeholder, value in values.items():
+        message = message.replace(placeholder, value)
+    return message
+
+
+def elapsed(seconds: float) -> str:
+    """`hh:mm:ss.fffffff`."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    return f"{hours:02}:{minutes:02}:{rest:010.7f}"
+
+
+def _found(edition: Edition) -> str:
+    routines = (endpoint.routine for endpoint in edition.endpoints)
+    kinds = Counter(kind.name.lower() for kind, *_ in set(map(_object, routines)))
+    objects = [_counted(kinds[name], name) for kind in RoutineKind if (name := kind.name.lower()) in kinds]
+    several = " and ".join(filter(None, (", ".join(objects[:-1]), objects[-1] if objects else "")))
+    return _counted(len(edition.endpoints), "endpoint") + (f" of {several}" if several else "")
+
+
+def _object(routine: Routine) -> tuple[RoutineKind, str, str, str]:
+    """A table is one object, however many operations on it are served; overloads are several of one name."""
+    is_table = isinstance(routine.source, TableOperation)
+    return routine.kind, routine.schema, routine.name, "" if is_table else routine.identity
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" + ("" if count == 1 else "s")

@@ -1,0 +1,172 @@
+"""Messages between the supervisor and a worker, over a socket pair that only the two of them hold.
+
+A frame is four bytes of length and a pickle. The end of the stream tells each side that the other is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import pickle
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rowcall.service.edition.collector import paused
+
+if TYPE_CHECKING:
+    from rowcall.core.auth.token_families import Mark
+    from rowcall.core.config import Settings
+    from rowcall.core.protection.key_ring import KeyRing
+    from rowcall.service.edition.edition import Edition
+    from rowcall.service.log.entry import Entry
+    from rowcall.service.log.request_line import Seen
+    from rowcall.service.options.worker import WorkerOptions
+    from rowcall.service.sockets.listeners import Listener
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Supervisor → worker, first: everything that does not depend on the catalogue."""
+
+    options: WorkerOptions
+    settings: Settings
+    listeners: tuple[Listener, ...]
+    """Open in the worker under the same numbers."""
+    https_port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Supervisor → worker: build this edition beside the one being served.
+
+    pickled: the edition, pickled once for all workers.
+    """
+
+    number: int
+    pickled: bytes
+
+    @classmethod
+    def of(cls, edition: Edition) -> Prepare:
+        with paused():
+            return cls(edition.number, pickle.dumps(edition, pickle.HIGHEST_PROTOCOL))
+
+    def edition(self) -> Edition:
+        edition: Edition = pickle.loads(self.pickled)  # noqa: S301 (from our own process over our own socket pair)
+        return edition
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Worker → supervisor: the edition can be swapped in, or why it cannot."""
+
+    number: int
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Supervisor → worker: serve the prepared edition from now on."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Worker → supervisor: the edition is being served."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Supervisor → worker: the key ring, first before anything is served and again whenever it has changed."""
+
+    ring: KeyRing
+
+
+@dataclass(frozen=True, slots=True)
+class KeysWanted:
+    """Worker → supervisor: a request came with a key that is not in the ring; another host may have made it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsed:
+    """Worker → supervisor: a refresh token is being used; is it the first time? Number of the question."""
+
+    number: int
+    mark: Mark
+    keep_until: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenJudged:
+    """Supervisor → worker: the answer. None: it cannot be told."""
+
+    number: int
+    first: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """Worker → supervisor: the database no longer fits the edition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """Worker → supervisor: write this to the log."""
+
+    entries: list[Entry | Seen]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Supervisor → worker: finish what runs, within so many seconds."""
+
+    seconds: float
+
+
+Message = (
+    Start | Keys | KeysWanted | TokenUsed | TokenJudged | Prepare | Prepared | Swap | Serving | Stale | Logged | Stop
+)
+
+
+class Channel:
+    """One end. `receive` raises `EOFError` when the other side is gone."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def over(cls, end: socket.socket) -> Channel:
+        reader, writer = await asyncio.open_connection(sock=end)
+        return cls(reader, writer)
+
+    def send(self, message: Message) -> None:
+        frame = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+        if not self._writer.is_closing():
+            self._writer.write(len(frame).to_bytes(4, "big") + frame)
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that have been sent and that the other side has not taken."""
+        return self._writer.transport.get_write_buffer_size()
+
+    async def receive(self) -> Message:
+        try:
+            size = int.from_bytes(await self._reader.readexactly(4), "big")
+            frame = await self._reader.readexactly(size)
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise EOFError("the other side of the channel is gone") from error
+        message: Message = pickle.loads(frame)  # noqa: S301 (from our own process over our own socket pair)
+        return message
+
+    async def finish(self) -> None:
+        """Closes when everything that was sent is on its way."""
+        self._writer.close()
+        with contextlib.suppress(ConnectionError):
+            await self._writer.wait_closed()
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,57 @@
+"""Runs the service in this process and its workers until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from rowcall.core.config import Settings
+from rowcall.service.database.connector import for_libpq
+from rowcall.service.edition.exposure_options import exposure
+from rowcall.service.edition.reader import EndpointReader
+from rowcall.service.log import current_log
+from rowcall.service.options.connections import Connections
+from rowcall.service.options.from_settings import worker_options
+from rowcall.service.startup_error import START_AGAIN
+from rowcall.service.supervisor.supervisor import Supervisor
+
+
+async def _again(until: Callable[[], Awaitable[None]], supervisor: Supervisor) -> None:
+    await until()
+    supervisor.end(START_AGAIN)
+
+
+def run(
+    settings: Settings,
+    connections: Connections,
+    log: logging.Logger,
+    on_listening: Callable[[list[str]], None] | None = None,
+    until: Callable[[], Awaitable[None]] | None = None,
+) -> int:
+    """Serves until SIGTERM or SIGINT, and gives the exit code; or until `until` comes back, and gives START_AGAIN.
+
+    Raises:
+        StartupError: a port is taken, the database cannot be read, no worker can serve.
+        ConfigError: a value of the configuration cannot be used.
+    """
+
+    options = worker_options(settings, connections)
+
+    async def serve() -> int:
+        reader = EndpointReader(settings, options, connections.plan, exposure(settings, options, connections.plan))
+        supervisor = Supervisor(settings, options, reader, on_listening)
+        waiting = asyncio.ensure_future(_again(until, supervisor)) if until else None
+        try:
+            return await supervisor.run()
+        finally:
+            if waiting is not None:
+                waiting.cancel()
+
+    current_log().connect_database(for_libpq(options.target.parameters))
+    log.debug("starting")
+    try:
+        return asyncio.run(serve())
+    finally:
+        # Before an embedded database is stopped: the log may go there.
+        current_log().close()

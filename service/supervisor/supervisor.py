@@ -1,0 +1,450 @@
+"""The parent process: opens the sockets, reads the database, runs the workers, and keeps all of them on one edition.
+
+A changed schema becomes a new edition: every worker builds it beside the one it serves, and only when all of them
+could, all swap. When anything on that way fails, the last good edition stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import signal
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import psycopg
+
+from rowcall.core.config import Settings
+from rowcall.core.protection.key_ring import KeyRing
+from rowcall.service.database.connector import Connector, pause
+from rowcall.service.edition.edition import Difference, Edition
+from rowcall.service.edition.reader import EndpointReader
+from rowcall.service.identity.refresh_token_store import judged, token_uses_for
+from rowcall.service.log import current_log, is_watched
+from rowcall.service.options.http import doubts, listener_plans, unix_mode, worker_count
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.protection.key_rotation import keeper_for
+from rowcall.service.sockets.listeners import Listener, Listeners
+from rowcall.service.startup_error import StartupError
+from rowcall.service.supervisor.announcement import announce
+from rowcall.service.supervisor.channel import (
+    Channel,
+    Keys,
+    KeysWanted,
+    Logged,
+    Prepare,
+    Prepared,
+    Serving,
+    Stale,
+    Start,
+    Stop,
+    Swap,
+    TokenJudged,
+    TokenUsed,
+)
+from rowcall.service.supervisor.restarts import MANY, QUICK, Deaths
+from rowcall.service.supervisor.start_progress import Progress
+
+log = logging.getLogger("rowcall")
+
+NOTIFY_CHANNEL = "rowcall"
+PREPARE_WITHIN = 60.0
+"""Seconds a worker may take to build an edition."""
+
+
+class WorkerProcess:
+    """One worker as the supervisor sees it."""
+
+    def __init__(self, number: int, process: asyncio.subprocess.Process, channel: Channel) -> None:
+        self.number = number
+        self.process = process
+        self.channel = channel
+        self.started = time.monotonic()
+        self.serving = 0
+        self._answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
+        self.gone = False
+
+    @classmethod
+    async def start(cls, number: int, listeners: tuple[Listener, ...]) -> WorkerProcess:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",
+                "-m",
+                "rowcall.service.worker.worker",
+                str(theirs.fileno()),
+                pass_fds=tuple({theirs.fileno(), *(fd for listener in listeners for fd in listener.descriptors)}),
+                stdin=asyncio.subprocess.DEVNULL,
+                # A Ctrl-C is for the supervisor; it tells the workers in its own way.
+                start_new_session=True,
+            )
+        return cls(number, process, await Channel.over(ours))
+
+    async def ask(self, message: Prepare | Swap, answer: type[Prepared] | type[Serving], number: int) -> str | None:
+        """Sends `message` and waits for its answer: None, or what went wrong."""
+        if self.gone:
+            return f"worker {self.number} is gone"
+        future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._answers[answer, number] = future
+        self.channel.send(message)
+        try:
+            return await asyncio.wait_for(future, PREPARE_WITHIN)
+        except TimeoutError:
+            return f"worker {self.number} has not answered within {PREPARE_WITHIN:g} s"
+        finally:
+            self._answers.pop((answer, number), None)
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+
+    async def listen(
+        self,
+        on_stale: Callable[[], None],
+        on_keys_wanted: Callable[[], None],
+        on_token_used: Callable[[TokenUsed], None],
+    ) -> None:
+        """Takes the worker's messages until it is gone."""
+        with contextlib.suppress(EOFError):
+            while True:
+                message = await self.channel.receive()
+                if isinstance(message, Logged):
+                    current_log().take(message.entries)
+                elif isinstance(message, Stale):
+                    on_stale()
+                elif isinstance(message, KeysWanted):
+                    on_keys_wanted()
+                elif isinstance(message, TokenUsed):
+                    on_token_used(message)
+                elif isinstance(message, Prepared | Serving):
+                    error = message.error if isinstance(message, Prepared) else None
+                    future = self._answers.get((type(message), message.number))
+                    if future is not None and not future.done():
+                        future.set_result(error)
+        self.gone = True
+        for future in self._answers.values():
+            if not future.done():
+                future.set_result(f"worker {self.number} is gone")
+
+
+class Supervisor:
+    def __init__(
+        self,
+        settings: Settings,
+        options: WorkerOptions,
+        reader: EndpointReader,
+        on_listening: Callable[[list[str]], None] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._options = options
+        self._reader = reader
+        self._on_listening = on_listening
+        self._connector = Connector(options.target)
+        self._keeper = keeper_for(settings, self._connector, self._publish_keys)
+        self._token_uses = token_uses_for(settings, self._connector)
+        self._count = worker_count(settings)
+        self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
+        for doubt in doubts(settings, self._listeners.https_port):
+            log.warning("%s", doubt)
+        self._workers: list[WorkerProcess | None] = [None] * self._count
+        self._edition = Edition(0, (), {})
+        self._publishing = asyncio.Lock()
+        self._stop = asyncio.Event()
+        self._code = 0
+        self._reload = asyncio.Event()
+        self._database_changed = False
+        """Asked for: more than another look at the files."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._watches: set[asyncio.Task[None]] = set()
+        """One for each worker; they go on until it has said its last word."""
+        self._deaths = [Deaths() for _ in range(self._count)]
+        self._began = time.monotonic()
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.end, 0)
+        loop.add_signal_handler(signal.SIGHUP, self._read_everything)
+        try:
+            starting = loop.create_task(self._start())
+            stopping = loop.create_task(self._stop.wait())
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                await self._stop.wait()
+            else:
+                await _give_up(starting)
+        finally:
+            await self._shut_down()
+        return self._code
+
+    def end(self, code: int) -> None:
+        """Makes `run` stop in order and give `code`."""
+        self._code = code
+        self._stop.set()
+
+    async def _start(self) -> None:
+        # Workers import while the database is read.
+        spawning = asyncio.gather(*(self._spawn(number) for number in range(self._count)))
+        try:
+            if not self._options.target.pooler:
+                await self._listen()
+            await self._watch_changes()
+            with Progress(watched=is_watched()) as progress:
+                progress.tell("reading the catalogue of the database")
+                edition = await self._reader.first()
+        finally:
+            await spawning
+        await self._begin_keeping()
+        error = await self._publish(edition)
+        if error is not None:
+            raise StartupError(error)
+        self._announce()
+        self._background(self._reload_when_asked())
+
+    def _announce(self) -> None:
+        seconds = time.monotonic() - self._began
+        announce(self._settings, self._edition, self._listeners.urls, self._count, seconds)
+        current_log().flush()
+        if self._on_listening is not None:
+            self._on_listening(self._listeners.urls)
+
+    async def _shut_down(self) -> None:
+        self._stop.set()
+        seconds = self._settings.seconds("ConnectionSettings:Pool:ShutdownTimeout")
+        self._listeners.close()
+        for task in self._tasks:
+            task.cancel()
+        running = [worker for worker in self._workers if worker is not None]
+        for worker in running:
+            worker.channel.send(Stop(seconds))
+        await asyncio.gather(*(_end(worker, seconds + 5) for worker in running))
+        if self._watches:
+            # What the workers have sent to the log as their last.
+            await asyncio.wait(self._watches, timeout=1)
+        for task in self._watches:
+            task.cancel()
+        for worker in running:
+            worker.channel.close()
+        log.info("stopped")
+
+    def _background(self, work: Any) -> None:
+        self._keep(self._tasks, work)
+
+    def _keep(self, tasks: set[asyncio.Task[None]], work: Any) -> None:
+        self._keep_task(tasks, asyncio.get_running_loop().create_task(work))
+
+    def _keep_task(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a background task failed", exc_info=error)
+
+    # --- workers ---------------------------------------------------------------------------------------------------
+
+    async def _spawn(self, number: int) -> None:
+        listeners = self._listeners.of(number)
+        worker = await WorkerProcess.start(number, listeners)
+        worker.channel.send(Start(self._options, self._settings, listeners, self._listeners.https_port))
+        worker.channel.send(Keys(self._keeper.ring))
+        self._workers[number] = worker
+        self._keep(self._watches, self._watch(worker))
+
+    async def _watch(self, worker: WorkerProcess) -> None:
+        await worker.listen(
+            self._stale, self._keeper.look_again, lambda question: self._background(self._judge(worker, question))
+        )
+        code = await worker.process.wait()
+        if self._stop.is_set():
+            return
+        self._workers[worker.number] = None
+        worker.channel.close()
+        await self._mourn(worker, code)
+        if not self._stop.is_set():
+            await self._replace(worker.number)
+
+    async def _mourn(self, worker: WorkerProcess, code: int) -> None:
+        """Tells of the death, and waits as long as it asks for, or until the service stops."""
+        deaths = self._deaths[worker.number]
+        seconds = deaths.pause_after(time.monotonic() - worker.started)
+        when = f" in {seconds:.1f} s" if seconds else ""
+        log.error("worker %d (pid %d) ended with %d and is replaced%s", worker.number, worker.process.pid, code, when)
+        if deaths.look_like_a_rule:
+            log.critical(
+                "worker %d has died %d times in a row, each time within %g s; it is started again every few seconds",
+                *(worker.number, MANY, QUICK),
+            )
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
+
+    async def _spawn_at_last(self, number: int) -> None:
+        for attempt in itertools.count(5):
+            try:
+                await self._spawn(number)
+            except OSError as error:
+                log.error("worker %d cannot be started, one more attempt follows: %s", number, error)
+                await asyncio.sleep(pause(attempt))
+            else:
+                return
+
+    async def _replace(self, number: int) -> None:
+        await self._spawn_at_last(number)
+        async with self._publishing:
+            worker = self._workers[number]
+            edition = self._edition
+            # Before the first edition there is nothing to serve; the first publication includes this worker.
+            if worker is not None and edition.number:
+                error = await worker.ask(Prepare.of(edition), Prepared, edition.number)
+                error = error or await worker.ask(Swap(edition.number), Serving, edition.number)
+                if error:
+                    log.error("worker %d cannot serve: %s", number, error)
+                    worker.kill()  # or the connections that its socket gets would wait for ever
+
+    async def _begin_keeping(self) -> None:
+        try:
+            await self._keeper.start()
+        except (psycopg.Error, OSError) as error:
+            raise StartupError(f"the key ring cannot be read: {str(error).strip()}") from None
+        self._background(self._keeper.run())
+
+    def _publish_keys(self, ring: KeyRing) -> None:
+        for worker in self._workers:
+            if worker is not None:
+                worker.channel.send(Keys(ring))
+
+    async def _judge(self, worker: WorkerProcess, question: TokenUsed) -> None:
+        first = await judged(self._token_uses, question.mark, question.keep_until)
+        worker.channel.send(TokenJudged(question.number, first))
+
+    def _stale(self) -> None:
+        log.warning("the database has changed under a prepared statement; its catalogue is read again")
+        self._read_everything()
+
+    def _read_everything(self) -> None:
+        self._database_changed = True
+        self._reload.set()
+
+    # --- editions --------------------------------------------------------------------------------------------------
+
+    async def _publish(self, edition: Edition) -> str | None:
+        """All workers swap, or none does; one that is gone gets the edition when it is replaced. Gives the reason
+        when none did.
+        """
+        async with self._publishing:
+            workers = [worker for worker in self._workers if worker is not None]
+            prepare = Prepare.of(edition)
+            errors = await asyncio.gather(*(worker.ask(prepare, Prepared, edition.number) for worker in workers))
+            failed = [error for worker, error in zip(workers, errors, strict=True) if error and not worker.gone]
+            if failed:
+                return failed[0]
+            if not self._edition.number and all(worker.gone for worker in workers):
+                return "no worker could be started; the log says why"
+            await asyncio.gather(*(worker.ask(Swap(edition.number), Serving, edition.number) for worker in workers))
+            self._edition = edition
+            return None
+
+    async def _reload_when_asked(self) -> None:
+        while True:
+            await self._reload.wait()
+            self._reload.clear()
+            only_files = not self._database_changed
+            self._database_changed = False
+            await self._read_again(only_files=only_files)
+            # Whatever asks in the meantime is answered by one more reading.
+            await asyncio.sleep(0.2)
+
+    async def _read_again(self, *, only_files: bool) -> None:
+        try:
+            edition = await self._reader.read(self._edition.number + 1, only_files=only_files)
+        except (psycopg.Error, OSError, StartupError) as error:
+            log.error("the catalogue cannot be read, the last good one stays: %s", str(error).strip())
+            return
+        except Exception:
+            log.exception("the catalogue cannot be read, the last good one stays")
+            return
+        difference = Difference.between(self._edition, edition)
+        if only_files and not difference:
+            return  # saved as it was, or broken
+        reason = await self._publish(edition)
+        if reason is not None:
+            log.error("edition %d is not served, the last good one stays: %s", edition.number, reason)
+            return
+        _log_difference(edition, difference)
+
+    async def _watch_changes(self) -> None:
+        """Begins to look for what a developer changes, if that is asked for."""
+        watching = self._reader.watcher()
+        if watching is not None:
+            for task in await watching.start(self._reload.set, self._read_everything):
+                self._keep_task(self._tasks, task)
+
+    async def _listen(self) -> None:
+        """Begins to listen where routines are read. A change between the first reading and the first LISTEN would go
+        unnoticed, so this returns when LISTEN has been tried everywhere.
+        """
+        tried = [asyncio.Event() for _ in self._reader.sources()]
+        for connector, event in zip(self._reader.sources(), tried, strict=True):
+            self._background(self._listen_for_notify(connector, event))
+        await asyncio.gather(*(event.wait() for event in tried))
+
+    async def _listen_for_notify(self, connector: Connector, tried: asyncio.Event) -> None:
+        """`NOTIFY rowcall, 'reload'` reads the catalogue again; so does finding the database again after a loss."""
+        attempt = 0
+        lost = False
+        while True:
+            try:
+                async with await connector.open_plain() as connection:
+                    await connection.execute(f"listen {NOTIFY_CHANNEL}")
+                    tried.set()
+                    attempt = 0
+                    if lost:
+                        self._read_everything()
+                    async for notification in connection.notifies():
+                        if notification.payload in ("", "reload"):
+                            self._read_everything()
+            except (psycopg.Error, OSError) as error:
+                tried.set()
+                lost = True
+                log.info("not listening for NOTIFY: %s", str(error).strip())
+            await asyncio.sleep(pause(attempt + 2))
+            attempt += 1
+
+
+def _log_difference(edition: Edition, difference: Difference) -> None:
+    log.info("edition %d is served: %d endpoints", edition.number, len(edition.endpoints))
+    for word, names in (
+        ("added", difference.added),
+        ("changed", difference.changed),
+        ("removed", difference.removed),
+    ):
+        for name in names:
+            log.info("%s %s", word, name)
+
+
+async def _give_up(starting: asyncio.Task[None]) -> None:
+    """Cancels it until it ends: libraries may take a cancellation for an error that passes, or wait for the server to
+    have cancelled as well."""
+    while not starting.done():
+        starting.cancel()
+        await asyncio.wait({starting}, timeout=1)
+
+
+async def _end(worker: WorkerProcess, seconds: float) -> None:
+    waiting: Awaitable[int] = worker.process.wait()
+    try:
+        await asyncio.wait_for(waiting, seconds)
+    except TimeoutError:
+        log.error("worker %d did not stop in time and is killed", worker.number)
+        worker.kill()
+        await worker.process.wait()

@@ -1,0 +1,1 @@
+"""A worker process: event loop, HTTP server, application."""

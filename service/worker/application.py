@@ -1,0 +1,247 @@
+"""The application of one worker: routes a request and has its steps run (`ext.driver.exchange`)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
+from rowcall.core.errors.binding_error import BindingError
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
+from rowcall.core.text.naming import nested_name
+from rowcall.ext.driver.exchange import Runner
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.service.auth.refreshing import refresh_routes
+from rowcall.service.database.database import Database
+from rowcall.service.database.databases import Databases
+from rowcall.service.edition.edition import Edition
+from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
+from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.handler.overloads import compile_route
+from rowcall.service.identity.identity import Identity
+from rowcall.service.identity.refresh_token_use import SingleUse
+from rowcall.service.log.entry import one_line
+from rowcall.service.log.notices import NoticeLog
+from rowcall.service.log.request_log import logged, trace_id
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.pipeline.services import Services
+from rowcall.service.protection.protector import Keys
+from rowcall.service.response.headers import Headers, problem_headers
+
+log = logging.getLogger("rowcall")
+
+
+class Compiled(dict[int, tuple[Step, ...]]):
+    """Steps by id of the route, compiled for its first request: most endpoints of a large schema are never called."""
+
+    def __init__(self, routes: Iterable[Route], services: Services) -> None:
+        super().__init__()
+        self._routes = {id(route): route for route in routes}
+        self._services = services
+
+    def __missing__(self, key: int) -> tuple[Step, ...]:
+        steps = self[key] = compile_route(self._routes[key], self._services)
+        return steps
+
+
+class Table:
+    """Everything that is swapped when the schema changes: routes and their handlers."""
+
+    def __init__(self, edition: Edition, services: Services, fixed: Mapping[Route, tuple[Step, ...]]) -> None:
+        """fixed: routes that no routine stands behind; they win over endpoints on the same method and path."""
+        self.edition = edition
+        routes = build_router(edition.endpoints)[0].routes
+        self.router = Router((*routes, *fixed))
+        self.steps: dict[int, tuple[Step, ...]] = Compiled(routes, services)
+        self.steps.update((id(route), steps) for route, steps in fixed.items())
+
+
+class Application:
+    """`await application.start()`, then `prepare` and `swap` editions; the HTTP server calls `handle`."""
+
+    def __init__(self, options: WorkerOptions) -> None:
+        """To be made in the running event loop."""
+        self._options = options
+        self._databases = Databases(Database(options.target, options.database), options.others)
+        self._table = _empty_table()
+        self._prepared: Table | None = None
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._runner = Runner(self._await, self._fail)
+        self.keys = Keys(options.application)
+        self._identity = Identity(options.auth, self.keys, options.forwarding)
+        self.single_use = SingleUse()
+        refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
+        self._fixed = {Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing}
+
+    @property
+    def running(self) -> int:
+        """Requests that have begun and not ended."""
+        return self._runner.running
+
+    def set_stale_handler(self, callback: Callable[[], None]) -> None:
+        """Called when the catalogue has changed under the edition."""
+        self._databases.set_stale_handler(callback)
+
+    async def start(self) -> None:
+        if self._options.notices is not None:
+            self._databases.set_notice_handler(NoticeLog(self._options.notices))
+        await self._databases.main.start()
+
+    def prepare(self, edition: Edition) -> None:
+        """Builds the table of an edition beside the one in use."""
+        codecs = codecs_for(edition.types, self._options)
+        names = {(endpoint.options.connection or "").casefold() for endpoint in edition.endpoints}
+        others = {
+            key: (database, codecs_for(edition.other_types.get(key, {}), self._options))
+            for key, database in self._databases.open(names - self._options.main_names).items()
+        }
+        services = Services(self._options, self._databases.main, codecs, self._identity, others)
+        self._prepared = Table(edition, services, self._fixed)
+
+    def swap(self, number: int) -> None:
+        """Serves the prepared edition from the next request on; those under way end with the old one."""
+        if self._prepared is not None and self._prepared.edition.number == number:
+            if self._table.edition.number:
+                gc.collect()
+            self._table = self._prepared
+            self._prepared = None
+            for database in self._databases:
+                database.forget_names()
+            # What has just been built lives as long as the edition: the collector need not look at it again.
+            gc.freeze()
+
+    async def close(self) -> None:
+        self._identity.close()
+        await self._databases.close()
+
+    def handle(self, scope: Any, protocol: Any) -> None:
+        """One request from the HTTP server (RSGI scope and protocol)."""
+        exchange = Exchange(scope, protocol)
+        try:
+            match = self._table.router.find(scope.method, scope.path) or self._find_otherwise(exchange)
+            if match is None:
+                return
+            exchange.values = match.values
+            steps = self._table.steps[id(match.route)]
+        except Exception as error:
+            self._fail(exchange, error)
+            return
+        self._runner.start(exchange, steps)
+
+    def _await(self, exchange: Exchange, waiting: Any) -> None:
+        task = self._loop.create_task(self._advance_after(exchange, waiting))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _advance_after(self, exchange: Exchange, waiting: Awaitable[None]) -> None:
+        try:
+            await waiting
+        except Exception as error:
+            self._runner.fail(exchange, error)
+            return
+        self._runner.advance(exchange)
+
+    def _fail(self, exchange: Exchange, error: Exception) -> None:
+        """The one place where an error becomes a response."""
+        scope = exchange.scope
+        if isinstance(error, ClientGoneError):
+            if (request := logged(exchange.protocol)) is not None:
+                request.abandoned()
+            return
+        if isinstance(error, Problem):
+            problem = error
+        elif isinstance(error, BindingError):
+            problem = Problem(error.status, error.detail)
+        elif isinstance(error, MalformedPathError):
+            problem = Problem(400, str(error))
+        else:
+            log.error("%s %s failed", one_line(scope.method), one_line(scope.path), exc_info=error)
+            problem = Problem(500, "an unexpected error; the log of the service has it")
+        self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
+
+    def _find_otherwise(self, exchange: Exchange) -> Match | None:
+        """HEAD and OPTIONS of what exists, 405 for other methods, 404 for what does not exist."""
+        scope = exchange.scope
+        router = self._table.router
+        path = scope.path
+        if "\0" in path or "\ufffd" in path:
+            raise Problem(400, "the path is not valid UTF-8 text")
+        everything = path == "*" and scope.method == "OPTIONS"  # asks about the server (RFC 9110, 9.3.7)
+        allowed = _every_method(router) if everything else allowed_methods(router, path)
+        if not allowed:
+            raise Problem(404, f"there is no endpoint at {path[:200]}")
+        if scope.method == "OPTIONS":
+            exchange.protocol.response_empty(204, [("allow", ", ".join(allowed))])
+            return None
+        match = router.find("GET", path) if scope.method == "HEAD" else None
+        if match is None:
+            raise Problem(405, f"{path[:200]} answers {', '.join(allowed)}", headers=(("allow", ", ".join(allowed)),))
+        exchange.protocol = HeadProtocol(exchange.protocol)
+        return match
+
+    def _respond(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
+        headers = [("content-type", CONTENT_TYPE), *others]
+        members = problem.members(with_type=self._options.problem_types)
+        if self._options.problem_traces:
+            members["traceId"] = trace_id(scope, protocol)
+        body = orjson.dumps(members)
+        if problem.status in (204, 205, 304):
+            protocol.response_empty(problem.status, others)
+        elif scope.method == "HEAD":
+            protocol.response_empty(problem.status, [*headers, ("content-length", str(len(body)))])
+        else:
+            protocol.response_bytes(problem.status, headers, body)
+
+
+def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
+    """For `Allow`: what is routed, HEAD wherever GET is, and OPTIONS."""
+    methods = set(router.allowed(path))
+    return _with_implied(methods) if methods else ()
+
+
+def _every_method(router: Router) -> tuple[str, ...]:
+    return _with_implied({route.method for route in router.routes})
+
+
+def _with_implied(methods: set[str]) -> tuple[str, ...]:
+    implied = {"HEAD", "OPTIONS"} if "GET" in methods else {"OPTIONS"}
+    return tuple(sorted(methods | implied))
+
+
+def codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs:
+    """The rendering of every type of the catalogue that PostgreSQL does not bring along itself."""
+    codecs = Codecs(options.resolve_nested)
+    for info in types.values():
+        if info.kind is TypeKind.COMPOSITE:
+            codecs.define_composite(
+                info.oid,
+                [
+                    (nested_name(attribute.name, options.camel_case).encode(), attribute.type_oid)
+                    for attribute in info.attributes
+                ],
+            )
+        elif info.oid < FIRST_USER_OID:
+            continue
+        elif info.kind is TypeKind.ARRAY:
+            codecs.define_array(info.oid, info.element, types[info.element].delimiter if info.element in types else ",")
+        elif info.kind is TypeKind.DOMAIN:
+            codecs.define_domain(info.oid, info.base)
+    return codecs
+
+
+FIRST_USER_OID = 16384
+
+
+def _empty_table() -> Table:
+    table = Table.__new__(Table)
+    table.edition = Edition(0, (), {})
+    table.router = Router()
+    table.steps = {}
+    return table

@@ -1,0 +1,151 @@
+"""What happens to a request before the application sees it, chosen for each listener when a worker starts.
+
+Nothing of it is there unless it is configured: limits of the request's head below the server's own, answers that lead
+to https, headers that go with every answer, the request log, ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.http.compression import Compression
+from rowcall.service.exchange.client_address import client_reader
+from rowcall.service.exchange.protocols import Handle, Headers, HeadersProtocol
+from rowcall.service.log.request_line import Seen
+from rowcall.service.log.request_log import with_correlation, with_log
+from rowcall.service.options.worker import HttpOptions, WorkerOptions
+from rowcall.service.sockets.listeners import Listener
+
+HSTS = ("strict-transport-security", "max-age=2592000")
+_LOCAL = ("localhost", "127.0.0.1", "[::1]")
+
+
+def front(
+    handle: Handle, options: WorkerOptions, listener: Listener, https_port: int | None, add: Callable[[Seen], None]
+) -> Handle:
+    """`handle` for the requests of one listener."""
+    http = options.http
+    if http.redirect_to_https and https_port is not None and not listener.secure and not listener.unix:
+        handle = redirected(https_port, options)
+    handle = limited(handle, options)
+    # The log stands next to the application, which tells it the endpoint.
+    if options.request_log:
+        handle = with_log(handle, add)
+    if http.compression is not None:
+        handle = compressed(handle, http.compression, options, listener)
+    if http.hsts and listener.secure:
+        handle = with_hsts(handle)
+    if not http.server_header:
+        # granian adds its own name where there is none, and none can be taken away.
+        handle = with_headers(handle, [("server", "")])
+    return with_correlation(handle, options.correlation_header) if options.correlation_header else handle
+
+
+def compressed(handle: Handle, compression: Compression, options: WorkerOptions, listener: Listener) -> Handle:
+    """Imported where it is used: its libraries are only for those who ask for it."""
+    from rowcall.service.response.compression import with_compression
+
+    read = client_reader(options.forwarding)
+
+    def is_secure(scope: Any) -> bool:
+        return listener.secure or (options.forwarding.enabled and read(scope).scheme == "https")
+
+    return with_compression(handle, compression, is_secure)
+
+
+def with_headers(handle: Handle, headers: Headers) -> Handle:
+    return lambda scope, protocol: handle(scope, HeadersProtocol(protocol, headers))
+
+
+def with_hsts(handle: Handle) -> Handle:
+    """Browsers are told to come over https only, but for the local host (reference 06, 4)."""
+    strict = with_headers(handle, [HSTS])
+
+    def handle_strictly(scope: Any, protocol: Any) -> None:
+        (handle if host_of(scope) in _LOCAL else strict)(scope, protocol)
+
+    return handle_strictly
+
+
+def host_of(scope: Any) -> str:
+    """Without the port."""
+    authority = str(scope.authority or scope.headers.get("host") or "")
+    host, colon, port = authority.rpartition(":")
+    return host if colon and port.isdigit() else authority
+
+
+def redirected(https_port: int, options: WorkerOptions) -> Handle:
+    """307 to the same path over https (reference 06, 4)."""
+    port = "" if https_port == 443 else f":{https_port}"
+
+    def redirect(scope: Any, protocol: Any) -> None:
+        host = host_of(scope)
+        if not host:
+            _refuse(protocol, scope, options, Problem(400, "the header Host is missing"))
+            return
+        query = f"?{scope.query_string}" if scope.query_string else ""
+        location = f"https://{host}{port}{_quoted(scope.path)}{query}"
+        protocol.response_empty(307, [("location", location), ("content-length", "0")])
+
+    return redirect
+
+
+def _quoted(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(path, safe="/:@!$&'()*+,;=~")
+
+
+def limited(handle: Handle, options: WorkerOptions) -> Handle:
+    """414 and 431 for what is over the limits that are configured; the server's own hold anyway."""
+    http = options.http
+    if http.line_limit is None and http.headers_limit is None and http.header_count_limit is None:
+        return handle
+
+    def handle_limited(scope: Any, protocol: Any) -> None:
+        problem = head_problem(scope, http)
+        if problem is None:
+            handle(scope, protocol)
+        else:
+            _refuse(protocol, scope, options, problem)
+
+    return handle_limited
+
+
+_LINE_EXTRA = len("  HTTP/1.1\r\n")
+_HEADER_EXTRA = len(": \r\n")
+
+
+def head_problem(scope: Any, http: HttpOptions) -> Problem | None:
+    """What is too large about the head of a request; None when nothing is."""
+    if http.line_limit is not None:
+        query = len(scope.query_string)
+        line = len(scope.method) + len(scope.path.encode()) + (query + 1 if query else 0) + _LINE_EXTRA
+        if line > http.line_limit:
+            return Problem(414, f"the request line is longer than {http.line_limit} bytes")
+    if http.headers_limit is None and http.header_count_limit is None:
+        return None
+    headers = scope.headers.items()
+    if http.header_count_limit is not None and len(headers) > http.header_count_limit:
+        return Problem(431, f"there are more than {http.header_count_limit} headers")
+    size = sum(len(name) + len(value) + _HEADER_EXTRA for name, value in headers)
+    if http.headers_limit is not None and size > http.headers_limit:
+        return Problem(431, f"the headers are larger than {http.headers_limit} bytes")
+    return None
+
+
+def _refuse(protocol: Any, scope: Any, options: WorkerOptions, problem: Problem) -> None:
+    headers = (
+        [("content-type", CONTENT_TYPE), ("connection", "close")]
+        if scope.http_version.startswith("1")
+        else [("content-type", CONTENT_TYPE)]
+    )
+    body = orjson.dumps(problem.members(with_type=options.problem_types))
+    if scope.method == "HEAD":
+        protocol.response_empty(problem.status, [*headers, ("content-length", str(len(body)))])
+    else:
+        protocol.response_bytes(problem.status, headers, body)

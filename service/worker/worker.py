@@ -1,0 +1,153 @@
+"""One worker process: an event loop, a granian listener, the connections, and the edition it serves.
+
+Started by the supervisor (`service.supervisor.supervisor`) as `python -m rowcall.service.worker.worker CHANNEL_FD`. It
+learns everything else over the channel, and stops when the channel ends: a worker never outlives its supervisor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import uvloop
+
+from rowcall.service.edition.collector import paused
+from rowcall.service.log import Forwarder, configure_worker_logging
+from rowcall.service.log.sinks import say_on_stderr
+from rowcall.service.sockets.unused_connections import close_silent
+from rowcall.service.supervisor.channel import (
+    Channel,
+    Keys,
+    KeysWanted,
+    Logged,
+    Prepare,
+    Prepared,
+    Serving,
+    Stale,
+    Start,
+    Stop,
+    Swap,
+    TokenJudged,
+    TokenUsed,
+)
+from rowcall.service.worker.application import Application
+from rowcall.service.worker.front import front
+from rowcall.service.worker.http_server import HttpServer
+
+log = logging.getLogger("rowcall")
+
+
+class Worker:
+    def __init__(self, channel: Channel, start: Start, forwarder: Forwarder) -> None:
+        self._channel = channel
+        self._forwarder = forwarder
+        self._listeners = start.listeners
+        self._silence = start.options.http.header_timeout
+        self._threads = start.options.http.blocking_threads
+        self._application = Application(start.options)
+        self._servers = [
+            HttpServer(
+                front(self._application.handle, start.options, one, start.https_port, forwarder.add_request),
+                one,
+                start.options.http,
+            )
+            for one in start.listeners
+        ]
+        self._stopping = asyncio.Event()
+        self._stop_within = 30.0
+        self._application.set_stale_handler(lambda: channel.send(Stale()))
+        self._application.keys.on_unknown = lambda: channel.send(KeysWanted())
+        self._application.single_use.ask = lambda *question: channel.send(TokenUsed(*question))
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        # The supervisor decides when to stop; a Ctrl-C in the terminal reaches the whole process group.
+        for number in (signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, lambda: None)
+        loop.add_signal_handler(signal.SIGTERM, self._stopping.set)
+        if self._threads is not None:
+            loop.set_default_executor(ThreadPoolExecutor(self._threads))
+        # Beside what follows: a database that accepts connections and then says nothing would hold up everything else.
+        starting = asyncio.create_task(self._application.start())
+        starting.add_done_callback(_tell_failure)
+        listening = asyncio.create_task(self._listen())
+        watching = asyncio.create_task(close_silent(self._listeners, self._silence))
+        await self._stopping.wait()
+        starting.cancel()
+        await self._stop()
+        watching.cancel()
+        # Before the channel is closed from here: its end would look like that of the supervisor.
+        listening.cancel()
+        self._forwarder.flush()
+        await self._channel.finish()
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                message = await self._channel.receive()
+            except EOFError:
+                say_on_stderr("the supervisor is gone; this worker stops")  # nobody else would write it
+                self._stop_within = 1.0
+                self._stopping.set()
+                return
+            if isinstance(message, Prepare):
+                self._prepare(message)
+            elif isinstance(message, Keys):
+                self._application.keys.ring = message.ring
+            elif isinstance(message, TokenJudged):
+                self._application.single_use.answer(message.number, message.first)
+            elif isinstance(message, Swap):
+                self._swap(message.number)
+            elif isinstance(message, Stop):
+                self._stop_within = message.seconds
+                self._stopping.set()
+
+    def _prepare(self, message: Prepare) -> None:
+        number = message.number
+        try:
+            with paused():
+                self._application.prepare(message.edition())
+        except Exception as error:
+            log.exception("edition %d cannot be built", number)
+            self._channel.send(Prepared(number, f"{type(error).__name__}: {error}"))
+            return
+        self._channel.send(Prepared(number))
+
+    def _swap(self, number: int) -> None:
+        self._application.swap(number)
+        for server in self._servers:
+            server.start()
+        self._channel.send(Serving(number))
+
+    async def _stop(self) -> None:
+        ended = await asyncio.gather(*(server.stop(self._stop_within) for server in self._servers))
+        if not all(ended):
+            log.warning("%d requests did not finish in time and are cut off", self._application.running)
+        await self._application.close()
+
+
+def _tell_failure(starting: asyncio.Task[None]) -> None:
+    if not starting.cancelled() and (error := starting.exception()) is not None:
+        log.error("the first connection could not be made ready", exc_info=error)
+
+
+async def _main(channel_fd: int) -> None:
+    channel = await Channel.over(socket.socket(fileno=channel_fd))
+    try:
+        start = await channel.receive()
+    except EOFError:
+        return  # stopped before it began
+    if not isinstance(start, Start):
+        raise TypeError(f"expected Start, got {type(start).__name__}")
+    forwarder = configure_worker_logging(
+        start.settings, lambda batch: channel.send(Logged(batch)), lambda: channel.backlog
+    )
+    await Worker(channel, start, forwarder).run()
+
+
+if __name__ == "__main__":
+    uvloop.run(_main(int(sys.argv[1])))
