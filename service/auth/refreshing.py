@@ -21,8 +21,8 @@ from rowcall.core.auth.tokens import BadTokenError
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.issuing import Issuer
 from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.identity.refresh_token_use import SingleUse
-from rowcall.service.identity.sealed_sessions import Ticket, Tickets
+from rowcall.service.identity.refresh_token_use import RefreshTokenUse
+from rowcall.service.identity.sealed_sessions import SealedSession, SealedSessions
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys
@@ -36,7 +36,7 @@ LARGEST = 262_144
 
 
 def refresh_routes(
-    options: AuthOptions, sessions: Sessions, keys: Keys, single_use: SingleUse
+    options: AuthOptions, sessions: Sessions, keys: Keys, single_use: RefreshTokenUse
 ) -> Iterator[tuple[str, Step]]:
     """Path and step of each; all are POST."""
     issuer = Issuer(options, sessions)
@@ -49,7 +49,7 @@ def refresh_routes(
             yield signed.refresh_path, _signed(signed, sessions, issuer, once)
 
 
-def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys, once: SingleUse | None) -> Step:
+def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys, once: RefreshTokenUse | None) -> Step:
     """The new tokens are made from the claims of the refresh token; who brings it has to be signed in still."""
 
     async def refresh(exchange: Exchange) -> None:
@@ -74,7 +74,7 @@ def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys
     return refresh
 
 
-async def _read(tickets: Tickets, keys: Keys, token: str) -> Ticket | None:
+async def _read(tickets: SealedSessions, keys: Keys, token: str) -> SealedSession | None:
     try:
         try:
             return tickets.read(token, time.time())
@@ -85,7 +85,7 @@ async def _read(tickets: Tickets, keys: Keys, token: str) -> Ticket | None:
         return None
 
 
-def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer, once: SingleUse | None) -> Step:
+def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer, once: RefreshTokenUse | None) -> Step:
     tokens = sessions.signed[scheme.name]
 
     async def refresh(exchange: Exchange) -> None:
@@ -100,7 +100,7 @@ def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer, once: SingleU
     return refresh
 
 
-async def _use(once: SingleUse | None, mark: Mark, scheme: str, lifetime: float) -> None:
+async def _use(once: RefreshTokenUse | None, mark: Mark, scheme: str, lifetime: float) -> None:
     """Raises `Problem` 401 where the token has been used before, or a later one of its sign-in came twice."""
     if once is None or await once.is_first(mark, lifetime):
         return

@@ -19,7 +19,7 @@ from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.service.exchange.client_address import client_reader
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.exchange.head import HeadProtocol
-from rowcall.service.identity.sealed_sessions import Tickets
+from rowcall.service.identity.sealed_sessions import SealedSessions
 from rowcall.service.identity.session_cookies import RenewingProtocol
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys
@@ -57,9 +57,9 @@ class Sessions:
         self._keys = keys
         self._client = client_reader(forwarding)
         self._known: dict[str, Session] = {}
-        self.cookies = {scheme.name: Tickets(keys, "cookie", scheme.name) for scheme in schemes.cookies}
-        self.access = {scheme.name: Tickets(keys, "access", scheme.name) for scheme in schemes.bearers}
-        self.refresh = {scheme.name: Tickets(keys, "refresh", scheme.name) for scheme in schemes.bearers}
+        self.cookies = {scheme.name: SealedSessions(keys, "cookie", scheme.name) for scheme in schemes.cookies}
+        self.access = {scheme.name: SealedSessions(keys, "access", scheme.name) for scheme in schemes.bearers}
+        self.refresh = {scheme.name: SealedSessions(keys, "refresh", scheme.name) for scheme in schemes.bearers}
         self.signed: dict[str, SignedTokens] = {}
         self._key_sets: dict[str, KeySet] = {}
         for scheme in schemes.jwts:

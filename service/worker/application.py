@@ -25,7 +25,7 @@ from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.identity.identity import Identity
-from rowcall.service.identity.refresh_token_use import SingleUse
+from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
@@ -76,7 +76,7 @@ class Application:
         self._runner = Runner(self._await, self._fail)
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding)
-        self.single_use = SingleUse()
+        self.single_use = RefreshTokenUse()
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
         self._fixed = {Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing}
 

@@ -24,7 +24,7 @@ HSTS = ("strict-transport-security", "max-age=2592000")
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
-def front(
+def with_middleware(
     handle: Handle, options: WorkerOptions, listener: Listener, https_port: int | None, add: Callable[[Seen], None]
 ) -> Handle:
     """`handle` for the requests of one listener."""
