@@ -75,9 +75,7 @@ class Sessions:
         shares_key = any(share_a_key(scheme, other) for other in others)
         self.signed[scheme.name] = SignedTokens(scheme, shares_key=shares_key)
         if scheme.key_set_url:
-            self._key_sets[scheme.name] = KeySet(
-                scheme.key_set_url, scheme.key_set_fresh, scheme.key_set_longest
-            )
+            self._key_sets[scheme.name] = KeySet(scheme.key_set_url, scheme.key_set_fresh, scheme.key_set_longest)
 
     # --- the step --------------------------------------------------------------------------------------------------
 

@@ -230,9 +230,7 @@ def test_the_start_asks_what_foreign_tokens_have_to_name(
         serve_once(own_database, settings=settings)
 
 
-def test_what_is_not_checked_is_switched_off_by_name(
-    own_database: Database, serve_once: Serve, issuer: Issuer
-) -> None:
+def test_what_is_not_checked_is_switched_off_by_name(own_database: Database, serve_once: Serve, issuer: Issuer) -> None:
     settings = foreign(issuer, JwtValidateIssuer="false", JwtValidateAudience="false")
     service = serve_once(own_database, member_sql(), settings)
     assert is_let_in(service, token(SIGNERS["RS256"], "RS256", "first", iss=LEFT_OUT, aud=LEFT_OUT))
@@ -252,9 +250,7 @@ def own_issuer() -> Iterator[Issuer]:
 BRIEF = {"JwtIssuer": ISSUER, "JwtAudience": AUDIENCE, "JwtKeySetRefreshInterval": "1s", "JwtKeySetMaxAge": "3s"}
 
 
-def test_a_withdrawn_key_takes_its_tokens_along(
-    own_database: Database, serve_once: Serve, own_issuer: Issuer
-) -> None:
+def test_a_withdrawn_key_takes_its_tokens_along(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
     """Those that are remembered too; and a document without any key is one that withdraws them all."""
     service = serve_once(own_database, member_sql(), foreign(own_issuer, **BRIEF))
     text = token(SIGNERS["RS256"], "RS256", "first", exp=int(time.time()) + 3600)

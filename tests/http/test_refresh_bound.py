@@ -112,9 +112,7 @@ def test_a_refresh_token_of_another_issuer_is_exchanged_by_that_one(
         "Auth:JwtAudience": "shop",
     }
     service = serve_once(own_database, member_sql(), foreign)
-    claims = jwt.decode(
-        str(tokens(service, "Bearer")["refreshToken"]), SECRET, algorithms=["HS256"], audience="shop"
-    )
+    claims = jwt.decode(str(tokens(service, "Bearer")["refreshToken"]), SECRET, algorithms=["HS256"], audience="shop")
     theirs = jwt.encode(claims, key, algorithm="EdDSA")
     problem(service.post("/api/jwt/refresh", json={"refreshToken": theirs}), 401)
     ours = tokens(service, "Bearer")["refreshToken"]

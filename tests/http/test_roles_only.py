@@ -39,7 +39,13 @@ ACCESS = {
     "authorize name:*": "403 403 403 403 403",
 }
 
-CALLERS = [("x", "1", ["boss"]), ("boss", "2", ["clerk"]), ("y", "boss", ["clerk"]), ("kiri", "41", []), ("Kiri", "042", [])]
+CALLERS = [
+    ("x", "1", ["boss"]),
+    ("boss", "2", ["clerk"]),
+    ("y", "boss", ["clerk"]),
+    ("kiri", "41", []),
+    ("Kiri", "042", []),
+]
 
 
 @pytest.fixture(scope="module")
