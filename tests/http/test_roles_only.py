@@ -14,13 +14,13 @@ from tests.harness.service import Service
 from tests.http.conftest import Serve
 
 SQL = """
-create function sign_in(_who text, _id text, _roles text[]) returns table (user_id text, user_name text, user_roles text[])
-language sql as $$select _id, _who, _roles$$;
+create function sign_in(_who text, _id text, _roles text[])
+returns table (user_id text, user_name text, user_roles text[]) language sql as $$select _id, _who, _roles$$;
 comment on function sign_in is 'HTTP POST
 login';
 """
 
-# Line of the comment → statuses for: the role boss; a user named boss; one whose id is boss; kiri (id 41); Kiri (id 042).
+# Line of the comment → statuses for those of CALLERS: the role boss, the name boss, the id boss, kiri and Kiri.
 ACCESS = {
     "authorize boss": "200 403 403 403 403",
     "authorize Boss": "200 403 403 403 403",
