@@ -99,11 +99,10 @@ async def _download(url: str) -> bytes:
 
 
 def _read(body: bytes) -> list[tuple[str | None, Any]]:
-    """A document without keys is one that withdraws all of them. Raises `ValueError` for what is no key set."""
-    document = orjson.loads(body)
-    members = document.get("keys") if isinstance(document, dict) else None
+    """A document without keys is one that withdraws all of them. Raises what reading gives for anything else."""
+    members = orjson.loads(body)["keys"]
     if not isinstance(members, list):
-        raise ValueError("it has no list of keys")
+        raise TypeError("its keys are no list")
     found: list[tuple[str | None, Any]] = []
     for member in members:
         # One that we cannot use says nothing about the others (RFC 7517, section 5).

@@ -21,8 +21,8 @@ ANNOTATIONS = (
         name="authorize",
         aliases=("authorize", "authorized", "requires_authorization"),
         syntax="authorize [<role> | user:<id> | name:<name>, ...]",
-        description="Callers have to be signed in, and to have one of the roles if any are listed. A single user is let "
-        "in by `user:41` (the claim of the id) or `name:kiri` (that of the name); a bare word is a role and nothing else.",
+        description="Callers have to be signed in, and to have one of the roles if any are listed. `user:41` and "
+        "`name:kiri` let in a single user, by the claim of the id or of the name; a bare word is a role, nothing else.",
         apply=_authorize,
     ),
     Annotation(

@@ -53,8 +53,8 @@ ROWS: tuple[Key, ...] = (
     flag(
         _P + "JwtValidateIssuer",
         False,
-        "Refuse tokens of another issuer. Where keys of others are taken (JwtKeySetUrl, JwtVerificationKeyPath) that is "
-        "so unless this key is there and false.",
+        "Refuse tokens of another issuer. Where keys of others are taken (JwtKeySetUrl, JwtVerificationKeyPath) that "
+        "is so unless this key is there and false.",
     ),
     flag(_P + "JwtValidateAudience", False, "Refuse tokens for another audience; likewise."),
     flag(_P + "JwtValidateLifetime", True, "Refuse tokens that are not valid yet or no longer."),
