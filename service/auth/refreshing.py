@@ -1,7 +1,9 @@
 """The refresh endpoints: new tokens for a refresh token, without the database (reference 04, 6).
 
 A refresh token is good for one use (`service.identity.refresh_token_use`), unless the configuration says otherwise.
-What is stolen from an opaque scheme is worth nothing alone besides, as the request has to be authenticated.
+What is stolen from an opaque scheme is worth nothing alone besides, as the request has to be authenticated: by the
+session that the token was issued with, or somebody with an account could make a stolen session last for ever with a
+token of his own.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ import orjson
 
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, JwtScheme
-from rowcall.core.auth.token_families import Mark, mark_of
-from rowcall.core.auth.tokens import REGISTERED, BadTokenError
+from rowcall.core.auth.token_families import ENDED, Mark, mark_of
+from rowcall.core.auth.tokens import BadTokenError
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.issuing import Issuer
 from rowcall.service.exchange.exchange import Exchange, Step
@@ -28,6 +30,7 @@ from rowcall.service.request.body import read_body
 
 log = logging.getLogger("rowcall")
 
+NOT_VALID = "the refresh token or the session it belongs to is not valid any more"
 LARGEST = 262_144
 """Bytes of a request."""
 
@@ -47,7 +50,7 @@ def refresh_routes(
 
 
 def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys, once: RefreshTokenUse | None) -> Step:
-    """The new tokens are made from the claims of the current user, who has to be signed in still."""
+    """The new tokens are made from the claims of the refresh token; who brings it has to be signed in still."""
 
     async def refresh(exchange: Exchange) -> None:
         token = await _token(exchange, "refresh")
@@ -57,11 +60,16 @@ def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys
         user = exchange.user
         ticket = await _read(sessions.refresh[scheme.name], keys, token)
         if user is None or ticket is None:
-            raise unauthorized("Bearer", "the refresh token or the session it belongs to is not valid any more")
+            raise unauthorized("Bearer", NOT_VALID)
         mark = mark_of(ticket.mark, token)
+        if user.scheme != scheme.name or user.subject != sessions.user(ticket.claims, scheme.name).subject:
+            if once is not None:
+                # Whoever has two credentials that do not belong together has one that is not his.
+                await once.is_first(Mark(mark.family, ENDED), scheme.expire)
+            log.warning("%s: refused a refresh token that does not belong to the session it came with", scheme.name)
+            raise unauthorized("Bearer", NOT_VALID)
         await _use(once, mark, scheme.name, scheme.expire)
-        claims = tuple(claim for claim in user.claims if claim[0] not in REGISTERED)
-        issuer.send_tokens(exchange, scheme, claims, [], mark.next)
+        issuer.send_tokens(exchange, scheme, ticket.claims, [], mark.next)
 
     return refresh
 

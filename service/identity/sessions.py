@@ -69,11 +69,13 @@ class Sessions:
     def _add_signed(self, scheme: JwtScheme) -> None:
         # pyjwt brings cryptography along: 10 MB in each worker, for whoever uses them.
         from rowcall.service.identity.key_set import KeySet
-        from rowcall.service.identity.signed_tokens import SignedTokens
+        from rowcall.service.identity.signed_tokens import SignedTokens, share_a_key
 
-        self.signed[scheme.name] = SignedTokens(scheme)
+        others = (other for other in self._options.schemes.jwts if other is not scheme)
+        shares_key = any(share_a_key(scheme, other) for other in others)
+        self.signed[scheme.name] = SignedTokens(scheme, shares_key=shares_key)
         if scheme.key_set_url:
-            self._key_sets[scheme.name] = KeySet(scheme.key_set_url)
+            self._key_sets[scheme.name] = KeySet(scheme.key_set_url, scheme.key_set_fresh, scheme.key_set_longest)
 
     # --- the step --------------------------------------------------------------------------------------------------
 
@@ -170,9 +172,11 @@ class Sessions:
             return self._verify(scheme, token)
         for key, algorithms in await key_set.candidates(token):
             try:
-                return self._session(scheme, self.signed[scheme.name].verify_with(token, key, algorithms))
+                verified = self.signed[scheme.name].verify_with(token, key, algorithms)
             except BadTokenError:
                 continue
+            until = time.time() + key_set.holds_for
+            return self._session(scheme, verified._replace(expires=min(verified.expires, until)))
         raise BadTokenError("no key of the issuer verifies the token")
 
     def _session(self, scheme: Scheme, verified: Verified) -> Session:

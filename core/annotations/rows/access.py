@@ -20,8 +20,9 @@ ANNOTATIONS = (
     Annotation(
         name="authorize",
         aliases=("authorize", "authorized", "requires_authorization"),
-        syntax="authorize [<role>, ...]",
-        description="Callers have to be signed in, and to have one of the roles if any are listed.",
+        syntax="authorize [<role> | user:<id> | name:<name>, ...]",
+        description="Callers have to be signed in, and to have one of the roles if any are listed. `user:41` and "
+        "`name:kiri` let in a single user, by the claim of the id or of the name; a bare word is a role, nothing else.",
         apply=_authorize,
     ),
     Annotation(
