@@ -30,7 +30,7 @@ from rowcall.service.database.lanes import (
     NoticeHandler,
     SharedLane,
 )
-from rowcall.service.database.several_calls import Together
+from rowcall.service.database.several_calls import SeveralCalls
 from rowcall.service.database.statements import numbers, settings_statement
 from rowcall.service.database.watchdog import HELD_UP, Background, Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
@@ -216,10 +216,10 @@ class Database:
         if changed:
             self._assign_lane(call)
 
-    def together(self) -> Together:
+    def together(self) -> SeveralCalls:
         """For several calls of one request that share a connection."""
         request_of = self._exclusive_request
-        return Together(self._exclusive, self._watchdog, self._failures, request_of, reset=not self._pooler)
+        return SeveralCalls(self._exclusive, self._watchdog, self._failures, request_of, reset=not self._pooler)
 
     def _shared_request(self, call: Call, mask: int, values: list[bytes | None]) -> Request:
         if not call.known:
