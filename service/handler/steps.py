@@ -29,6 +29,8 @@ from rowcall.service.database.lane_choice import LaneChoice
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
+from rowcall.service.outbound.proxy import keep_for_proxy, proxy
+from rowcall.service.outbound.proxy_out import catch_result, send_result
 from rowcall.service.outbound.type_calls import call_types, ignore_nulls_of_types
 from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.application_name import application_name
@@ -91,6 +93,12 @@ def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | 
     return _with_skip(call_types(endpoint, services), endpoint, services)
 
 
+def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """A proxy ends here, or its routine goes on with the answer (reference 05, 4.4)."""
+    forward = proxy(endpoint, services)
+    return (forward,) if forward is not None and endpoint.passes_through else _with_skip(forward, endpoint, services)
+
+
 def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     if fill is None:
         return None
@@ -108,7 +116,13 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     headers = comment_headers(endpoint, services)
     steps: dict[str, tuple[Step, ...]] = {}
     for key, made in table_formats(flat, wanted, services.options, services.database).items():
-        steps[key] = (*((headers,) if headers else ()), *_run(flat, services, made.writer), made.respond)
+        after = send_result(endpoint, services)
+        steps[key] = (
+            *((headers,) if headers else ()),
+            *_run(flat, services, made.writer),
+            made.respond,
+            *((after,) if after else ()),
+        )
 
     async def choose(exchange: Exchange) -> None:
         chosen = steps.get(wanted.fill(partial(argument_text, exchange)))
@@ -231,6 +245,7 @@ STEPS: Sequence[Factory] = (
     authorize,
     refuse_unknown_connection,
     keep_body,
+    keep_for_proxy,
     bind,
     forget_supplied,
     fill_headers,
@@ -241,10 +256,13 @@ STEPS: Sequence[Factory] = (
     skip_null_call,
     resolve_parameters,
     send_requests,
+    send_on,
+    catch_result,
     choose_format,
     sign,
     run,
     respond,
+    send_result,
 )
 
 

@@ -114,10 +114,6 @@ sse_level|sse_level info
 sse_events_level|sse_events_level = warning
 sse_scope|sse_scope matching
 sse_events_scope|sse_events_scope authorize a, b
-proxy|proxy
-reverse_proxy|reverse_proxy GET https://example.com/x
-proxy_out|proxy_out
-forward_proxy|forward_proxy POST /x
 encrypt|encrypt
 encrypted|encrypted _c
 protect|protect
