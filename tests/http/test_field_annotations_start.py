@@ -161,8 +161,6 @@ cache_profiles|cache_profile a b|exactly one profile name
 sse_on|sse on loud|'loud' is none of
 sse_level|sse_level high|'high' is none of
 sse_scope|sse_scope some|the scope is none of
-proxy|proxy nonsense|'nonsense' is none of
-proxy_out|proxy_out ftp://example.com|none of
 mcp_name|mcp_name|exactly one name
 mcp_description|mcp_description|a text is missing
 openapi|openapi something|expected: openapi

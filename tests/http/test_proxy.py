@@ -150,6 +150,7 @@ def schema(url: str) -> str:
         + nothing("uploaded", f"HTTP POST /uploaded\nproxy {url}")
         + nothing("events", f"HTTP GET /events\nproxy {url}")
         + nothing("stays", f"HTTP GET /stays\nproxy {url}")
+        + nothing("patched", f"HTTP POST /patched\nproxy PATCH ftp://x {url}")
         + nothing("odd", f"HTTP GET /odd/{{what}}\nproxy {url}")
     )
 
@@ -240,6 +241,12 @@ def test_a_body_goes_on_with_methods_that_have_one(
     seen = told(service.request(method, path, content=b"text", headers={"Content-Type": "text/x"}))
     assert (seen["method"], seen["body"]) == (sent, body)
     assert seen["headers"].get("content-type") == ("text/x" if body else None)
+
+
+def test_a_word_that_is_neither_method_nor_url_does_not_count(service: Service) -> None:
+    assert told(service.post("/patched", content=b"x"))["method"] == "POST"
+    service.wait_for_log("'PATCH' is none of GET, PUT, POST, DELETE, QUERY")
+    service.wait_for_log("'ftp://x' is none of")
 
 
 def test_a_body_without_a_type_is_text(service: Service) -> None:
