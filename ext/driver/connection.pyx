@@ -675,12 +675,24 @@ cdef class Connection:
         if severity == "FATAL":
             # To an idle connection the last word comes as a notice; nothing may be placed behind it.
             self.farewell = error_field(result, c"M") or "the server has ended the connection"
+        if self.head is not None and self.head.hearer is not None:
+            self._hear(self.head.hearer, severity, result)
         if self.on_notice is None:
             return 0
         # The head owns what arrives. Exact enough for logging (reference 08, 7).
         label = None if self.head is None else self.head.label
         message = error_field(result, c"M") or ""
         self.on_notice(label, severity, error_field(result, c"C") or "", message, error_field(result, c"W"))
+        return 0
+
+    cdef int _hear(self, hearer, str severity, const PGresult *result) except -1:
+        """What a hearer does wrong must not keep the notice from the log."""
+        cdef str sqlstate = error_field(result, c"C") or ""
+        cdef str message = error_field(result, c"M") or ""
+        try:
+            hearer.hear(severity, sqlstate, message, error_field(result, c"H"))
+        except Exception as error:
+            self.loop.call_exception_handler({"message": "a notice could not be heard", "exception": error})
         return 0
 
     # --- streaming -------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 import asyncio
 import enum
 from collections.abc import Callable
+from typing import Protocol
 
 from rowcall.ext.driver.connection import Connection
 from rowcall.ext.rendering.body_writer import BodyWriter, RowPlan
@@ -96,12 +97,17 @@ class Script(Statement):
     def tail(self) -> bytes: ...
     def next_generation(self) -> Script: ...
 
+class _Hearer(Protocol):
+    def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None: ...
+    def end(self, committed: bool) -> None: ...
+
 class Request:
     waiter: asyncio.Future[None] | None
     on_done: Callable[[Request], None] | None
     label: str | None
     connection: Connection | None
     owner: object
+    hearer: _Hearer | None
     timeout: float
     stream_after: int
     flush_rows: int

@@ -299,6 +299,8 @@ class Database:
         request.timeout = self._timeout_of(call)
         # Behind a pooler nothing can be said to the session in front of a CALL.
         request.unlimited = watched or (call.procedure and self._pooler)
+        if call.hear is not None:
+            request.hearer = call.hear(exchange)
         request.waiter = self._loop.create_future()
         return request
 
@@ -369,7 +371,7 @@ class Database:
     def _learn(self, call: Call, mask: int, request: Request) -> None:
         """From a run on a connection of its own."""
         call.small = True
-        if call.volatile or call.procedure or not self._options.sharing:
+        if call.volatile or call.procedure or call.hear is not None or not self._options.sharing:
             return
         if call.pace.record(request.seconds, max(1.0, self._exclusive.busy / PROCESSORS)):
             self._assign_lane(call)

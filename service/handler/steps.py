@@ -184,6 +184,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         retry=services.options.retries.of(endpoint.options.retry_strategy),
         describe=description(endpoint, services.options),
         sensitive=endpoint.options.sensitive,
+        hear=services.hear(endpoint),
     )
 
 

@@ -24,6 +24,7 @@ from rowcall.service.options.before_routine import before_commands
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
+from rowcall.service.options.events import event_options
 from rowcall.service.options.forwarded_headers import forwarding
 from rowcall.service.options.http import http_options
 from rowcall.service.options.validation import validation_rules
@@ -144,6 +145,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         correlation_header=correlation_header(settings),
         auth=auth_options(settings),
         forwarding=forwarding(settings),
+        events=event_options(settings),
         application=application_name(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         headers=_request_headers(settings),

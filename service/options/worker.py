@@ -18,6 +18,7 @@ from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName
+from rowcall.service.options.events import EventOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ class WorkerOptions:
     headers: RequestHeaders = RequestHeaders()
     auth: AuthOptions = field(default_factory=AuthOptions)
     forwarding: Forwarding = field(default_factory=Forwarding)
+    events: EventOptions = field(default_factory=EventOptions)
     application: str = "rowcall"
     """Values that the key ring protects open in the same application only."""
     application_name: JsonApplicationName | None = None

@@ -7,10 +7,15 @@ from dataclasses import dataclass, field, replace
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.ext.rendering.codecs import Codecs
+from rowcall.service.database.call import Hear
 from rowcall.service.database.database import Database
 from rowcall.service.exchange.exchange import Step
 from rowcall.service.identity.identity import Identity
 from rowcall.service.options.worker import WorkerOptions
+
+
+def _nobody_hears(_endpoint: Endpoint) -> Hear | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,8 @@ class Services:
     auth: Identity
     others: Mapping[str, tuple[Database, Codecs]] = field(default_factory=dict)
     """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""
+    hear: Callable[[Endpoint], Hear | None] = _nobody_hears
+    """What listens to the notices of everything that an endpoint runs; None for most."""
 
     def known(self, connection: str | None) -> bool:
         """Endpoints may run on it."""

@@ -77,6 +77,7 @@ class _Statement:
             pace=Pace(services.options.database.slow),
             volatile=True,
             policy=ErrorPolicy({}, services.options.policies.timeout),
+            hear=services.hear(endpoint),
         )
 
     async def run(self, exchange: Exchange, calls: Together) -> bytes | None:

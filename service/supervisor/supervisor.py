@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -24,6 +25,7 @@ from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.database.connector import Connector, pause
 from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
+from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, token_uses_for
 from rowcall.service.log import current_log, is_watched
 from rowcall.service.options.http import doubts, listener_plans, unix_mode, worker_count
@@ -34,9 +36,15 @@ from rowcall.service.startup_error import StartupError
 from rowcall.service.supervisor.announcement import announce
 from rowcall.service.supervisor.channel import (
     Channel,
+    EventMessage,
+    EventsArrived,
+    EventsPublished,
+    EventsSoFar,
+    EventsWanted,
     Keys,
     KeysWanted,
     Logged,
+    NoticeUnheard,
     Prepare,
     Prepared,
     Serving,
@@ -109,6 +117,7 @@ class WorkerProcess:
         on_stale: Callable[[], None],
         on_keys_wanted: Callable[[], None],
         on_token_used: Callable[[TokenUsed], None],
+        on_event: Callable[[EventMessage], None],
     ) -> None:
         """Takes the worker's messages until it is gone."""
         with contextlib.suppress(EOFError):
@@ -122,6 +131,8 @@ class WorkerProcess:
                     on_keys_wanted()
                 elif isinstance(message, TokenUsed):
                     on_token_used(message)
+                elif isinstance(message, EventsPublished | EventsWanted | NoticeUnheard):
+                    on_event(message)
                 elif isinstance(message, Prepared | Serving):
                     error = message.error if isinstance(message, Prepared) else None
                     future = self._answers.get((type(message), message.number))
@@ -148,6 +159,7 @@ class Supervisor:
         self._connector = Connector(options.target)
         self._keeper = keeper_for(settings, self._connector, self._publish_keys)
         self._token_uses = token_uses_for(settings, self._connector)
+        self._events = EventHub()
         self._count = worker_count(settings)
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
         for doubt in doubts(settings, self._listeners.https_port):
@@ -263,8 +275,12 @@ class Supervisor:
 
     async def _watch(self, worker: WorkerProcess) -> None:
         await worker.listen(
-            self._stale, self._keeper.look_again, lambda question: self._background(self._judge(worker, question))
+            self._stale,
+            self._keeper.look_again,
+            lambda question: self._background(self._judge(worker, question)),
+            partial(self._event, worker),
         )
+        self._events.forget(worker)
         code = await worker.process.wait()
         if self._stop.is_set():
             return
@@ -326,6 +342,18 @@ class Supervisor:
     async def _judge(self, worker: WorkerProcess, question: TokenUsed) -> None:
         first = await judged(self._token_uses, question.mark, question.keep_until)
         worker.channel.send(TokenJudged(question.number, first))
+
+    def _event(self, worker: WorkerProcess, message: EventMessage) -> None:
+        if isinstance(message, EventsPublished):
+            self._events.take(message.packed)
+        elif isinstance(message, NoticeUnheard):
+            self._events.unheard(message.path, message.severity)
+        elif message.wanted:
+            channel = worker.channel
+            so_far = self._events.want(worker, lambda packed: channel.send(EventsArrived(packed)))
+            channel.send(EventsSoFar(so_far))
+        else:
+            self._events.forget(worker)
 
     def _stale(self) -> None:
         log.warning("the database has changed under a prepared statement; its catalogue is read again")
