@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from rowcall.core.auth.access import Access
+from rowcall.core.auth.access import NAME, USER, Access
 from rowcall.core.auth.claims import User
 from rowcall.core.endpoint.capabilities import Audience
 
@@ -85,8 +85,7 @@ class Viewer:
     def __init__(self, execution: str, user: User | None) -> None:
         self.execution = execution
         self.user = user
-        known = () if user is None else (*user.roles, *user.identities)
-        self._names = frozenset(name.lower() for name in known)
+        self._names = frozenset() if user is None else frozenset(_names(user))
 
     def may_see(self, event: Event) -> bool:
         if event.execution and self.execution and event.execution != self.execution:
@@ -98,6 +97,15 @@ class Viewer:
         if event.audience == "matching":
             return _access(tuple(event.names)).admits(self.user)
         return not event.names or not self._names.isdisjoint(event.names)
+
+
+def _names(user: User) -> Iterator[str]:
+    """Everything by which an event may be for them. With a prefix nothing is taken for something else."""
+    yield from (role.lower() for role in user.roles)
+    for prefix, values in ((USER, user.ids), (NAME, user.names)):
+        for value in values:
+            yield value.lower()
+            yield prefix + value.lower()
 
 
 @lru_cache(maxsize=1024)

@@ -1,9 +1,8 @@
 import asyncio
 import enum
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
-from rowcall.ext.driver.connection import Connection
 from rowcall.ext.rendering.body_writer import BodyWriter, RowPlan
 
 class RequestState(enum.IntEnum):
@@ -105,10 +104,11 @@ class Request:
     waiter: asyncio.Future[None] | None
     on_done: Callable[[Request], None] | None
     label: str | None
-    connection: Connection | None
+    connection: Any  # the Connection that runs it, or None; what holds requests stands above them
     owner: object
     hearer: _Hearer | None
     timeout: float
+    began: float
     stream_after: int
     flush_rows: int
     limit: int
@@ -155,6 +155,9 @@ class Request:
     @property
     def seconds(self) -> float: ...
     def refuse(self, failure: Exception) -> None: ...
+    def give_up(self, failure: Exception) -> None: ...
+    @property
+    def elapsed(self) -> float: ...
     @property
     def finished(self) -> bool: ...
     @property

@@ -36,7 +36,7 @@ class EventStream:
         text, _, self._raw = self._raw.partition(b"\r\n\r\n")
         status, *fields = text.decode().split("\r\n")
         self.status = int(status.split()[1])
-        self.headers = dict((name.lower(), value) for name, _, value in (field.partition(": ") for field in fields))
+        self.headers = {name.lower(): value for name, _, value in (field.partition(": ") for field in fields)}
         self._take_chunks()
         if self.status == 200:
             self.wait(lambda: self.body.startswith(b": connected\n\n"), "the stream says that it is connected")
@@ -76,7 +76,7 @@ class EventStream:
     def wait_for(self, *messages: str, seconds: float = WITHIN) -> None:
         """Until these are the messages, all of them."""
         self.wait(lambda: len(self.messages) >= len(messages), f"{messages}", seconds)
-        assert self.messages == list(messages)
+        assert self.messages == list(messages), f"{self.messages} instead of {messages}"
 
     def wait_for_end(self, seconds: float = WITHIN) -> None:
         self.wait(lambda: self.ended or self.cut, "the stream ends", seconds)

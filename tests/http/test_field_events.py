@@ -70,7 +70,9 @@ create function wait_then(_key bigint, _text text) returns text language plpgsql
     raise info 'begun %', _text; perform pg_advisory_xact_lock(_key); raise info 'ended %', _text; return 'done';
 end$$;
 comment on function wait_then(bigint, text) is E'HTTP POST\\nsse_publish';
-create function say(_text text) returns text language plpgsql as $$begin raise info 'said %', _text; return _text; end$$;
+create function say(_text text) returns text language plpgsql as $$begin
+    raise info 'said %', _text; return _text;
+end$$;
 create function resolving(_text text, _found text default null) returns text language sql as $$select _found$$;
 comment on function resolving(text, text) is E'HTTP POST\\nsse_publish\\n_found = select say({_text})';
 create function german() returns void language plpgsql as $$begin
@@ -326,7 +328,9 @@ def members(database: Database, serve: Serve) -> Service:
         ("signed_in", "be patient", "kiri mo"),
         ("bosses", None, "kiri"),
         ("bosses", "authorize mo", "kiri mo"),
-        ("bosses", None, "kiri"),
+        ("everybody", "authorize user:42", "mo"),
+        ("everybody", "authorize name:kiri user:mo", "kiri"),
+        ("bosses", "authorize", "kiri"),
         ("mo", None, "mo"),
         ("kiri", None, "kiri"),
         ("callers", None, "nobody kiri mo"),
