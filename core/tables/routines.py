@@ -60,6 +60,14 @@ class TableOperation(Record):
         return self.operation.transport
 
     @property
+    def methods(self) -> frozenset[str]:
+        return self.operation.methods
+
+    @property
+    def writes(self) -> bool:
+        return self.operation.command is not Command.SELECT
+
+    @property
     def claimed(self) -> frozenset[str]:
         return frozenset()
 

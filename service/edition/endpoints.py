@@ -59,7 +59,7 @@ class EndpointBuilder:
         seen: set[Diagnostic] = set()
         for diagnostic in diagnostics:
             if diagnostic not in self._reported and diagnostic not in seen:
-                log.warning("%s", diagnostic)
+                log.log(logging.INFO if diagnostic.told else logging.WARNING, "%s", diagnostic)
             seen.add(diagnostic)
         # What was mended and comes back is worth another word.
         self._reported = seen

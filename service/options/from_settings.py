@@ -26,6 +26,7 @@ from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Conn
 from rowcall.service.options.errors import error_policies, retry_strategies
 from rowcall.service.options.forwarded_headers import forwarding
 from rowcall.service.options.http import http_options
+from rowcall.service.options.opened import opened
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
@@ -195,4 +196,7 @@ def _request_headers(settings: Settings) -> RequestHeaders:
     if instance is not None:
         # Made once, by the supervisor, so that it is the same for all workers.
         added[instance.lower()] = uuid.uuid4().hex
-    return RequestHeaders(key, tuple(added.items()))
+    from_client = opened(
+        settings, "Service:RequestHeadersFromClient", "a request can forge the headers that routines see"
+    )
+    return RequestHeaders(key, tuple(added.items()), from_client)

@@ -111,8 +111,9 @@ ROWS: tuple[Key, ...] = (
     text(
         "Service:RequestHeadersParameterName",
         "_headers",
-        "Parameter with a default that receives the request's headers as a JSON object, unless the request sets it.",
+        "Parameter with a default that receives the request's headers as a JSON object, whatever the request sets.",
     ),
+    flag("Service:RequestHeadersFromClient", False, "A value that the request sets for that parameter wins."),
     names(
         "Service:AvailableEnvVars",
         "Environment variables that values of annotations may name as {NAME}. An unset one is empty, or the text "
