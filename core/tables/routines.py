@@ -157,6 +157,7 @@ def _routine(operation: Operation, parts: _Parts, defaults: TableDefaults) -> Ro
         parameters=parameters,
         columns=parts.results if gives_rows else (),
         returns_composite=gives_rows,
+        owner=table.owner,
         source=TableOperation(operation, table, chosen, _path(operation, table, defaults)),
     )
 

@@ -41,6 +41,7 @@ class EndpointBuilder:
         """
         diagnostics: list[Diagnostic] = []
         catalogs = tuple(found)
+        diagnostics += (diagnostic for catalog, _ in catalogs for diagnostic in catalog.left_out)
         groups = tuple(_endpoints(catalog, exposed, diagnostics) for catalog, exposed in catalogs)
         endpoints = [endpoint for group in groups for endpoint in group]
         if self._sends:

@@ -17,7 +17,6 @@ from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
 from rowcall.core.text.interval import parse_interval
 from rowcall.service.options.http import listener_plans
-from rowcall.service.options.opened import opened
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -71,6 +70,18 @@ def _cross_site(settings: Settings) -> CrossSite | None:
 
 
 _ORIGIN = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#\s*]+")
+
+
+def opened(settings: Settings, key: str, consequence: str) -> bool:
+    """A flag that brings back what is closed by default; whoever uses it is told at the start what it opens.
+
+    consequence: what is possible then, as the end of a sentence.
+    """
+    on = settings.flag(key)
+    if on:
+        log.warning("%s is on: %s", key, consequence)
+    return on
+
 
 _REMOVED = {
     "CookieValidDays": ("CookieValid", "14 days"),

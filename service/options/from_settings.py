@@ -19,14 +19,13 @@ from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.options.application_name import application_name, json_application_name
-from rowcall.service.options.auth import auth_options
+from rowcall.service.options.auth import auth_options, opened
 from rowcall.service.options.before_routine import before_commands
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
 from rowcall.service.options.forwarded_headers import forwarding
 from rowcall.service.options.http import http_options
-from rowcall.service.options.opened import opened
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
