@@ -22,6 +22,7 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode, NullText, Options, QueryNull, ResultPath, ResultShape
 from rowcall.core.endpoint.parameter_changes import change_parameters
 from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
+from rowcall.core.endpoint.refusals import FIELD, Refusals
 from rowcall.core.endpoint.result_shape import VOID, result_shape
 from rowcall.core.endpoint.template import placeholder_names, with_variables
 from rowcall.core.endpoint.validation import validation_diagnostics
@@ -54,6 +55,7 @@ class EndpointDefaults:
     camel_case_names: bool = True
     requires_authorization: bool = True
     query_null: QueryNull = QueryNull.IGNORE
+    refusals: Refusals = FIELD
     request_headers: HeadersMode = HeadersMode.PARAMETER
     headers_parameter: str | None = "_headers"
     null_text: NullText = NullText.EMPTY_STRING
@@ -146,6 +148,9 @@ def _default_options(defaults: EndpointDefaults) -> Options:
     return Options(
         requires_authorization=defaults.requires_authorization,
         query_null=defaults.query_null,
+        absent_status=defaults.refusals.absent,
+        strangers_pass=defaults.refusals.strangers_pass,
+        lenient=defaults.refusals.lenient,
         request_headers=defaults.request_headers,
         headers_parameter=defaults.headers_parameter,
         null_text=defaults.null_text,

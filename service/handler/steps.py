@@ -10,9 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from rowcall.core.auth.filling import filled_parameters, hashed_parameters
+from rowcall.core.binding.server_refusals import ServerRefusals
 from rowcall.core.catalogue.catalog import Routine, RoutineKind, Volatility
 from rowcall.core.endpoint.call import UncallableError, call_sql
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.resolved_parameters import resolved_parameters
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.rendering.body_writer import BodyWriter
@@ -181,10 +184,20 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         context=context or None,
         wrapped=services.options.wrap_in_transaction,
         policy=services.options.policies.of(endpoint.options.error_policy),
+        refusals=_server_refusals(endpoint, services),
         retry=services.options.retries.of(endpoint.options.retry_strategy),
         describe=description(endpoint, services.options),
         sensitive=endpoint.options.sensitive,
     )
+
+
+def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals | None:
+    if endpoint.options.lenient:
+        return None
+    filled = {one.index for one in filled_parameters(endpoint, services.options.auth.mapping)}
+    hashed = {target for target, _ in hashed_parameters(endpoint)}
+    resolved = {one.target for one in resolved_parameters(endpoint)}
+    return ServerRefusals(endpoint.parameters, filled | hashed | resolved)
 
 
 def may_stream(endpoint: Endpoint) -> bool:

@@ -11,6 +11,7 @@ from rowcall.core.building.known_names import KnownNames
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
+from rowcall.core.endpoint.refusals import ABSENT_STATUSES, Refusals
 from rowcall.core.formats.table_formats import HtmlTables, TableFormats, Workbooks
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
@@ -45,6 +46,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         method=settings.choice_or_none("Service:DefaultHttpMethod"),
         transport=_transport(settings),
         query_null=QueryNull(settings.choice("Service:QueryStringNullHandling")),
+        refusals=_refusals(settings),
         request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
@@ -67,6 +69,18 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
         ),
         variables=_variables(settings),
+    )
+
+
+def _refusals(settings: Settings) -> Refusals:
+    status = settings.integer("Service:ParameterMismatchStatusCode")
+    if status not in ABSENT_STATUSES:
+        allowed = ", ".join(map(str, ABSENT_STATUSES))
+        raise StartupError(f"Service:ParameterMismatchStatusCode: {status} is none of {allowed}")
+    return Refusals(
+        status,
+        strangers_pass=settings.choice("Service:UnknownQueryParameters") == "Ignore",
+        lenient=settings.choice("Service:UnusableValues") == "Established",
     )
 
 

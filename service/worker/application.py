@@ -12,7 +12,7 @@ import orjson
 
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.errors.binding_error import BindingError
-from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
 from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.core.text.naming import nested_name
 from rowcall.ext.driver.exchange import Runner
@@ -158,7 +158,7 @@ class Application:
         if isinstance(error, Problem):
             problem = error
         elif isinstance(error, BindingError):
-            problem = Problem(error.status, error.detail)
+            problem = unbound(error)
         elif isinstance(error, MalformedPathError):
             problem = Problem(400, str(error))
         else:

@@ -54,7 +54,7 @@ def is_let_in(service: Service, headers: dict[str, str]) -> bool:
 
 def sessions(service: Service) -> list[dict[str, str]]:
     cookie = {"Cookie": cookie_of(sign_in(service, scheme="Cookies"))}
-    service.exchange.client_address.cookies.clear()
+    service.client.cookies.clear()
     return [cookie, bearer(tokens(service, "BearerToken")["accessToken"])]
 
 
