@@ -19,7 +19,7 @@ from rowcall.core.binding.unfit import Spot, UnfitError, unfit
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull, ValueKind
 from rowcall.core.endpoint.refusals import FIELD, Refusals
-from rowcall.core.errors.binding_error import MOST_FAULTS, BindingError, Fault, shown
+from rowcall.core.errors.binding_error import MOST_FAULTS, BindingError, Fault, shown, type_word
 from rowcall.core.text import json_text, query_text
 from rowcall.core.text.array_literal import Nested
 
@@ -203,7 +203,7 @@ class Binder:
             return ABSENT
         if slot.parameter.attribute is None:
             name = slot.parameter.api_name
-            message = f"parameter '{name}' ({slot.parameter.type_text}) is required"
+            message = f"parameter '{name}' ({type_word(slot.parameter.type_text)}) is required"
             request.faults.append(Fault(name, name, message, unfit=False))
         return None
 
@@ -377,7 +377,7 @@ def _refuse_unsendable(slot: _Slot, text: str) -> None:
         reason = "is not valid UTF-8"
     if reason is not None:
         name = slot.parameter.api_name
-        raise BindingError(400, f"parameter '{name}' ({slot.parameter.type_text}): the value {reason}", name)
+        raise BindingError(400, f"parameter '{name}' ({type_word(slot.parameter.type_text)}): the value {reason}", name)
 
 
 def _binding(values: list[_Value]) -> Binding:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rowcall.core.endpoint.endpoint import EndpointParameter
-from rowcall.core.errors.binding_error import BindingError, Fault
+from rowcall.core.errors.binding_error import BindingError, Fault, type_word
 
 _ARGUMENT = re.compile(r"portal (?:\"[^\"]*\" )?parameter \$(\d+)")
 
@@ -34,5 +34,5 @@ class ServerRefusals:
         if not 0 <= place < len(present) or present[place] in self.own:
             return None
         parameter = self.parameters[present[place]]
-        detail = f"parameter '{parameter.api_name}' ({parameter.type_text}): {message}"
+        detail = f"parameter '{parameter.api_name}' ({type_word(parameter.type_text)}): {message}"
         return BindingError(400, detail, faults=[Fault(parameter.api_name, parameter.api_name, detail)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from rowcall.core.errors.binding_error import MOST_FAULTS, Fault, shown
+from rowcall.core.errors.binding_error import MOST_FAULTS, Fault, shown, type_word
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Spot:
         place = f"{path}{self.place}"
         if self.type_text is None:
             return Fault(parameter, place, f"unknown parameter {shown(place)}", unfit=False)
-        return Fault(parameter, place, f"parameter '{place}' ({self.type_text}): {self.reason}")
+        return Fault(parameter, place, f"parameter '{place}' ({type_word(self.type_text)}): {self.reason}")
 
 
 class UnfitError(ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -62,6 +63,11 @@ class BindingError(Exception):
         faults = [fault.discreet for fault in self.faults]
         same = len(faults) == 0 or faults[0].message == self.faults[0].message
         return BindingError(self.status, self.detail if same else faults[0].message, faults=faults)
+
+
+def type_word(cast: str) -> str:
+    """A type as people write it: `mood` for `"public"."mood"`."""
+    return re.sub(r'"([a-z_][a-z0-9_]*)"', r"\1", cast).removeprefix("public.")
 
 
 def shown(value: str | bytes) -> str:

@@ -125,7 +125,9 @@ def _refused_value(call: Call, exchange: Exchange, request: Request, message: st
         return None
     picks = request.statement.picks
     place = number - 1 if picks is None else picks[number - 1]
-    refused = call.refusals.error(exchange.mask, place, message)
+    # Constraints of a domain have names, which are nobody's business.
+    reason = "the value is not allowed" if error is not None and error.sqlstate.startswith("23") else message
+    refused = call.refusals.error(exchange.mask, place, reason)
     if refused is None:
         return None
     return unbound(refused.discreetly() if call.sensitive else refused)
