@@ -24,8 +24,9 @@ from rowcall.service.options.before_routine import before_commands
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
-from rowcall.service.options.forwarded_headers import forwarding
-from rowcall.service.options.http import http_options
+from rowcall.service.options.operations import health_options, statistics_options
+from rowcall.service.options.server.forwarded_headers import forwarding
+from rowcall.service.options.server.http import http_options
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
@@ -144,6 +145,8 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         correlation_header=correlation_header(settings),
         auth=auth_options(settings),
         forwarding=forwarding(settings),
+        health=health_options(settings),
+        statistics=statistics_options(settings, target, connections),
         application=application_name(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         headers=_request_headers(settings),

@@ -19,6 +19,7 @@ from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName
+from rowcall.service.options.operations import HealthOptions, StatisticsOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,8 @@ class WorkerOptions:
     headers: RequestHeaders = RequestHeaders()
     auth: AuthOptions = field(default_factory=AuthOptions)
     forwarding: Forwarding = field(default_factory=Forwarding)
+    health: HealthOptions | None = None
+    statistics: StatisticsOptions | None = None
     application: str = "rowcall"
     """Values that the key ring protects open in the same application only."""
     application_name: JsonApplicationName | None = None

@@ -29,6 +29,7 @@ from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
+from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
@@ -80,7 +81,12 @@ class Application:
         self._identity = Identity(options.auth, self.keys, options.forwarding)
         self.single_use = RefreshTokenUse()
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
-        self._fixed = {Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing}
+        self._fixed: dict[Route, tuple[Step, ...]] = {
+            Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing
+        }
+        services = Services(options, self._databases.main, codecs_for({}, options), self._identity)
+        for method, path, steps in operation_routes(services):
+            self._fixed[Route(method, path.lower(), (), ())] = steps
 
     @property
     def running(self) -> int:
