@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.protocols import Headers
-from rowcall.service.options.operations import Guarded
+from rowcall.service.options.capabilities.operations import Guarded
 from rowcall.service.pipeline.services import Services
 
 

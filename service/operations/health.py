@@ -12,7 +12,7 @@ from rowcall.service.database.connector import Connector
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.protocols import Headers
 from rowcall.service.operations.guard import Answer, guarded
-from rowcall.service.options.operations import HealthOptions
+from rowcall.service.options.capabilities.operations import HealthOptions
 from rowcall.service.pipeline.services import Services
 
 log = logging.getLogger("rowcall")

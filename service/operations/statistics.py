@@ -13,7 +13,7 @@ from rowcall.core.operations.statistics import Report, Row, as_html, as_json
 from rowcall.service.database.connector import Connector
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.operations.guard import Answer, Make, guarded
-from rowcall.service.options.operations import StatisticsOptions
+from rowcall.service.options.capabilities.operations import StatisticsOptions
 from rowcall.service.pipeline.services import Services
 
 log = logging.getLogger("rowcall")
