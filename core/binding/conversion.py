@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from rowcall.core.endpoint.endpoint import ValueKind
-from rowcall.core.text.timestamps import MomentError, Moments
+from rowcall.core.text.timestamps import BadTimestampError, TimestampReader
 
 Converter: TypeAlias = Callable[[str], str]
 
@@ -72,7 +72,7 @@ def converter(kind: ValueKind, type_name: str, *, timestamps_utc: bool = True) -
         return _SIMPLE[kind]
     if kind in _VERBATIM:
         return str
-    return _moment(kind, Moments(timestamps_utc))
+    return _moment(kind, TimestampReader(timestamps_utc))
 
 
 def _integer(kind: ValueKind, type_name: str) -> Converter:
@@ -154,7 +154,7 @@ def _uuid(text: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def _moment(kind: ValueKind, moments: Moments) -> Converter:
+def _moment(kind: ValueKind, moments: TimestampReader) -> Converter:
     convert_moment = {
         ValueKind.TIMESTAMPTZ: moments.timestamptz,
         ValueKind.TIMESTAMP: moments.timestamp,
@@ -166,7 +166,7 @@ def _moment(kind: ValueKind, moments: Moments) -> Converter:
     def convert(text: str) -> str:
         try:
             return convert_moment(text.strip(" \t\n\r\v\f"))
-        except MomentError:
+        except BadTimestampError:
             raise NotConvertible(f"is not {NOUNS[kind]}") from None
 
     return convert

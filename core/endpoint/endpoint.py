@@ -23,6 +23,7 @@ from rowcall.core.endpoint.capabilities import (
     Upload,
 )
 from rowcall.core.endpoint.refusals import Refusals
+from rowcall.core.outbound.outgoing import NOTHING_SENT, Outgoing
 
 
 class NullText(enum.Enum):
@@ -242,6 +243,8 @@ class Options(Record):
     headers: tuple[tuple[str, str], ...] = ()
     """Response headers, in order, repeated names kept."""
     content_type: str | None = None
+    cors: bool = True
+    """Where the configuration lets pages of other origins in, they are let in here too."""
     buffer_rows: int | None = None
     internal: bool = False
     nested: bool = False
@@ -308,6 +311,13 @@ class Endpoint(Record):
     table_shape: ResultShape | None = None
     """What a table format shows: composites are always expanded. None without `table_format`, and for what gives no
     rows."""
+    outgoing: Outgoing = NOTHING_SENT
+    """Requests to other services."""
+
+    @property
+    def passes_through(self) -> bool:
+        """The answer of another service is the answer; the routine does not run (reference 05, 4.4)."""
+        return self.options.proxy is not None and not self.outgoing.replies
 
     @property
     def raw_body(self) -> EndpointParameter | None:

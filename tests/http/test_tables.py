@@ -300,9 +300,7 @@ class TestNamesAndValues:
         assert service.request("PUT", "/odd", json=row).status_code == 204
         assert service.post("/odd", json={key: number, "select": "t"}).status_code == 204
         assert service.client.get("/odd", params={key: number}).json() == [{**row, "select": "t"}]
-        assert (
-            service.client.delete("/odd", params={key: number, "Camel Case": "c"}).status_code == 204
-        )
+        assert service.client.delete("/odd", params={key: number, "Camel Case": "c"}).status_code == 204
         assert service.client.get("/odd", params={key: number}).json() == []
         assert service.get("/api/crate?crateId=-5").json() == []
 
