@@ -80,7 +80,7 @@ class User:
     context: names and values of the session variables, kept by whoever works them out (`service.auth.context`).
     """
 
-    __slots__ = ("_json", "arrays", "claims", "context", "identities", "roles", "scheme", "texts")
+    __slots__ = ("__weakref__", "_json", "arrays", "claims", "context", "identities", "roles", "scheme", "texts")
 
     def __init__(self, claims: tuple[Claim, ...], identity: IdentityClaims, scheme: str) -> None:
         self.claims = claims

@@ -11,6 +11,8 @@ from rowcall.service.database.database import Database
 from rowcall.service.exchange.exchange import Step
 from rowcall.service.identity.identity import Identity
 from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.store.answers import AnswerStores
+from rowcall.service.store.host import HostStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,8 @@ class Services:
     database: Database
     codecs: Codecs
     auth: Identity
+    answers: AnswerStores
+    host: HostStore
     others: Mapping[str, tuple[Database, Codecs]] = field(default_factory=dict)
     """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""
 

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -33,6 +34,8 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.response.headers import Headers, problem_headers
+from rowcall.service.store.answers import AnswerStores
+from rowcall.service.store.host import HostStore
 
 log = logging.getLogger("rowcall")
 
@@ -77,6 +80,8 @@ class Application:
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding)
         self.single_use = SingleUse()
+        self._host = HostStore(Path(options.store))
+        self._answers = AnswerStores(options.cache, self._host)
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
         self._fixed = {Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing}
 
@@ -102,7 +107,9 @@ class Application:
             key: (database, codecs_for(edition.other_types.get(key, {}), self._options))
             for key, database in self._databases.open(names - self._options.main_names).items()
         }
-        services = Services(self._options, self._databases.main, codecs, self._identity, others)
+        services = Services(
+            self._options, self._databases.main, codecs, self._identity, self._answers, self._host, others
+        )
         self._prepared = Table(edition, services, self._fixed)
 
     def swap(self, number: int) -> None:
@@ -119,6 +126,8 @@ class Application:
 
     async def close(self) -> None:
         self._identity.close()
+        self._answers.close()
+        self._host.close()
         await self._databases.close()
 
     def handle(self, scope: Any, protocol: Any) -> None:
