@@ -29,7 +29,7 @@ from rowcall.service.database.lanes import (
     NoticeHandler,
     SharedLane,
 )
-from rowcall.service.database.several_calls import Together
+from rowcall.service.database.several_calls import SeveralCalls
 from rowcall.service.database.statements import numbers, settings_statement
 from rowcall.service.database.watchdog import Background, Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
@@ -202,10 +202,10 @@ class Database:
             raise self._failures.problem(call, exchange, request)
         return self._run_alone(call, exchange, tries, pause)
 
-    def together(self) -> Together:
+    def together(self) -> SeveralCalls:
         """For several calls of one request that share a connection."""
         request_of = self._exclusive_request
-        return Together(self._exclusive, self._watchdog, self._failures, request_of, reset=not self._pooler)
+        return SeveralCalls(self._exclusive, self._watchdog, self._failures, request_of, reset=not self._pooler)
 
     def _shared_request(self, call: Call, mask: int, values: list[bytes | None]) -> Request:
         if not call.known:

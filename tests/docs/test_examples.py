@@ -38,7 +38,7 @@ def test_examples_do_what_the_page_says(page: Page, own_database: Database, serv
     wrong = [
         f"{page.name}:{exchange.line}: {exchange.method} {exchange.target}: {difference}"
         for exchange in page.exchanges
-        for difference in _differences(exchange, _send(service.exchange.client_address, exchange, known), known)
+        for difference in _differences(exchange, _send(service.client, exchange, known), known)
     ]
     assert not wrong, "\n".join(wrong)
 
