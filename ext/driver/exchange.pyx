@@ -49,7 +49,7 @@ cdef class Exchange:
 
 
 cdef class Runner:
-    """Runs the steps of exchanges; `running` counts those that have begun and not ended.
+    """Runs the steps of exchanges; `active` holds those that have begun and not ended.
 
     wait(exchange, awaitable): called for a step that gave back an awaitable; has to call `advance` or `fail` when that
     is done.
@@ -60,10 +60,11 @@ cdef class Runner:
         self.wait = wait
         self.on_failure = on_failure
         self.resume_method = self._resume
+        self.active = set()
 
     cpdef start(self, Exchange exchange, tuple steps):
         """Begins with the first of `steps`; counts the exchange as running until its last step or its failure."""
-        self.running += 1
+        self.active.add(exchange)
         exchange.steps = steps
         exchange.next_step = 0
         self.advance(exchange)
@@ -76,13 +77,13 @@ cdef class Runner:
         except Exception as error:
             self.fail(exchange, error)
             return
-        self.running -= 1
+        self.active.discard(exchange)
         if exchange.endings is not None:
             self._end(exchange, None)
 
     cpdef fail(self, Exchange exchange, error):
         """Ends the exchange with an error."""
-        self.running -= 1
+        self.active.discard(exchange)
         if exchange.endings is not None:
             self._end(exchange, error)
         self.on_failure(exchange, error)
@@ -119,3 +120,8 @@ cdef class Runner:
         cdef Exchange exchange = <Exchange?>request.owner
         request.owner = None
         self.advance(exchange)
+
+    @property
+    def running(self):
+        """How many exchanges have begun and not ended."""
+        return len(self.active)
