@@ -68,7 +68,7 @@ def _cython_imports(text: str) -> Iterator[str]:
 ORDER = {
     "core": (
         "text data errors catalogue endpoint",
-        "http binding tables formats protection outbound auth",
+        "http binding tables formats protection outbound auth cache limits",
         "annotations sqlfile building",
         "config",
     ),

@@ -21,7 +21,7 @@ from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.before_routine import before_commands
-from rowcall.service.options.cache import cache_options
+from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies

@@ -1,0 +1,1 @@
+"""Options of one capability each, for `service.options.from_settings`."""
