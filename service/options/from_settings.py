@@ -22,11 +22,13 @@ from rowcall.service.options.application_name import application_name, json_appl
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.before_routine import before_commands
 from rowcall.service.options.capabilities.cache import cache_options
+from rowcall.service.options.capabilities.operations import health_options, statistics_options
+from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
-from rowcall.service.options.forwarded_headers import forwarding
-from rowcall.service.options.http import http_options
+from rowcall.service.options.server.forwarded_headers import forwarding
+from rowcall.service.options.server.http import http_options
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
@@ -69,6 +71,8 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
         ),
         variables=_variables(settings),
+        http_types=options.outbound.types if options.outbound.types.enabled else None,
+        proxies=options.outbound.proxy if options.outbound.proxy.enabled else None,
     )
 
 
@@ -147,6 +151,8 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         auth=auth_options(settings),
         forwarding=forwarding(settings),
         cache=cache_options(settings),
+        health=health_options(settings),
+        statistics=statistics_options(settings, target, connections),
         application=application_name(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         headers=_request_headers(settings),
@@ -157,6 +163,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         log_commands=settings.flag("Service:LogCommands"),
         log_file_texts=settings.flag("Service:SqlFileSource:LogCommandText"),
         log_command_parameters=settings.flag("Service:LogCommandParameters"),
+        outbound=outbound_options(settings),
     )
 
 

@@ -1,1 +1,1 @@
-"""Options of one capability each, for `service.options.from_settings`."""
+"""Settings → the options of capabilities, a module each."""
