@@ -23,6 +23,8 @@ from rowcall.core.building.outgoing import (
     outgoing_requests,
     without_proxies,
 )
+from rowcall.core.cache.diagnostics import cache_diagnostics
+from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.catalogue.catalog import Catalog, Routine, Volatility
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode, NullText, Options, QueryNull, ResultPath, ResultShape
@@ -79,6 +81,7 @@ class EndpointDefaults:
     connection: str | None = None
     """Where routines of this source run unless their comments say otherwise. None: on the main connection."""
     known: KnownNames = NOBODY_LOOKED
+    cache: CacheOptions = NO_CACHE
     variables: tuple[tuple[str, str | None], ...] = ()
     """Variables of the environment that values of annotations may name, in lower case, with their values."""
     user_parameters: bool = False
@@ -124,6 +127,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *validation_diagnostics(endpoint, defaults.known.rules),
         *table_diagnostics(endpoint, defaults.table_formats),
         *identity_diagnostics(endpoint, defaults.claims),
+        *cache_diagnostics(endpoint, defaults.cache, defaults.claims),
         *outgoing_diagnostics(endpoint),
         *(() if defaults.proxies is not None else disabled_proxies(endpoint.name, routine.identity, draft.used)),
     )

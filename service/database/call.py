@@ -39,6 +39,8 @@ class Call:
     procedure: bool = False
     rows: bool = False
     """Gives a set, which may be large."""
+    stream_after: int | None = None
+    """Bytes after which a result leaves as a stream; None: as for all others."""
     flush_rows: int = 0
     """Rows that are sent together on the way to the client; 0: as many as fill a part."""
     single: bool = False

@@ -22,6 +22,7 @@ from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.before_routine import before_commands
+from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.connection_string import ConnectionInfo
@@ -62,12 +63,13 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         hide_signing=settings.flag(_AUTHENTICATION + "ObfuscateAuthParameterLogValues"),
         logout_path=settings.text_or_none(_AUTHENTICATION + "LogoutPath"),
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
+        cache=options.cache,
         known=KnownNames(
             error_policies=frozenset(options.policies.named),
             retry_strategies=frozenset(options.retries.named),
             rules=frozenset(options.rules),
             rate_limiters=_enabled_names(settings, "RateLimiterOptions", "Policies"),
-            cache_profiles=_enabled_names(settings, "CacheOptions", "Profiles"),
+            cache_profiles=options.cache.names if options.cache.enabled else None,
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
         ),
         variables=_variables(settings),
@@ -162,6 +164,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         correlation_header=correlation_header(settings),
         auth=auth_options(settings),
         forwarding=forwarding(settings),
+        cache=cache_options(settings),
         health=health_options(settings),
         statistics=statistics_options(settings, target, connections),
         application=application_name(settings),
