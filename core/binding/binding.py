@@ -262,9 +262,7 @@ class Binder:
                 spread[field] = value
                 places[field] = f"{key}.{member}"
 
-    def _objects_in(
-        self, texts: dict[str, list[str]], faults: list[Fault]
-    ) -> tuple[dict[str, bytes], dict[str, str]]:
+    def _objects_in(self, texts: dict[str, list[str]], faults: list[Fault]) -> tuple[dict[str, bytes], dict[str, str]]:
         """The same for a JSON object in a query string; what is taken leaves `texts`."""
         spread: dict[str, bytes] = {}
         places: dict[str, str] = {}
