@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -26,11 +27,13 @@ from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
-from rowcall.service.options.http import doubts, listener_plans, unix_mode, worker_count
+from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.sockets.listeners import Listener, Listeners
 from rowcall.service.startup_error import StartupError
+from rowcall.service.store.folder import StoreFolder
+from rowcall.service.store.host import HostStore
 from rowcall.service.supervisor.announcement import announce
 from rowcall.service.supervisor.catalogue_looks import CatalogueLooks
 from rowcall.service.supervisor.channel import (
@@ -143,7 +146,9 @@ class Supervisor:
         on_listening: Callable[[list[str]], None] | None = None,
     ) -> None:
         self._settings = settings
-        self._options = options
+        self._store = StoreFolder()
+        self._host = HostStore(self._store.path)
+        self._options = replace(options, store=str(self._store.path))
         self._reader = reader
         self._on_listening = on_listening
         self._connector = Connector(options.target)
@@ -237,6 +242,8 @@ class Supervisor:
             task.cancel()
         for worker in running:
             worker.channel.close()
+        self._host.close()
+        self._store.remove()
         log.info("stopped")
 
     def _background(self, work: Any) -> None:
@@ -273,6 +280,7 @@ class Supervisor:
             return
         self._workers[worker.number] = None
         worker.channel.close()
+        self._host.tell_worker_gone(worker.process.pid)
         await self._mourn(worker, code)
         if not self._stop.is_set():
             await self._replace(worker.number)
