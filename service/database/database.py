@@ -313,7 +313,8 @@ class Database:
         request.first_row_only = call.single
         request.wide_rows = call.wide or call.flush_rows > 0
         request.flush_rows = call.flush_rows
-        request.stream_after = self._options.stream_after if may_stream else 0
+        stream_after = self._options.stream_after if call.stream_after is None else call.stream_after
+        request.stream_after = stream_after if may_stream else 0
         request.timeout = self._timeout_of(call)
         # Behind a pooler nothing can be said to the session in front of a CALL.
         request.unlimited = watched or (call.procedure and self._pooler)

@@ -11,7 +11,7 @@ from rowcall.core.events.event import Event, HintError, Publication
 from rowcall.core.events.stream_path import level_of
 from rowcall.service.database.call import Hear, Hearer
 from rowcall.service.exchange.exchange import Exchange
-from rowcall.service.options.events import EventOptions
+from rowcall.service.options.capabilities.events import EventOptions
 
 log = logging.getLogger("rowcall.events")
 

@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,12 +29,15 @@ from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
-from rowcall.service.options.http import doubts, listener_plans, unix_mode, worker_count
+from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.sockets.listeners import Listener, Listeners
 from rowcall.service.startup_error import StartupError
+from rowcall.service.store.folder import StoreFolder
+from rowcall.service.store.host import HostStore
 from rowcall.service.supervisor.announcement import announce
+from rowcall.service.supervisor.catalogue_looks import CatalogueLooks
 from rowcall.service.supervisor.channel import (
     Channel,
     EventMessage,
@@ -153,7 +157,9 @@ class Supervisor:
         on_listening: Callable[[list[str]], None] | None = None,
     ) -> None:
         self._settings = settings
-        self._options = options
+        self._store = StoreFolder()
+        self._host = HostStore(self._store.path)
+        self._options = replace(options, store=str(self._store.path))
         self._reader = reader
         self._on_listening = on_listening
         self._connector = Connector(options.target)
@@ -170,6 +176,7 @@ class Supervisor:
         self._stop = asyncio.Event()
         self._code = 0
         self._reload = asyncio.Event()
+        self._looks = CatalogueLooks(reader, self._read_everything, self._reload.set)
         self._database_changed = False
         """Asked for: more than another look at the files."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -221,6 +228,7 @@ class Supervisor:
             raise StartupError(error)
         self._announce()
         self._background(self._reload_when_asked())
+        self._background(self._looks.run())
 
     def _announce(self) -> None:
         seconds = time.monotonic() - self._began
@@ -246,6 +254,8 @@ class Supervisor:
             task.cancel()
         for worker in running:
             worker.channel.close()
+        self._host.close()
+        self._store.remove()
         log.info("stopped")
 
     def _background(self, work: Any) -> None:
@@ -286,6 +296,7 @@ class Supervisor:
             return
         self._workers[worker.number] = None
         worker.channel.close()
+        self._host.tell_worker_gone(worker.process.pid)
         await self._mourn(worker, code)
         if not self._stop.is_set():
             await self._replace(worker.number)
@@ -356,8 +367,8 @@ class Supervisor:
             self._events.forget(worker)
 
     def _stale(self) -> None:
-        log.warning("the database has changed under a prepared statement; its catalogue is read again")
-        self._read_everything()
+        """A worker has met an error that says so, which routines can raise as well, and clients provoke."""
+        self._looks.wish("the database has changed under a prepared statement; its catalogue is read again")
 
     def _read_everything(self) -> None:
         self._database_changed = True
@@ -427,7 +438,12 @@ class Supervisor:
         await asyncio.gather(*(event.wait() for event in tried))
 
     async def _listen_for_notify(self, connector: Connector, tried: asyncio.Event) -> None:
-        """`NOTIFY rowcall, 'reload'` reads the catalogue again; so does finding the database again after a loss."""
+        """`NOTIFY rowcall, 'reload'` looks if the catalogue has changed; finding the database again after a loss reads
+        it again.
+
+        Anybody who can connect can notify, and what is sent is no secret: whoever listens reads it, so no signature
+        would stay one. A notification is therefore a hint, and costs a fingerprint a second at most.
+        """
         attempt = 0
         lost = False
         while True:
@@ -440,7 +456,7 @@ class Supervisor:
                         self._read_everything()
                     async for notification in connection.notifies():
                         if notification.payload in ("", "reload"):
-                            self._read_everything()
+                            self._looks.wish()
             except (psycopg.Error, OSError) as error:
                 tried.set()
                 lost = True

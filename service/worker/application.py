@@ -7,13 +7,14 @@ import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.errors.binding_error import BindingError
-from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
 from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.core.text.naming import nested_name
 from rowcall.ext.driver.exchange import Runner
@@ -34,10 +35,17 @@ from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
+from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.response.headers import Headers, problem_headers
+from rowcall.service.store.answers import AnswerStores
+from rowcall.service.store.host import HostStore
+
+if TYPE_CHECKING:
+    from rowcall.service.upstream.client import Client
 
 log = logging.getLogger("rowcall")
 
@@ -100,11 +108,21 @@ class Application:
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding)
         self.single_use = RefreshTokenUse()
+        self._host = HostStore(Path(options.store))
+        self._answers = AnswerStores(options.cache, self._host)
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
         self.events = Broadcaster()
         log_notices = None if options.notices is None else NoticeLog(options.notices)
         self.unheard = Unheard(options.events.level.value, log_notices)
-        self._fixed = {Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing}
+        self._client = client_of(options)
+        self._fixed: dict[Route, tuple[Step, ...]] = {
+            Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing
+        }
+        services = Services(
+            options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
+        )
+        for method, path, steps in operation_routes(services):
+            self._fixed[Route(method, path.lower(), (), ())] = steps
 
     @property
     def running(self) -> int:
@@ -128,10 +146,24 @@ class Application:
             key: (database, codecs_for(edition.other_types.get(key, {}), self._options))
             for key, database in self._databases.open(names - self._options.main_names).items()
         }
-        hear = partial(hear_notices, options=self._options.events, publish=self.events.publish)
-        services = Services(self._options, self._databases.main, codecs, self._identity, others, hear)
+        inside = None if self._client is None else SelfCalls(self._runner.start, self._fail)
+        services = Services(
+            self._options,
+            self._databases.main,
+            codecs,
+            self._identity,
+            self._answers,
+            self._host,
+            others,
+            client=self._client,
+            inside=None if inside is None else inside.call,
+            hear=partial(hear_notices, options=self._options.events, publish=self.events.publish),
+        )
         streams = dict(stream_steps(edition.endpoints, services, self.events))
         self._prepared = Table(edition, services, self._fixed, streams)
+        if inside is not None:
+            router = build_router(edition.endpoints, internal=True)[0]
+            inside.serve(router, Compiled(router.routes, services))
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
@@ -160,7 +192,11 @@ class Application:
             stream.end()
 
     async def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
         self._identity.close()
+        self._answers.close()
+        self._host.close()
         await self._databases.close()
 
     def handle(self, scope: Any, protocol: Any) -> None:
@@ -208,7 +244,7 @@ class Application:
         if isinstance(error, Problem):
             problem = error
         elif isinstance(error, BindingError):
-            problem = Problem(error.status, error.detail)
+            problem = unbound(error)
         elif isinstance(error, MalformedPathError):
             problem = Problem(400, str(error))
         else:
@@ -248,6 +284,16 @@ class Application:
             protocol.response_empty(problem.status, [*headers, ("content-length", str(len(body)))])
         else:
             protocol.response_bytes(problem.status, headers, body)
+
+
+def client_of(options: WorkerOptions) -> Client | None:
+    """Of requests to other services. Imported where it is used: most services make none."""
+    outbound = options.outbound
+    if not outbound.types.enabled and not outbound.proxy.enabled:
+        return None
+    from rowcall.service.upstream.client import Client
+
+    return Client(outbound.client)
 
 
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from rowcall.core.config.keys import (
     Key,
     choice,
     flag,
+    integer,
     interval,
     names,
     objects,
@@ -34,7 +35,13 @@ ROWS: tuple[Key, ...] = (
     ),
     text("Service:SchemaSimilarTo", None, "Serve only schemas whose name is SIMILAR TO this pattern."),
     text("Service:SchemaNotSimilarTo", None, "Leave out schemas whose name is SIMILAR TO this pattern."),
-    texts("Service:IncludeSchemas", None, "Serve only these schemas."),
+    texts("Service:IncludeSchemas", None, "Serve only these schemas, whoever owns what is in them."),
+    texts(
+        "Service:TrustedOwners",
+        (),
+        "Roles whose objects are published in schemas that IncludeSchemas does not name, besides superusers, the owner "
+        "of the database, the role of the service and those it is a member of. `*` is every role.",
+    ),
     texts("Service:ExcludeSchemas", None, "Leave out these schemas."),
     text("Service:NameSimilarTo", None, "Serve only routines whose name is SIMILAR TO this pattern."),
     text("Service:NameNotSimilarTo", None, "Leave out routines whose name is SIMILAR TO this pattern."),
@@ -89,6 +96,26 @@ ROWS: tuple[Key, ...] = (
         "Ignore",
         "Which value of the query string is NULL: none, the empty one, or the word null.",
     ),
+    integer(
+        "Service:ParameterMismatchStatusCode",
+        404,
+        "Status where a required parameter is missing or a name is unknown: 404, 400 or 422.",
+        maximum=422,
+    ),
+    choice(
+        "Service:UnknownQueryParameters",
+        "Refuse Ignore",
+        "Refuse",
+        "What becomes of names in the query that are no parameters. Ignore lets links with `utm_source` through.",
+    ),
+    choice(
+        "Service:UnusableValues",
+        "Refuse Established",
+        "Refuse",
+        "What becomes of values that cannot be what their parameter is. Refuse: 400, with every fault in `errors`. "
+        "Established is the way of NpgsqlRest: in the query the default takes their place, or else it is 404; in a "
+        "JSON body it is 500; the values of a repeated key are joined.",
+    ),
     choice(
         "Service:TextResponseNullHandling",
         "EmptyString NullLiteral NoContent",
@@ -110,8 +137,9 @@ ROWS: tuple[Key, ...] = (
     text(
         "Service:RequestHeadersParameterName",
         "_headers",
-        "Parameter with a default that receives the request's headers as a JSON object, unless the request sets it.",
+        "Parameter with a default that receives the request's headers as a JSON object, whatever the request sets.",
     ),
+    flag("Service:RequestHeadersFromClient", False, "A value that the request sets for that parameter wins."),
     names(
         "Service:AvailableEnvVars",
         "Environment variables that values of annotations may name as {NAME}. An unset one is empty, or the text "
