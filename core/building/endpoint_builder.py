@@ -17,6 +17,7 @@ from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.building.comments import read_comment
 from rowcall.core.building.endpoint_checks import check_endpoint
 from rowcall.core.building.known_names import NOBODY_LOOKED, KnownNames, unknown_names
+from rowcall.core.building.uploads import UploadEndpoint, UploadNames
 from rowcall.core.catalogue.catalog import Catalog, Routine, Volatility
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode, NullText, Options, QueryNull, ResultPath, ResultShape
@@ -80,6 +81,8 @@ class EndpointDefaults:
     logout_path: str | None = None
     hide_signing: bool = True
     """Values of logins and logouts are kept out of logs and errors."""
+    uploads: UploadNames | None = None
+    """None: nobody looked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +208,9 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     parameters, wrong = change_parameters(declared, draft.parameter_changes, routine, catalog.types, naming)
     draft.diagnostics += wrong
     options = _with_variables(options, placeholder_names(parameters), dict(defaults.variables))
+    upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used)
+    draft.diagnostics += upload.noticed(routine.identity, draft.used)
+    options = upload.options
     # Raw text has no way to nest (reference 02, 9).
     nested = options.nested and not options.raw
     whole = _shape(routine, catalog, defaults, nested=nested)
@@ -215,7 +221,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     flat = _shape(routine, catalog, defaults, nested=whole_in_tables) if as_table else None
     return Endpoint(
         routine=routine,
-        method=draft.method,
+        method=upload.method,
         path=path,
         parameters=claim_segments(parameters, path_segments(path)),
         shape=shape,

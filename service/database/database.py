@@ -31,6 +31,7 @@ from rowcall.service.database.lanes import (
 )
 from rowcall.service.database.several_calls import Together
 from rowcall.service.database.statements import numbers, settings_statement
+from rowcall.service.database.transaction import Transaction
 from rowcall.service.database.watchdog import Background, Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
 
@@ -206,6 +207,28 @@ class Database:
         """For several calls of one request that share a connection."""
         request_of = self._exclusive_request
         return Together(self._exclusive, self._watchdog, self._failures, request_of, reset=not self._pooler)
+
+    def transaction(self, call: Call, exchange: Exchange) -> Transaction:
+        """For many commands of one request and its call, which take effect together or not at all."""
+
+        def ahead() -> Ahead:
+            settings = self._settings_of(call, watched=False)
+            return ahead_of(settings) if call.context is None else call.context.ahead(exchange, settings)
+
+        return Transaction(
+            self._exclusive,
+            self._watchdog,
+            self._failures,
+            call,
+            exchange,
+            ahead,
+            seconds=self._timeout_of(call),
+            reset=not self._pooler,
+        )
+
+    async def run_alone(self, call: Call, exchange: Exchange) -> None:
+        """`begin` and `settle` in one, on a connection of its own."""
+        await self._run_alone(call, exchange)
 
     def _shared_request(self, call: Call, mask: int, values: list[bytes | None]) -> Request:
         if not call.known:
