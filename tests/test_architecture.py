@@ -1,10 +1,15 @@
-"""Dependencies point one way: service → ext, service → core. core and ext know neither each other nor service."""
+"""The house as imports show it: what may know what, in which order the folders stand, and how many files one holds.
+
+Imports count wherever they stand, under TYPE_CHECKING and inside of functions too: a reader has to follow all of them.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -58,6 +63,109 @@ def _cython_imports(text: str) -> Iterator[str]:
         yield from (f"{module}.{name.strip()}" for name in names.split(",") if name.strip())
     for modules in re.findall(r"^\s*c?import\s+([\w., ]+)", text, re.MULTILINE):
         yield from (module.split(" as ")[0].strip() for module in modules.split(","))
+
+
+ORDER = {
+    "core": (
+        "text data errors catalogue endpoint",
+        "http binding tables formats protection outbound auth",
+        "annotations sqlfile building",
+        "config",
+    ),
+    "ext": ("base", "binding rendering", "driver"),
+    "service": (
+        "startup_error",
+        "sockets exchange store database discovery log protection identity",
+        "options pipeline",
+        "response request",
+        "auth sqlfiles cache limits outbound uploads events static codegen operations testing",
+        "handler",
+        "edition supervisor worker",
+        "embedded command cli",
+    ),
+}
+"""From the ground up. Folders may import from those in front of them, in the same line too."""
+CAPABILITIES = frozenset(ORDER["service"][4].split())
+"""Folders of service that know nothing of each other: what two of them need moves down."""
+MOST_FILES = 14
+
+
+@pytest.mark.parametrize("top", ORDER)
+def test_folders_import_downwards_only(top: str) -> None:
+    order = [name for line in ORDER[top] for name in line.split()]
+    wrong = [
+        f"{module} imports {imported}"
+        for module, imports in modules_of(top).items()
+        for imported in imports
+        if room(module) != room(imported) and order.index(room(imported)) > order.index(room(module))
+    ]
+    assert wrong == []
+
+
+def test_capabilities_do_not_know_each_other() -> None:
+    wrong = [
+        f"{module} imports {imported}"
+        for module, imports in modules_of("service").items()
+        for imported in imports
+        if room(module) in CAPABILITIES and room(imported) in CAPABILITIES and room(module) != room(imported)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("top", ORDER)
+def test_no_imports_go_round_in_a_circle(top: str) -> None:
+    modules = modules_of(top)
+    try:
+        tuple(TopologicalSorter(modules).static_order())
+    except CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("top", ORDER)
+def test_every_folder_can_be_overlooked(top: str) -> None:
+    """Rows of a table aside: there is one module for each part of the table, however many parts it has."""
+    crowded = [
+        f"{folder.relative_to(ROOT)}: {len(modules)}"
+        for folder in (ROOT / top, *(path for path in (ROOT / top).rglob("*") if path.is_dir()))
+        if folder.name not in ("rows", "__pycache__")
+        and len(modules := {path.stem for path in sources_in(folder)} - {"__init__"}) > MOST_FILES
+    ]
+    assert crowded == []
+
+
+def sources_in(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.iterdir() if path.suffix in (".py", ".pyi", ".pyx", ".pxd", ".h"))
+
+
+def room(module: str) -> str:
+    """The folder below `core`, `ext` or `service`; of a module that stands there alone, its own name."""
+    return module.split(".")[2]
+
+
+@cache
+def modules_of(top: str) -> dict[str, set[str]]:
+    """Every module with those of the same top folder that it imports.
+
+    A package stands for its own `__init__`; those inside that name it on the way to a neighbour do not import it.
+    """
+    paths: dict[str, list[Path]] = {}
+    for path in sources(top):
+        name = ".".join(("rowcall", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+        paths.setdefault(name, []).append(path)
+    modules = {
+        name: {
+            known
+            for path in files
+            for known in _known(imported_modules(path), paths)
+            if not f"{name}.".startswith(f"{known}.")
+        }
+        for name, files in paths.items()
+    }
+    return {name: imports for name, imports in modules.items() if name.count(".") > 1}
+
+
+def _known(imported: Iterable[str], paths: Collection[str]) -> Iterator[str]:
+    return (name for name in imported if name in paths and name.count(".") > 1)
 
 
 @pytest.mark.parametrize("folder", ALLOWED)

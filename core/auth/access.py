@@ -1,4 +1,4 @@
-"""Who may call an endpoint (spec 5.4, reference 04, 8)."""
+"""Who may call an endpoint (spec 5.4, design 1)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,39 @@ from collections.abc import Iterable
 
 from rowcall.core.auth.claims import User
 
+USER, NAME = "user:", "name:"
+"""In front of a value of `authorize` that is an id or a name."""
+
 
 class Access:
-    """The values of `authorize`: any one of them suffices, as a role, a user id or a user name.
+    """The values of `authorize`: any one of them suffices.
 
-    A role fits as it is written in the comment and also in lower case, which is how the field's other services read
-    it. Ids and names fit exactly: `Kiri` and `kiri` may be two people.
+    A value is a role. People choose their names themselves, and ids are given to whoever asks for one, so these count
+    only where they are said to be one: `user:41`, `name:kiri`. A role fits as it is written in the comment and also in
+    lower case, which is how the field's other services read it. Ids and names fit exactly: `Kiri` and `kiri` may be
+    two people.
     """
 
     def __init__(self, values: Iterable[str]) -> None:
-        self._values = frozenset(values)
-        self._roles = self._values | {value.lower() for value in self._values}
+        roles: list[str] = []
+        users: set[str] = set()
+        names: set[str] = set()
+        for value in values:
+            if value.lower().startswith(USER):
+                users.add(value[len(USER) :])
+            elif value.lower().startswith(NAME):
+                names.add(value[len(NAME) :])
+            else:
+                roles.append(value)
+        self.roles = tuple(roles)
+        """As written, in order: what may be told to whoever has none of them."""
+        self._roles = frozenset((*roles, *(role.lower() for role in roles)))
+        self._users = frozenset(users)
+        self._names = frozenset(names)
 
     def admits(self, user: User) -> bool:
-        return not (self._roles.isdisjoint(user.roles) and self._values.isdisjoint(user.identities))
+        return not (
+            self._roles.isdisjoint(user.roles)
+            and self._users.isdisjoint(user.ids)
+            and self._names.isdisjoint(user.names)
+        )

@@ -80,7 +80,7 @@ class User:
     context: names and values of the session variables, kept by whoever works them out (`service.auth.context`).
     """
 
-    __slots__ = ("_json", "arrays", "claims", "context", "identities", "roles", "scheme", "texts")
+    __slots__ = ("_json", "arrays", "claims", "context", "ids", "names", "roles", "scheme", "subject", "texts")
 
     def __init__(self, claims: tuple[Claim, ...], identity: IdentityClaims, scheme: str) -> None:
         self.claims = claims
@@ -89,9 +89,10 @@ class User:
         self.texts = {kind: _encoded(as_text(value)) for kind, value in groups.items()}
         self.arrays = {kind: _encoded(as_array(value)) for kind, value in groups.items()}
         self.roles = frozenset(value for kind, value in claims if kind.lower() == identity.roles.lower() and value)
-        self.identities = frozenset(
-            value for kind, value in claims if kind in (identity.user_id, identity.user_name) and value
-        )
+        self.ids = frozenset(value for kind, value in claims if kind == identity.user_id and value)
+        self.names = frozenset(value for kind, value in claims if kind == identity.user_name and value)
+        self.subject: tuple[Claim, ...] = _subject(claims, identity)
+        """Who it is: equal for two sessions of one person."""
         self._json = claims_json(groups)
         self.context: list[bytes | None] | None = None
 
@@ -102,6 +103,14 @@ class User:
     def first(self, kind: str) -> str | None:
         """The first value of a type; None when there is none or it is empty."""
         return next((value or None for name, value in self.claims if name == kind), None)
+
+
+def _subject(claims: tuple[Claim, ...], identity: IdentityClaims) -> tuple[Claim, ...]:
+    """The claims of the id; without any, those of the name; and without these, all there are."""
+    for kind in (identity.user_id, identity.user_name):
+        if found := tuple(claim for claim in claims if claim[0] == kind and claim[1]):
+            return found
+    return tuple(sorted(claims))
 
 
 def _encoded(text: str | None) -> bytes | None:

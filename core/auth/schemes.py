@@ -45,6 +45,10 @@ class JwtScheme:
     """PEM of a public key whose tokens are taken too."""
     key_set_url: str | None = None
     """Address of a JWKS whose keys' tokens are taken too."""
+    key_set_fresh: float = 600.0
+    """Seconds after which it is fetched again."""
+    key_set_longest: float = 3600.0
+    """Seconds for which its keys are believed when that fails."""
     issuer: str | None = None
     audience: str | None = None
     expire: float = 3600.0

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from rowcall.core.endpoint.endpoint import ValueKind
-from rowcall.core.text.timestamps import MomentError, Moments
+from rowcall.core.text.timestamps import BadTimestampError, TimestampReader
 
 Converter: TypeAlias = Callable[[str], str]
 
@@ -51,7 +51,7 @@ def converter(kind: ValueKind, type_name: str, *, timestamps_utc: bool = True) -
         return _SIMPLE[kind]
     if kind in _VERBATIM:
         return str
-    return _moment(kind, Moments(timestamps_utc))
+    return _moment(kind, TimestampReader(timestamps_utc))
 
 
 def _integer(kind: ValueKind, type_name: str) -> Converter:
@@ -133,7 +133,7 @@ def _uuid(text: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
-def _moment(kind: ValueKind, moments: Moments) -> Converter:
+def _moment(kind: ValueKind, moments: TimestampReader) -> Converter:
     convert_moment, noun = {
         ValueKind.TIMESTAMPTZ: (moments.timestamptz, "a timestamp"),
         ValueKind.TIMESTAMP: (moments.timestamp, "a timestamp"),
@@ -145,7 +145,7 @@ def _moment(kind: ValueKind, moments: Moments) -> Converter:
     def convert(text: str) -> str:
         try:
             return convert_moment(text.strip(" \t\n\r\v\f"))
-        except MomentError:
+        except BadTimestampError:
             raise NotConvertible(f"is not {noun}") from None
 
     return convert

@@ -237,6 +237,8 @@ class Options(Record):
     headers: tuple[tuple[str, str], ...] = ()
     """Response headers, in order, repeated names kept."""
     content_type: str | None = None
+    cors: bool = True
+    """Where the configuration lets pages of other origins in, they are let in here too."""
     buffer_rows: int | None = None
     internal: bool = False
     nested: bool = False

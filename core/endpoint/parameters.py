@@ -120,7 +120,11 @@ def expand(routine: Routine, types: Mapping[int, TypeInfo], naming: Naming) -> t
 
 @lru_cache(maxsize=REMEMBERED)
 def _expanded(
-    parameters: Same[tuple[Parameter, ...]], known: Same[Mapping[int, TypeInfo]], naming: Naming, *, called: bool
+    parameters: Same[tuple[Parameter, ...]],
+    known: Same[Mapping[int, TypeInfo]],
+    naming: Naming,
+    *,
+    called: bool,
 ) -> tuple[EndpointParameter, ...]:
     types = known.value
     expanded: list[EndpointParameter] = []

@@ -124,7 +124,10 @@ class _Selection:
 
 @lru_cache(maxsize=REMEMBERED)
 def _attributes(
-    columns: Same[tuple[Column, ...]], known: Same[Mapping[int, TypeInfo]], camel: bool, resolve_nested: bool
+    columns: Same[tuple[Column, ...]],
+    known: Same[Mapping[int, TypeInfo]],
+    camel: bool,
+    resolve_nested: bool,
 ) -> tuple[ResultColumn, ...]:
     """The columns of a row type."""
     selection = _Selection(known.value, camel, nested=False, resolve_nested=resolve_nested)

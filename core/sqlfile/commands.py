@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rowcall.core.sqlfile.execution import Journey
+from rowcall.core.sqlfile.execution import ExecutionPlan
 from rowcall.core.sqlfile.splitting import RawStatement
 
 HIDDEN = frozenset(
@@ -88,9 +88,9 @@ def _effect_of_end(words: Sequence[str]) -> Effect:
     return Effect.ALONE if "prepared" in words else Effect.END
 
 
-def journeys(
+def execution_plans(
     statements: Sequence[RawStatement], effects: Sequence[Effect], *, wrapped: bool = False
-) -> tuple[Journey, ...]:
+) -> tuple[ExecutionPlan, ...]:
     """Statements up to one that is `last` are sent together.
 
     wrapped: all are one transaction, unless the file begins or ends one itself, or something in it has to stand alone.
@@ -124,15 +124,15 @@ def journeys(
             unsaid, pending = True, False
     if last:
         last[-1] = True
-    return tuple(Journey(*one) for one in zip(last, fresh, behind, strict=True))
+    return tuple(ExecutionPlan(*one) for one in zip(last, fresh, behind, strict=True))
 
 
-def _one_transaction(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> Iterator[Journey]:
+def _one_transaction(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> Iterator[ExecutionPlan]:
     unsaid = True
     for index, (statement, what) in enumerate(zip(statements, effects, strict=True), 1):
         fresh = unsaid and not _comes_first(statement, what)
         unsaid = unsaid and not fresh
-        yield Journey(last=index == len(statements), fresh=fresh)
+        yield ExecutionPlan(last=index == len(statements), fresh=fresh)
 
 
 def _comes_first(statement: RawStatement, what: Effect) -> bool:

@@ -8,7 +8,7 @@ from rowcall.core.data.record import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Journey(Record):
+class ExecutionPlan(Record):
     """How a statement travels."""
 
     last: bool
@@ -19,6 +19,6 @@ class Journey(Record):
     """A transaction of the file has ended before it, so what was done there stays whatever becomes of this one."""
 
 
-def one_journey(count: int) -> tuple[Journey, ...]:
+def one_plan(count: int) -> tuple[ExecutionPlan, ...]:
     """All statements are sent together, as one transaction."""
-    return tuple(Journey(last=index == count - 1, fresh=index == 0) for index in range(count))
+    return tuple(ExecutionPlan(last=index == count - 1, fresh=index == 0) for index in range(count))

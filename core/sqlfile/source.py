@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.catalogue.catalog import Column
 from rowcall.core.data.record import Record
-from rowcall.core.sqlfile.execution import Journey
+from rowcall.core.sqlfile.execution import ExecutionPlan
 
 if TYPE_CHECKING:
     from rowcall.core.catalogue.source import Transport
@@ -36,7 +36,7 @@ class FileStatement(Record):
     """0-based: which parameter of the file is `$1`, `$2` …"""
     types: tuple[int, ...]
     """Oids for `$1`, `$2` …; 0 leaves it to the server."""
-    journey: Journey
+    execution: ExecutionPlan
     result: FileResult
 
 
@@ -75,7 +75,7 @@ class FileSource(Record):
     def first_alone(self) -> FileSource:
         """The file as if it ended behind its first statement."""
         first = self.statements[0]
-        alone = replace(first, journey=replace(first.journey, last=True))
+        alone = replace(first, execution=replace(first.execution, last=True))
         return replace(self, statements=(alone,))
 
     def sql(self, endpoint: Endpoint, present: int) -> str:

@@ -56,12 +56,12 @@ _MIN_YEAR = -4713
 _DAY = 86400
 
 
-class MomentError(ValueError):
+class BadTimestampError(ValueError):
     """The text is no date or time of the type wanted."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
+class _Parts:
     """What a text says, each part only when it is there."""
 
     day: tuple[int, int, int] | None = None
@@ -77,8 +77,8 @@ class _Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
-    """The five types, for one setting of `JsonTimestampsAreUtc`. Every method raises `MomentError`."""
+class TimestampReader:
+    """The five types, for one setting of `JsonTimestampsAreUtc`. Every method raises `BadTimestampError`."""
 
     utc: bool = True
     """False: a text without offset, and a type without zone, mean the clock of this host."""
@@ -112,22 +112,22 @@ class Moments:
         moment = self._at_home(_with_clock(_parse(text)))
         return f"{_clock_text(moment)}{_offset_text(self._home_offset(moment))}"
 
-    def _at_home(self, moment: _Moment) -> _Moment:
+    def _at_home(self, moment: _Parts) -> _Parts:
         """The same instant on the clock that types without zone are read on."""
         if moment.zone is not None:
-            raise MomentError
+            raise BadTimestampError
         if moment.offset is None:
             return moment
         at_utc = _shift(moment, -moment.offset)
         return at_utc if self.utc else _shift(at_utc, _host_offset_at_utc(at_utc))
 
-    def _home_offset(self, moment: _Moment) -> int:
+    def _home_offset(self, moment: _Parts) -> int:
         return 0 if self.utc else _host_offset(moment)
 
 
-def _parse(text: str) -> _Moment:
+def _parse(text: str) -> _Parts:
     if len(text) > _MAX_LENGTH:
-        raise MomentError
+        raise BadTimestampError
     moment, position = _read_day(text)
     if moment.day is not None and text[position : position + 1] in {"T", "t", " "}:
         position += 1
@@ -146,11 +146,11 @@ def _parse(text: str) -> _Moment:
         moment = _read_era(moment, era["era"])
         position = era.end()
     if position != len(text):
-        raise MomentError
+        raise BadTimestampError
     return moment
 
 
-def _read_day(text: str) -> tuple[_Moment, int]:
+def _read_day(text: str) -> tuple[_Parts, int]:
     for pattern in _dates():
         match = pattern.match(text)
         if match:
@@ -158,28 +158,28 @@ def _read_day(text: str) -> tuple[_Moment, int]:
             number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
             year = int(match["y"])
             if year == 0:
-                raise MomentError
-            return _Moment(day=(year, number, int(match["d"]))), match.end()
-    return _Moment(), 0
+                raise BadTimestampError
+            return _Parts(day=(year, number, int(match["d"]))), match.end()
+    return _Parts(), 0
 
 
-def _read_clock(moment: _Moment, match: re.Match[str]) -> _Moment:
+def _read_clock(moment: _Parts, match: re.Match[str]) -> _Parts:
     hour = int(match["hour"] or match["hour2"])
     minute = int(match["minute"] or match["minute2"])
     second = int(match["second"] or match["second2"] or 0)
     fraction = match["fraction"] or match["fraction2"] or ""
     if match["half"]:
         if not 1 <= hour <= 12:
-            raise MomentError
+            raise BadTimestampError
         hour = hour % 12 + (12 if match["half"].lower() == "pm" else 0)
     clock = hour * 3600 + minute * 60 + second
     # PostgreSQL knows 24:00:00 and a leap second.
     if minute > 59 or second > 60 or clock > _DAY or (clock == _DAY and fraction.strip(".0")):
-        raise MomentError
+        raise BadTimestampError
     return replace(moment, clock=clock, fraction=fraction if len(fraction) > 1 else "")
 
 
-def _read_offset(moment: _Moment, match: re.Match[str]) -> _Moment:
+def _read_offset(moment: _Parts, match: re.Match[str]) -> _Parts:
     if match["zone"]:
         return replace(moment, zone=match["zone"])
     if match["utc"]:
@@ -187,32 +187,32 @@ def _read_offset(moment: _Moment, match: re.Match[str]) -> _Moment:
     minute, second = int(match["m"] or 0), int(match["s"] or 0)
     offset = int(match["h"]) * 3600 + minute * 60 + second
     if minute > 59 or second > 59 or offset >= _MAX_OFFSET:
-        raise MomentError
+        raise BadTimestampError
     return replace(moment, offset=-offset if match["sign"] == "-" else offset)
 
 
-def _read_era(moment: _Moment, era: str) -> _Moment:
+def _read_era(moment: _Parts, era: str) -> _Parts:
     year, month, day = moment.day or (1, 1, 1)
     return replace(moment, day=(1 - year, month, day)) if era.lower() == "bc" else moment
 
 
-def _with_day(moment: _Moment, max_year: int) -> _Moment:
+def _with_day(moment: _Parts, max_year: int) -> _Parts:
     """`moment` with a day that exists, at midnight when it says no time."""
     if moment.day is None:
-        raise MomentError
+        raise BadTimestampError
     year, month, day = moment.day
     if not _MIN_YEAR <= year <= max_year:
-        raise MomentError
+        raise BadTimestampError
     try:
         _in_cycle(year, month, day)
     except ValueError:
-        raise MomentError from None
+        raise BadTimestampError from None
     return moment if moment.clock is not None else replace(moment, clock=0)
 
 
-def _with_clock(moment: _Moment) -> _Moment:
+def _with_clock(moment: _Parts) -> _Parts:
     if moment.clock is None:
-        raise MomentError
+        raise BadTimestampError
     return moment if moment.day is None else _with_day(moment, _MAX_TIMESTAMP_YEAR)
 
 
@@ -221,7 +221,7 @@ def _in_cycle(year: int, month: int, day: int) -> datetime:
     return datetime(2000 + year % 400, month, day)
 
 
-def _shift(moment: _Moment, seconds: int) -> _Moment:
+def _shift(moment: _Parts, seconds: int) -> _Parts:
     clock = (moment.clock or 0) + seconds
     if moment.day is None:
         return replace(moment, clock=clock % _DAY, offset=None)
@@ -231,18 +231,18 @@ def _shift(moment: _Moment, seconds: int) -> _Moment:
     return replace(moment, day=day, clock=moved.hour * 3600 + moved.minute * 60 + moved.second, offset=None)
 
 
-def _host_offset(moment: _Moment) -> int:
+def _host_offset(moment: _Parts) -> int:
     local = _naive(moment).astimezone()
     return int((local.utcoffset() or timedelta()).total_seconds())
 
 
-def _host_offset_at_utc(moment: _Moment) -> int:
+def _host_offset_at_utc(moment: _Parts) -> int:
     naive = _naive(moment)
     instant = datetime.fromisoformat(f"{naive.isoformat()}+00:00")
     return int((instant.astimezone().utcoffset() or timedelta()).total_seconds())
 
 
-def _naive(moment: _Moment) -> datetime:
+def _naive(moment: _Parts) -> datetime:
     """A year outside of Python's calendar takes the rules of its twin in 2000..2399."""
     today = date.today()
     year, month, day = moment.day or (today.year, today.month, today.day)
@@ -250,22 +250,22 @@ def _naive(moment: _Moment) -> datetime:
     return start + timedelta(seconds=moment.clock or 0)
 
 
-def _stamp(moment: _Moment) -> str:
+def _stamp(moment: _Parts) -> str:
     return f"{_day_text(moment)} {_clock_text(moment)}"
 
 
-def _day_text(moment: _Moment) -> str:
+def _day_text(moment: _Parts) -> str:
     year, month, day = moment.day or (0, 0, 0)
     return f"{year if year > 0 else 1 - year:04d}-{month:02d}-{day:02d}"
 
 
-def _clock_text(moment: _Moment) -> str:
+def _clock_text(moment: _Parts) -> str:
     minutes, second = divmod(moment.clock or 0, 60)
     hour, minute = divmod(minutes, 60)
     return f"{hour:02d}:{minute:02d}:{second:02d}{moment.fraction}"
 
 
-def _era(moment: _Moment) -> str:
+def _era(moment: _Parts) -> str:
     return " BC" if moment.day is not None and moment.day[0] <= 0 else ""
 
 

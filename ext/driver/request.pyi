@@ -1,8 +1,8 @@
 import asyncio
 import enum
 from collections.abc import Callable
+from typing import Any
 
-from rowcall.ext.driver.connection import Connection
 from rowcall.ext.rendering.body_writer import BodyWriter, RowPlan
 
 class RequestState(enum.IntEnum):
@@ -100,7 +100,7 @@ class Request:
     waiter: asyncio.Future[None] | None
     on_done: Callable[[Request], None] | None
     label: str | None
-    connection: Connection | None
+    connection: Any  # the Connection that runs it, or None; what holds requests stands above them
     owner: object
     timeout: float
     stream_after: int

@@ -51,7 +51,8 @@ cdef class Codecs:
         self._define(oid, ("array", element_oid, ord(delimiter)))
 
     def define_domain(self, oid: int, base_oid: int) -> None:
-        """Define a domain: its base type as a column, text inside arrays and composites (reference 02, 7.2)."""
+        """Define a domain: its base type as a column, text inside arrays and composites (reference 02, 7.2). Timestamps
+        are readable everywhere."""
         self._define(oid, ("domain", base_oid))
 
     def define_composite(self, oid: int, fields: list[tuple[bytes, int]]) -> None:
@@ -151,9 +152,7 @@ cdef class Codecs:
         if shape == "composite":
             return self._build_composite(oid, definition)
         codec = self._new(definition[1])
-        if codec.kind == DATETIME:
-            codec.field_kind = TEXT
-        elif codec.kind == RECORD:
+        if codec.kind == RECORD:
             codec.element_kind = codec.field_kind = TEXT
         self._resolved[oid] = <size_t>codec
         return codec
@@ -176,6 +175,8 @@ cdef class Codecs:
             self._resolved[oid] = <size_t>base
             return base
         codec.kind = base.kind
+        if base.kind == DATETIME:
+            codec.element_kind = codec.field_kind = DATETIME
         return codec
 
     cdef const Codec *_build_composite(self, unsigned int oid, tuple definition) except NULL:

@@ -43,6 +43,7 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
     detail = _what_opens(endpoint, by_default=services.options.requires_authorization)
     challenge = services.options.auth.schemes.challenge
     access = Access(endpoint.options.roles) if endpoint.options.roles else None
+    refusal = _who_may(endpoint, access)
 
     def let_in(exchange: Exchange) -> None:
         if exchange.user is None:
@@ -52,11 +53,16 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
         if exchange.user is None:
             raise unauthorized(_with_error(challenge, exchange), detail)
         if not access.admits(exchange.user):  # type: ignore[union-attr]
-            raise Problem(
-                403, f"{endpoint.name} is for users with one of the roles {', '.join(endpoint.options.roles)}"
-            )
+            raise Problem(403, refusal)
 
     return let_in if access is None else let_some_in
+
+
+def _who_may(endpoint: Endpoint, access: Access | None) -> str:
+    """For somebody who is signed in. Single users that are let in are nobody else's business."""
+    if access is None or not access.roles:
+        return f"{endpoint.name} is for other users"
+    return f"{endpoint.name} is for users with one of the roles {', '.join(access.roles)}"
 
 
 def _with_error(challenge: str, exchange: Exchange) -> str:

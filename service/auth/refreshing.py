@@ -1,7 +1,9 @@
 """The refresh endpoints: new tokens for a refresh token, without the database (reference 04, 6).
 
 A refresh token is good for one use (`service.identity.refresh_token_use`), unless the configuration says otherwise.
-What is stolen from an opaque scheme is worth nothing alone besides, as the request has to be authenticated.
+What is stolen from an opaque scheme is worth nothing alone besides, as the request has to be authenticated: by the
+session that the token was issued with, or somebody with an account could make a stolen session last for ever with a
+token of his own.
 """
 
 from __future__ import annotations
@@ -14,13 +16,13 @@ import orjson
 
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, JwtScheme
-from rowcall.core.auth.token_families import Mark, mark_of
-from rowcall.core.auth.tokens import REGISTERED, BadTokenError
+from rowcall.core.auth.token_families import ENDED, Mark, mark_of
+from rowcall.core.auth.tokens import BadTokenError
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.issuing import Issuer
 from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.identity.refresh_token_use import SingleUse
-from rowcall.service.identity.sealed_sessions import Ticket, Tickets
+from rowcall.service.identity.refresh_token_use import RefreshTokenUse
+from rowcall.service.identity.sealed_sessions import SealedSession, SealedSessions
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys
@@ -28,12 +30,13 @@ from rowcall.service.request.body import read_body
 
 log = logging.getLogger("rowcall")
 
+NOT_VALID = "the refresh token or the session it belongs to is not valid any more"
 LARGEST = 262_144
 """Bytes of a request."""
 
 
 def refresh_routes(
-    options: AuthOptions, sessions: Sessions, keys: Keys, single_use: SingleUse
+    options: AuthOptions, sessions: Sessions, keys: Keys, single_use: RefreshTokenUse
 ) -> Iterator[tuple[str, Step]]:
     """Path and step of each; all are POST."""
     issuer = Issuer(options, sessions)
@@ -46,8 +49,8 @@ def refresh_routes(
             yield signed.refresh_path, _signed(signed, sessions, issuer, once)
 
 
-def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys, once: SingleUse | None) -> Step:
-    """The new tokens are made from the claims of the current user, who has to be signed in still."""
+def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys, once: RefreshTokenUse | None) -> Step:
+    """The new tokens are made from the claims of the refresh token; who brings it has to be signed in still."""
 
     async def refresh(exchange: Exchange) -> None:
         token = await _token(exchange, "refresh")
@@ -57,16 +60,21 @@ def _opaque(scheme: BearerScheme, sessions: Sessions, issuer: Issuer, keys: Keys
         user = exchange.user
         ticket = await _read(sessions.refresh[scheme.name], keys, token)
         if user is None or ticket is None:
-            raise unauthorized("Bearer", "the refresh token or the session it belongs to is not valid any more")
+            raise unauthorized("Bearer", NOT_VALID)
         mark = mark_of(ticket.mark, token)
+        if user.scheme != scheme.name or user.subject != sessions.user(ticket.claims, scheme.name).subject:
+            if once is not None:
+                # Whoever has two credentials that do not belong together has one that is not his.
+                await once.is_first(Mark(mark.family, ENDED), scheme.expire)
+            log.warning("%s: refused a refresh token that does not belong to the session it came with", scheme.name)
+            raise unauthorized("Bearer", NOT_VALID)
         await _use(once, mark, scheme.name, scheme.expire)
-        claims = tuple(claim for claim in user.claims if claim[0] not in REGISTERED)
-        issuer.send_tokens(exchange, scheme, claims, [], mark.next)
+        issuer.send_tokens(exchange, scheme, ticket.claims, [], mark.next)
 
     return refresh
 
 
-async def _read(tickets: Tickets, keys: Keys, token: str) -> Ticket | None:
+async def _read(tickets: SealedSessions, keys: Keys, token: str) -> SealedSession | None:
     try:
         try:
             return tickets.read(token, time.time())
@@ -77,7 +85,7 @@ async def _read(tickets: Tickets, keys: Keys, token: str) -> Ticket | None:
         return None
 
 
-def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer, once: SingleUse | None) -> Step:
+def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer, once: RefreshTokenUse | None) -> Step:
     tokens = sessions.signed[scheme.name]
 
     async def refresh(exchange: Exchange) -> None:
@@ -92,7 +100,7 @@ def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer, once: SingleU
     return refresh
 
 
-async def _use(once: SingleUse | None, mark: Mark, scheme: str, lifetime: float) -> None:
+async def _use(once: RefreshTokenUse | None, mark: Mark, scheme: str, lifetime: float) -> None:
     """Raises `Problem` 401 where the token has been used before, or a later one of its sign-in came twice."""
     if once is None or await once.is_first(mark, lifetime):
         return

@@ -29,7 +29,7 @@ from rowcall.service.database.lanes import (
     NoticeHandler,
     SharedLane,
 )
-from rowcall.service.database.several_calls import Together
+from rowcall.service.database.several_calls import SeveralCalls
 from rowcall.service.database.statements import numbers, settings_statement
 from rowcall.service.database.transaction import Transaction
 from rowcall.service.database.watchdog import Background, Watchdog
@@ -203,10 +203,10 @@ class Database:
             raise self._failures.problem(call, exchange, request)
         return self._run_alone(call, exchange, tries, pause)
 
-    def together(self) -> Together:
+    def together(self) -> SeveralCalls:
         """For several calls of one request that share a connection."""
         request_of = self._exclusive_request
-        return Together(self._exclusive, self._watchdog, self._failures, request_of, reset=not self._pooler)
+        return SeveralCalls(self._exclusive, self._watchdog, self._failures, request_of, reset=not self._pooler)
 
     def transaction(self, call: Call, exchange: Exchange) -> Transaction:
         """For many commands of one request and its call, which take effect together or not at all."""

@@ -19,7 +19,7 @@ VERY_SLOW = 4
 call says little about the routine; half of them slow, or some very slow, do."""
 
 
-class Pace:
+class LaneChoice:
     """Counts slow calls of one routine in windows.
 
     threshold: seconds of server time from which a call is slow.

@@ -20,7 +20,7 @@ from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.exchange.exchange import Exchange
 
 
-class Together:
+class SeveralCalls:
     """`async with database.together() as calls: await calls.run(call, exchange)`, as often as there are calls."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Together:
         self._begun = False
         """A call has succeeded, and its session is the one that the next call needs."""
 
-    async def __aenter__(self) -> Together:
+    async def __aenter__(self) -> SeveralCalls:
         return self
 
     async def __aexit__(

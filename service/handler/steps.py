@@ -25,7 +25,7 @@ from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
-from rowcall.service.database.lane_choice import Pace
+from rowcall.service.database.lane_choice import LaneChoice
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
@@ -174,7 +174,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             repeatable=not volatile and not procedure,
             wrapped=services.options.wrap_in_transaction or in_transaction(endpoint, services),
         ),
-        pace=Pace(services.options.database.slow),
+        pace=LaneChoice(services.options.database.slow),
         volatile=volatile,
         procedure=procedure,
         # What has been uploaded stays or goes with the routine, so its success has to be known before the answer.

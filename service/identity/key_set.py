@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from typing import Any
 
 import jwt
+import orjson
 
 from rowcall.service.identity.signed_tokens import algorithms_for
 
 log = logging.getLogger("rowcall")
 
-FRESH = 600.0
-"""Seconds after which the document is fetched again, so that a withdrawn key is forgotten."""
 BETWEEN_FETCHES = 10.0
 """Seconds. Tokens with made-up key ids can make us ask the issuer no more often than this."""
 FETCH_WITHIN = 5.0
+"""Seconds for the whole document."""
 LARGEST = 1_048_576
 """Bytes of a document."""
 
 
 class KeySet:
-    """Keys by id. Only asymmetric ones: a shared secret in a public document would let anybody sign."""
+    """Keys by id. Only asymmetric ones: a shared secret in a public document would let anybody sign.
 
-    def __init__(self, url: str) -> None:
+    Times in seconds. fresh: after it the document is fetched again, so that a withdrawn key is forgotten. longest:
+    how long keys are believed when it cannot be fetched.
+    """
+
+    def __init__(self, url: str, fresh: float, longest: float) -> None:
         self._url = url
+        self._fresh = fresh
+        self._longest = max(fresh, longest)
+        self._between = min(BETWEEN_FETCHES, fresh)
         self._keys: list[tuple[str | None, Any]] = []
         self._fetched = float("-inf")
         self._tried = float("-inf")
@@ -39,10 +47,19 @@ class KeySet:
         except jwt.PyJWTError:
             return []
         identity, algorithm = header.get("kid"), header.get("alg")
-        if time.monotonic() - self._fetched > FRESH or not self._named(identity):
+        if time.monotonic() - self._fetched > self._fresh or not self._named(identity):
             await self._fetch()
+        if time.monotonic() - self._fetched > self._longest:
+            return []
         found = ((key, algorithms_for(key)) for key in self._named(identity))
         return [(key, (algorithm,)) for key, algorithms in found if algorithm in algorithms]
+
+    @property
+    def holds_for(self) -> float:
+        """Seconds for which a token that a key has just verified need not be verified again: a withdrawn key takes
+        its tokens along."""
+        next_look = max(self._fetched + self._fresh, self._tried + self._between)
+        return max(0.0, min(next_look, self._fetched + self._longest) - time.monotonic())
 
     def _named(self, identity: object) -> list[Any]:
         return [key for name, key in self._keys if identity is None or name == identity]
@@ -50,14 +67,17 @@ class KeySet:
     async def _fetch(self) -> None:
         wanted = time.monotonic()
         async with self._fetching:
-            if self._tried >= wanted or time.monotonic() - self._tried < BETWEEN_FETCHES:
+            if self._tried >= wanted or time.monotonic() - self._tried < self._between:
                 return
             self._tried = time.monotonic()
             try:
                 self._keys = _read(await _download(self._url))
                 self._fetched = time.monotonic()
             except Exception as error:
-                log.error("the key set %s cannot be read, the known keys stay: %s", self._url, error)
+                log.error(
+                    "the key set %s cannot be read, the known keys stay for %g s at most: %s",
+                    *(self._url, self._longest, error or type(error).__name__),
+                )
 
 
 async def _download(url: str) -> bytes:
@@ -65,6 +85,7 @@ async def _download(url: str) -> bytes:
     import httpx
 
     async with (
+        asyncio.timeout(FETCH_WITHIN),
         httpx.AsyncClient(timeout=FETCH_WITHIN, follow_redirects=False) as client,
         client.stream("GET", url) as response,
     ):
@@ -78,5 +99,15 @@ async def _download(url: str) -> bytes:
 
 
 def _read(body: bytes) -> list[tuple[str | None, Any]]:
-    keys = jwt.PyJWKSet.from_json(body.decode()).keys
-    return [(key.key_id, key.key) for key in keys if algorithms_for(key.key) and key.public_key_use in (None, "sig")]
+    """A document without keys is one that withdraws all of them. Raises what reading gives for anything else."""
+    members = orjson.loads(body)["keys"]
+    if not isinstance(members, list):
+        raise TypeError("its keys are no list")
+    found: list[tuple[str | None, Any]] = []
+    for member in members:
+        # One that we cannot use says nothing about the others (RFC 7517, section 5).
+        with contextlib.suppress(jwt.PyJWTError, ValueError, TypeError, AttributeError):
+            key = jwt.PyJWK(member)
+            if algorithms_for(key.key) and key.public_key_use in (None, "sig"):
+                found.append((key.key_id, key.key))
+    return found

@@ -32,7 +32,7 @@ CONNECTIONS = 4
 """Uses that the database is asked about at the same time."""
 
 
-class TokenUses(Protocol):
+class RefreshTokenStore(Protocol):
     async def use(self, mark: Mark, keep_until: float) -> bool:
         """Whether this is the first use. Raises `psycopg.Error` or `OSError`."""
 
@@ -102,7 +102,7 @@ class InDatabase:
         return row is not None and row[0] is True
 
 
-def token_uses_for(settings: Settings, connector: Connector) -> TokenUses:
+def refresh_token_store_for(settings: Settings, connector: Connector) -> RefreshTokenStore:
     """To be made in the running event loop. Raises `ConfigError`."""
     command = settings.text_or_none("Auth:RefreshTokenUseCommand")
     if command:
@@ -112,7 +112,7 @@ def token_uses_for(settings: Settings, connector: Connector) -> TokenUses:
     return InFolder(Path(path) / FOLDER) if kept and path else InMemory()
 
 
-async def judged(uses: TokenUses, mark: Mark, keep_until: float) -> bool | None:
+async def judged(uses: RefreshTokenStore, mark: Mark, keep_until: float) -> bool | None:
     """None where nobody can tell: what may be a second use is then not taken."""
     try:
         return await uses.use(mark, keep_until)

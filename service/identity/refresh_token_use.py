@@ -20,7 +20,7 @@ def new_mark() -> Mark:
     return Mark(secrets.token_urlsafe(16), 0)
 
 
-class SingleUse:
+class RefreshTokenUse:
     """`ask` sends number, mark and the time until which to remember it; the answer comes to `answer`."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ CLOCK_SKEW = 300.0
 """Seconds by which the clock of the host that issued a ticket may be ahead."""
 
 
-class Ticket(NamedTuple):
+class SealedSession(NamedTuple):
     claims: tuple[Claim, ...]
     issued: float
     expires: float
@@ -22,7 +22,7 @@ class Ticket(NamedTuple):
     """Of a refresh token that is good for one use (`core.auth.token_families`)."""
 
 
-class Tickets:
+class SealedSessions:
     """Those of one purpose and one scheme: what was issued for one is worth nothing to another."""
 
     def __init__(self, keys: Keys, kind: str, scheme: str) -> None:
@@ -33,11 +33,11 @@ class Tickets:
         content = {"c": claims, "i": now, "e": now + lifetime}
         return self._protector.seal(orjson.dumps(content if mark is None else {**content, "m": mark}))
 
-    def read(self, text: str, now: float) -> Ticket:
+    def read(self, text: str, now: float) -> SealedSession:
         """Raises `SealError`, also for one that has expired or comes from the future."""
         content = orjson.loads(self._protector.open(text))
         claims = tuple((kind, value) for kind, value in content["c"])
-        ticket = Ticket(claims, content["i"], content["e"], content.get("m"))
+        ticket = SealedSession(claims, content["i"], content["e"], content.get("m"))
         if not ticket.issued - CLOCK_SKEW <= now < ticket.expires:
             raise SealError("expired, or not valid yet")
         return ticket

@@ -19,7 +19,7 @@ from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.service.exchange.client_address import client_reader
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.exchange.head import HeadProtocol
-from rowcall.service.identity.sealed_sessions import Tickets
+from rowcall.service.identity.sealed_sessions import SealedSessions
 from rowcall.service.identity.session_cookies import RenewingProtocol
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys
@@ -57,9 +57,9 @@ class Sessions:
         self._keys = keys
         self._client = client_reader(forwarding)
         self._known: dict[str, Session] = {}
-        self.cookies = {scheme.name: Tickets(keys, "cookie", scheme.name) for scheme in schemes.cookies}
-        self.access = {scheme.name: Tickets(keys, "access", scheme.name) for scheme in schemes.bearers}
-        self.refresh = {scheme.name: Tickets(keys, "refresh", scheme.name) for scheme in schemes.bearers}
+        self.cookies = {scheme.name: SealedSessions(keys, "cookie", scheme.name) for scheme in schemes.cookies}
+        self.access = {scheme.name: SealedSessions(keys, "access", scheme.name) for scheme in schemes.bearers}
+        self.refresh = {scheme.name: SealedSessions(keys, "refresh", scheme.name) for scheme in schemes.bearers}
         self.signed: dict[str, SignedTokens] = {}
         self._key_sets: dict[str, KeySet] = {}
         for scheme in schemes.jwts:
@@ -69,11 +69,13 @@ class Sessions:
     def _add_signed(self, scheme: JwtScheme) -> None:
         # pyjwt brings cryptography along: 10 MB in each worker, for whoever uses them.
         from rowcall.service.identity.key_set import KeySet
-        from rowcall.service.identity.signed_tokens import SignedTokens
+        from rowcall.service.identity.signed_tokens import SignedTokens, share_a_key
 
-        self.signed[scheme.name] = SignedTokens(scheme)
+        others = (other for other in self._options.schemes.jwts if other is not scheme)
+        shares_key = any(share_a_key(scheme, other) for other in others)
+        self.signed[scheme.name] = SignedTokens(scheme, shares_key=shares_key)
         if scheme.key_set_url:
-            self._key_sets[scheme.name] = KeySet(scheme.key_set_url)
+            self._key_sets[scheme.name] = KeySet(scheme.key_set_url, scheme.key_set_fresh, scheme.key_set_longest)
 
     # --- the step --------------------------------------------------------------------------------------------------
 
@@ -170,9 +172,11 @@ class Sessions:
             return self._verify(scheme, token)
         for key, algorithms in await key_set.candidates(token):
             try:
-                return self._session(scheme, self.signed[scheme.name].verify_with(token, key, algorithms))
+                verified = self.signed[scheme.name].verify_with(token, key, algorithms)
             except BadTokenError:
                 continue
+            until = time.time() + key_set.holds_for
+            return self._session(scheme, verified._replace(expires=min(verified.expires, until)))
         raise BadTokenError("no key of the issuer verifies the token")
 
     def _session(self, scheme: Scheme, verified: Verified) -> Session:

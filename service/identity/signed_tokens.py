@@ -33,8 +33,10 @@ _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 class SignedTokens:
     """Those of one scheme."""
 
-    def __init__(self, scheme: JwtScheme) -> None:
+    def __init__(self, scheme: JwtScheme, *, shares_key: bool = False) -> None:
+        """shares_key: another scheme signs with the same key, so that tokens have to say whose they are."""
         self.scheme = scheme
+        self._shares_key = shares_key
         self._keys = list(_verification_keys(scheme))
         self._algorithm, self._key = _signing_key(scheme)
 
@@ -44,7 +46,9 @@ class SignedTokens:
 
     def sign_refresh(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None) -> str:
         """mark: what tells it from all others. It stands in the header, where no claim can have its name."""
-        header = {} if mark is None else {_MARK: mark, _SCHEME: self.scheme.name}
+        header = {} if mark is None else {_MARK: mark}
+        if mark is not None or self._shares_key:
+            header[_SCHEME] = self.scheme.name
         return self._signed({**_by_kind(claims), TOKEN_TYPE: _REFRESH}, now, lifetime, header)
 
     def _signed(self, payload: dict[str, Any], now: float, lifetime: float, header: dict[str, str]) -> str:
@@ -65,15 +69,18 @@ class SignedTokens:
     def verify_refresh(self, token: str) -> tuple[tuple[Claim, ...], Mark]:
         """The claims of a refresh token of this scheme, ready to be issued again, and its mark.
 
+        Keys of others open none: whoever has issued a token exchanges it.
+
         Raises:
             BadTokenError: it is none, or does not hold.
         """
-        payload = self._payload(token, lifetime=True)
+        algorithms, own_key = self._keys[0]
+        payload = _decoded(token, own_key, algorithms, self.scheme, lifetime=True)
         if payload.get(TOKEN_TYPE) != _REFRESH:
             raise BadTokenError("not a refresh token")
         claims = tuple(claim for claim in _claims(payload) if claim[0] not in REGISTERED and claim[0] != TOKEN_TYPE)
         header = jwt.get_unverified_header(token)
-        if header.get(_SCHEME, self.scheme.name) != self.scheme.name:
+        if header.get(_SCHEME, None if self._shares_key else self.scheme.name) != self.scheme.name:
             raise BadTokenError("issued by another scheme with the same key, perhaps for a shorter time")
         # The signature may be spelt in several ways; what it signs may not.
         return claims, mark_of(header.get(_MARK), token.rpartition(".")[0])
@@ -148,6 +155,10 @@ def _text(value: Any) -> str:
         return "" if value is None else orjson.dumps(value).decode()
     except TypeError:
         raise BadTokenError("a claim is no JSON that could be passed on") from None
+
+
+def share_a_key(one: JwtScheme, other: JwtScheme) -> bool:
+    return (one.signing_key or one.secret) == (other.signing_key or other.secret)
 
 
 def _storable(text: str) -> str:

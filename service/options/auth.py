@@ -197,6 +197,12 @@ class _Reader:
         own = self._settings.flag_or_none(self._path + key) if self._path else None
         return self._settings.flag(_AUTH + key) if own is None else own
 
+    def given_flag(self, key: str) -> bool | None:
+        """None where nobody has said it, whatever the default is."""
+        own = self._settings.flag_or_none(self._path + key) if self._path else None
+        said = find(self._settings.root, _AUTH + key) is not None
+        return self._settings.flag_or_none(_AUTH + key) if own is None and said else own
+
     def choice(self, key: str) -> str | None:
         own = self._settings.choice_or_none(self._path + key) if self._path else None
         return own or self._settings.choice_or_none(_AUTH + key)
@@ -264,9 +270,9 @@ def _jwt(settings: Settings, name: str, path: str | None) -> JwtScheme:
         raise StartupError(f"{where}JwtSecret or {where}JwtSigningKeyPath is needed to sign tokens")
     if secret is not None and len(secret) < SHORTEST_SECRET:
         raise StartupError(f"{where}JwtSecret is too short: {SHORTEST_SECRET} characters or more are needed")
-    for flag, needed in (("JwtValidateIssuer", "JwtIssuer"), ("JwtValidateAudience", "JwtAudience")):
-        if read.flag(flag) and read.text(needed) is None:
-            raise StartupError(f"{where}{flag} is on, and there is no {where}{needed} to compare with")
+    foreign = next((key for key in _FOREIGN if read.text(key)), None)
+    validate_issuer = _validates(read, "JwtValidateIssuer", "JwtIssuer", where, foreign)
+    validate_audience = _validates(read, "JwtValidateAudience", "JwtAudience", where, foreign)
     key_set_url = read.text("JwtKeySetUrl")
     if key_set_url is not None and not key_set_url.lower().startswith(("https://", "http://")):
         raise StartupError(f"{where}JwtKeySetUrl has to begin with https:// or http://")
@@ -276,15 +282,39 @@ def _jwt(settings: Settings, name: str, path: str | None) -> JwtScheme:
         signing_key=_private_key(signing, password, where) if signing else None,
         verification_key=_public_key(verification, where) if verification else None,
         key_set_url=key_set_url,
+        key_set_fresh=max(1.0, read.seconds("JwtKeySetRefreshInterval", "10 minutes")),
+        key_set_longest=read.seconds("JwtKeySetMaxAge", "1 hour"),
         issuer=read.text("JwtIssuer"),
         audience=read.text("JwtAudience"),
         expire=read.seconds("JwtExpire", "60 minutes"),
         refresh_expire=read.seconds("JwtRefreshExpire", "7 days"),
-        validate_issuer=read.flag("JwtValidateIssuer"),
-        validate_audience=read.flag("JwtValidateAudience"),
+        validate_issuer=validate_issuer,
+        validate_audience=validate_audience,
         validate_lifetime=read.flag("JwtValidateLifetime"),
         clock_skew=read.seconds("JwtClockSkew", "5 minutes"),
         refresh_path=read.own_text("JwtRefreshPath"),
+    )
+
+
+_FOREIGN = ("JwtKeySetUrl", "JwtVerificationKeyPath")
+"""Keys by which tokens of others are taken."""
+
+
+def _validates(read: _Reader, flag: str, needed: str, where: str, foreign: str | None) -> bool:
+    """Tokens of others say by whom and for whom they are made: an issuer's keys sign for all of its applications."""
+    wanted = read.given_flag(flag)
+    if foreign is not None and wanted is False:
+        log.warning(
+            "%s%s is false: whatever the keys of %s%s have signed is taken, also what was meant for others",
+            *(where, flag, where, foreign),
+        )
+    if read.text(needed) is not None or not (foreign if wanted is None else wanted):
+        return foreign is not None if wanted is None else wanted
+    if wanted:
+        raise StartupError(f"{where}{flag} is on, and there is no {where}{needed} to compare with")
+    raise StartupError(
+        f"{where}{foreign} takes tokens of others: set {where}{needed} to what they have to name, or {where}{flag} to "
+        "false to take tokens that were made for anybody"
     )
 
 

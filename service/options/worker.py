@@ -12,6 +12,7 @@ from rowcall.core.errors.problems import ErrorPolicies
 from rowcall.core.errors.retry import RetryStrategies
 from rowcall.core.formats.table_formats import TableFormats
 from rowcall.core.http.compression import Compression
+from rowcall.core.http.cors import Cors
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.uploads.options import UploadOptions
 from rowcall.service.database.connector import Target
@@ -60,6 +61,10 @@ class HttpOptions:
     hsts: bool = False
     compression: Compression | None = None
     """Of answers. None: they go out as they are."""
+    security_headers: tuple[tuple[str, str], ...] = ()
+    """Of every answer."""
+    cors: Cors | None = None
+    """None: nothing is told to pages of other origins."""
 
     @property
     def head_limit(self) -> int:

@@ -19,7 +19,7 @@ _IV = 16
 _DIGESTS = {"HMACSHA256": ("sha256", 32), "HMACSHA512": ("sha512", 64)}
 
 
-class Box:
+class KeyCipher:
     """Keys of one purpose, derived from one key of the ring."""
 
     def seal(self, data: bytes, head: bytes) -> bytes:
@@ -29,7 +29,7 @@ class Box:
         raise NotImplementedError
 
 
-class _GcmBox(Box):
+class _GcmCipher(KeyCipher):
     def __init__(self, key: Key, info: bytes) -> None:
         self._cipher = AESGCM(_derive(key, info, ALGORITHMS[key.algorithm]))
 
@@ -46,7 +46,7 @@ class _GcmBox(Box):
             raise SealError("not sealed for this purpose, or changed since") from None
 
 
-class _CbcBox(Box):
+class _CbcCipher(KeyCipher):
     def __init__(self, key: Key, info: bytes) -> None:
         self._digest, self._size = _DIGESTS[key.validation]
         size = ALGORITHMS[key.algorithm]
@@ -78,6 +78,6 @@ def _derive(key: Key, info: bytes, size: int) -> bytes:
     return HKDF(algorithm=hashes.SHA256(), length=size, salt=None, info=info).derive(key.secret)
 
 
-def box_for(key: Key, info: bytes) -> Box:
+def cipher_for(key: Key, info: bytes) -> KeyCipher:
     """info: what the key is for, so that every purpose has its own."""
-    return _CbcBox(key, info) if key.algorithm.endswith("_CBC") else _GcmBox(key, info)
+    return _CbcCipher(key, info) if key.algorithm.endswith("_CBC") else _GcmCipher(key, info)

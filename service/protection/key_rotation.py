@@ -49,7 +49,7 @@ class Renewal:
     validation: str = DEFAULT_VALIDATION
 
 
-class Keeper:
+class KeyRotation:
     """`await keeper.start()`, then `run` for as long as the service lives."""
 
     def __init__(
@@ -143,7 +143,7 @@ def _moment(seconds: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
 
 
-def keeper_for(settings: Settings, connector: Connector, publish: Callable[[KeyRing], None]) -> Keeper:
+def key_rotation_for(settings: Settings, connector: Connector, publish: Callable[[KeyRing], None]) -> KeyRotation:
     """Raises `StartupError` or `ConfigError`."""
     renewal = Renewal(
         settings.integer(_SECTION + "DefaultKeyLifetimeDays", minimum=1) * 86_400.0,
@@ -151,8 +151,8 @@ def keeper_for(settings: Settings, connector: Connector, publish: Callable[[KeyR
         settings.choice_or_none(_SECTION + "ValidationAlgorithm") or DEFAULT_VALIDATION,
     )
     if not settings.flag(_SECTION + "Enabled"):
-        return Keeper(Memory(), Unencrypted(), renewal, publish)
-    return Keeper(_storage(settings, connector), _encryption(settings), renewal, publish)
+        return KeyRotation(Memory(), Unencrypted(), renewal, publish)
+    return KeyRotation(_storage(settings, connector), _encryption(settings), renewal, publish)
 
 
 def _storage(settings: Settings, connector: Connector) -> Storage:

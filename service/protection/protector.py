@@ -18,7 +18,7 @@ from rowcall.core.protection.key_ring import Key, KeyRing
 from rowcall.service.protection.errors import NoKeyError, SealError, UnknownKeyError
 
 if TYPE_CHECKING:
-    from rowcall.service.protection.ciphers import Box
+    from rowcall.service.protection.ciphers import KeyCipher
 
 READ_WITHIN = 5.0
 """Seconds that a request with an unknown key waits for the ring to be read again."""
@@ -37,7 +37,7 @@ class Keys:
         """application: the isolation boundary (`CustomApplicationName`)."""
         self._application = application
         self._ring = KeyRing()
-        self._derived: dict[tuple[bytes, str], Box] = {}
+        self._derived: dict[tuple[bytes, str], KeyCipher] = {}
         self._waiting: set[asyncio.Future[None]] = set()
         self.on_unknown: Callable[[], None] | None = None
 
@@ -72,14 +72,14 @@ class Keys:
             raise NoKeyError("the key ring holds no active key")
         return key
 
-    def box(self, key: Key, purpose: str) -> Box:
+    def box(self, key: Key, purpose: str) -> KeyCipher:
         found = self._derived.get((key.id, purpose))
         if found is None:
             # cryptography takes 10 MB in each worker: for those that have something to seal.
-            from rowcall.service.protection.ciphers import box_for
+            from rowcall.service.protection.ciphers import cipher_for
 
             info = f"rowcall\0{self._application}\0{purpose}".encode()
-            found = self._derived[key.id, purpose] = box_for(key, info)
+            found = self._derived[key.id, purpose] = cipher_for(key, info)
         return found
 
 

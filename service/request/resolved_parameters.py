@@ -17,8 +17,8 @@ from rowcall.core.endpoint.resolved_parameters import Resolved, resolved_paramet
 from rowcall.core.errors.problems import ErrorPolicy
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
-from rowcall.service.database.lane_choice import Pace
-from rowcall.service.database.several_calls import Together
+from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.database.several_calls import SeveralCalls
 from rowcall.service.exchange.arguments import put, take_out
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.response.headers import argument_text
@@ -74,12 +74,12 @@ class _Statement:
             label=f"{endpoint.name} {endpoint.parameters[resolved.target].db_name}",
             build=lambda typed: (self._texts[typed], len(self._values)),
             renderer=Renderer(services.codecs, "rows", True, False, []),
-            pace=Pace(services.options.database.slow),
+            pace=LaneChoice(services.options.database.slow),
             volatile=True,
             policy=ErrorPolicy({}, services.options.policies.timeout),
         )
 
-    async def run(self, exchange: Exchange, calls: Together) -> bytes | None:
+    async def run(self, exchange: Exchange, calls: SeveralCalls) -> bytes | None:
         """First value of the first row; NULL without one.
 
         Raises:
@@ -93,7 +93,7 @@ class _Statement:
         rows = orjson.loads(request.body) if request is not None and request.body else []
         return None if not rows or rows[0] is None else str(rows[0]).encode()
 
-    async def _run_either(self, inner: Exchange, calls: Together) -> None:
+    async def _run_either(self, inner: Exchange, calls: SeveralCalls) -> None:
         """What only the other form can do is remembered. Where neither can, this one tells why.
 
         Raises:

@@ -24,7 +24,7 @@ _TCP_INFO = struct.Struct("=52xI72xQ")
 """Of Linux' `struct tcp_info`: milliseconds since data came, or since the connection was made, and bytes received."""
 
 
-async def close_silent(listeners: Iterable[Listener], seconds: float) -> None:
+async def close_unused(listeners: Iterable[Listener], seconds: float) -> None:
     """Looks again and again, in a thread, for those of `listeners` that have been silent for so long."""
     ports = {port for listener in listeners if (port := _port(listener)) is not None}
     if not KNOWS or not ports:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rowcall.core.catalogue.catalog import Routine
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPart, ResultPath
-from rowcall.core.sqlfile.execution import one_journey
+from rowcall.core.sqlfile.execution import one_plan
 from rowcall.core.sqlfile.source import FileSource, FileStatement
 from rowcall.ext.driver.request import Part, Script, Statement
 from rowcall.ext.rendering.body_writer import BodyWriter
@@ -32,7 +32,7 @@ def file_statements(
 
     def script(mask: int) -> Statement:
         writers = _writers(endpoint, codecs)
-        ways = one_journey(len(source.statements)) if wrapped else tuple(one.journey for one in source.statements)
+        ways = one_plan(len(source.statements)) if wrapped else tuple(one.execution for one in source.statements)
         parts = tuple(
             Part(
                 _statement(statement, mask, next(writers), repeatable=repeatable),
@@ -51,7 +51,7 @@ def file_statements(
 def stands_alone(routine: Routine) -> bool:
     """One statement that may have to be the only one of its transaction: a CALL that commits, VACUUM."""
     source = routine.source
-    return isinstance(source, FileSource) and not source.several and not source.statements[0].journey.fresh
+    return isinstance(source, FileSource) and not source.several and not source.statements[0].execution.fresh
 
 
 def _statement(statement: FileStatement, mask: int, writer: BodyWriter | None, *, repeatable: bool) -> Statement:

@@ -30,7 +30,7 @@ from rowcall.core.catalogue.catalog import (
 )
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
-from rowcall.core.sqlfile.commands import Effect, Suspects, effect, is_hidden, journeys
+from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden
 from rowcall.core.sqlfile.reading import SqlFile, SqlFileError, asks_for_endpoint, excerpt, place, read_file
 from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
 from rowcall.core.sqlfile.statement_comments import StatementNotes
@@ -249,7 +249,7 @@ class _Reading:
         if not file.statements:
             return None
         effects = [effect(statement, self._suspects) for statement in file.statements]
-        ways = journeys(file.statements, effects, wrapped=self._options.wrapped)
+        ways = execution_plans(file.statements, effects, wrapped=self._options.wrapped)
         results = self._results(one, described)
         statements = tuple(
             FileStatement(numbered.text, numbered.numbers, self._type_oids(file, numbered.numbers), way, result)

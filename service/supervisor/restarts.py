@@ -16,7 +16,7 @@ MANY = 5
 """Quick deaths in a row after which the log says that it looks like a rule."""
 
 
-class Deaths:
+class RestartDelay:
     """Of the workers in one place."""
 
     def __init__(self) -> None:

@@ -24,11 +24,11 @@ from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.database.connector import Connector, pause
 from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
-from rowcall.service.identity.refresh_token_store import judged, token_uses_for
+from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
 from rowcall.service.options.http import doubts, listener_plans, unix_mode, worker_count
 from rowcall.service.options.worker import WorkerOptions
-from rowcall.service.protection.key_rotation import keeper_for
+from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.sockets.listeners import Listener, Listeners
 from rowcall.service.startup_error import StartupError
 from rowcall.service.supervisor.announcement import announce
@@ -47,7 +47,7 @@ from rowcall.service.supervisor.channel import (
     TokenJudged,
     TokenUsed,
 )
-from rowcall.service.supervisor.restarts import MANY, QUICK, Deaths
+from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay
 from rowcall.service.supervisor.start_progress import Progress
 
 log = logging.getLogger("rowcall")
@@ -146,8 +146,8 @@ class Supervisor:
         self._reader = reader
         self._on_listening = on_listening
         self._connector = Connector(options.target)
-        self._keeper = keeper_for(settings, self._connector, self._publish_keys)
-        self._token_uses = token_uses_for(settings, self._connector)
+        self._keeper = key_rotation_for(settings, self._connector, self._publish_keys)
+        self._token_uses = refresh_token_store_for(settings, self._connector)
         self._count = worker_count(settings)
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
         for doubt in doubts(settings, self._listeners.https_port):
@@ -163,7 +163,7 @@ class Supervisor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._watches: set[asyncio.Task[None]] = set()
         """One for each worker; they go on until it has said its last word."""
-        self._deaths = [Deaths() for _ in range(self._count)]
+        self._deaths = [RestartDelay() for _ in range(self._count)]
         self._began = time.monotonic()
 
     # --- life ------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.identity.identity import Identity
-from rowcall.service.identity.refresh_token_use import SingleUse
+from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
@@ -58,6 +58,8 @@ class Table:
         self.edition = edition
         routes = build_router(edition.endpoints)[0].routes
         self.router = Router((*routes, *fixed))
+        self.closed = frozenset(id(route) for route in routes if not route.primary.options.cors)
+        """Routes that pages of other origins are told nothing about."""
         self.steps: dict[int, tuple[Step, ...]] = Compiled(routes, services)
         self.steps.update((id(route), steps) for route, steps in fixed.items())
 
@@ -76,7 +78,7 @@ class Application:
         self._runner = Runner(self._await, self._fail)
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding)
-        self.single_use = SingleUse()
+        self.single_use = RefreshTokenUse()
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
         self._fixed = {Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing}
 
@@ -134,6 +136,14 @@ class Application:
             self._fail(exchange, error)
             return
         self._runner.start(exchange, steps)
+
+    def keeps_to_its_origin(self, method: str, path: str) -> bool:
+        """Whether the endpoint there says `cors off`."""
+        table = self._table
+        if not table.closed:
+            return False
+        match = table.router.find("GET" if method == "HEAD" else method, path)
+        return match is not None and id(match.route) in table.closed
 
     def _await(self, exchange: Exchange, waiting: Any) -> None:
         task = self._loop.create_task(self._advance_after(exchange, waiting))
@@ -243,5 +253,6 @@ def _empty_table() -> Table:
     table = Table.__new__(Table)
     table.edition = Edition(0, (), {})
     table.router = Router()
+    table.closed = frozenset()
     table.steps = {}
     return table

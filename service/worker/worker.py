@@ -18,7 +18,7 @@ import uvloop
 from rowcall.service.edition.collector import paused
 from rowcall.service.log import Forwarder, configure_worker_logging
 from rowcall.service.log.sinks import say_on_stderr
-from rowcall.service.sockets.unused_connections import close_silent
+from rowcall.service.sockets.unused_connections import close_unused
 from rowcall.service.supervisor.channel import (
     Channel,
     Keys,
@@ -35,8 +35,8 @@ from rowcall.service.supervisor.channel import (
     TokenUsed,
 )
 from rowcall.service.worker.application import Application
-from rowcall.service.worker.front import front
 from rowcall.service.worker.http_server import HttpServer
+from rowcall.service.worker.middleware import with_middleware
 
 log = logging.getLogger("rowcall")
 
@@ -51,7 +51,7 @@ class Worker:
         self._application = Application(start.options)
         self._servers = [
             HttpServer(
-                front(self._application.handle, start.options, one, start.https_port, forwarder.add_request),
+                with_middleware(self._application, start.options, one, start.https_port, forwarder.add_request),
                 one,
                 start.options.http,
             )
@@ -75,7 +75,7 @@ class Worker:
         starting = asyncio.create_task(self._application.start())
         starting.add_done_callback(_tell_failure)
         listening = asyncio.create_task(self._listen())
-        watching = asyncio.create_task(close_silent(self._listeners, self._silence))
+        watching = asyncio.create_task(close_unused(self._listeners, self._silence))
         await self._stopping.wait()
         starting.cancel()
         await self._stop()

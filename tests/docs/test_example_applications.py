@@ -29,6 +29,6 @@ def test_an_application_does_what_its_readme_says(folder: Path, own_database: Da
     wrong = [
         f"line {exchange.line}: {exchange.method} {exchange.target}: {difference}"
         for exchange in page.exchanges
-        for difference in _differences(exchange, _send(service.exchange.client_address, exchange, {}), {})
+        for difference in _differences(exchange, _send(service.client, exchange, {}), {})
     ]
     assert not wrong, "\n".join(wrong)

@@ -20,7 +20,18 @@ TEXTS = st.text(
     st.one_of(st.sampled_from(SYNTAX), st.characters(exclude_categories=["Cs"], exclude_characters="\0")), max_size=40
 )
 GARBAGE = st.text(st.sampled_from('{}{}()(),,;""\\\\NULLt1[0:1]=é'), max_size=30)
-DATETIMES = st.sampled_from(["2024-01-15 10:30:00", "2024-07-01 06:30:00.5+00", "infinity", "0044-03-15 08:00:00 BC"])
+DATETIMES = st.sampled_from(
+    [
+        ("2024-01-15 10:30:00", "2024-01-15T10:30:00"),
+        ("2024-07-01 06:30:00.5+00", "2024-07-01T06:30:00.5+00:00"),
+        ("2024-07-01 06:30:00-03:30", "2024-07-01T06:30:00-03:30"),
+        ("1880-01-01 00:00:00+00:53:28", "1880-01-01T00:00:00+00:53:28"),
+        ("infinity", "infinity"),
+        ("-infinity", "-infinity"),
+        ("0044-03-15 08:00:00 BC", "0044-03-15T08:00:00 BC"),
+        ("0044-03-15 08:00:00+00 BC", "0044-03-15T08:00:00+00:00 BC"),
+    ]
+)
 NUMBERS = st.one_of(
     st.integers().map(str), st.sampled_from(["1.50", "-0", "1e+30", "1e-07", "0.0000000001", "NaN", "-Infinity"])
 )
@@ -55,6 +66,8 @@ def present_values_of(kind: Type, place: Place) -> st.SearchStrategy[Value]:
         case Scalar(rule):
             return _scalar_values(rule, place)
         case Domain(base) if place != "column" and isinstance(base_of(kind), Scalar):
+            if base_of(kind) == Scalar("datetime"):
+                return present_values_of(base, place)
             return present_values_of(base, place).map(lambda value: (value[0], value[0]))
         case Domain(base):
             return present_values_of(base, place)
@@ -78,7 +91,7 @@ def _scalar_values(rule: str, place: Place) -> st.SearchStrategy[Value]:
     if rule == "json":
         return JSON_VALUES.map(lambda value: (json.dumps(value, ensure_ascii=False), value))
     if rule == "datetime":
-        return DATETIMES.map(lambda text: (text, text if place == "field" else text.replace(" ", "T")))
+        return DATETIMES
     if rule == "record":
         return st.lists(st.none() | TEXTS, min_size=1, max_size=4).map(lambda slots: (print_tuple(slots), slots))
     return TEXTS.map(lambda text: (text, text))

@@ -74,7 +74,7 @@ def with_cookie(service: Service) -> dict[str, str]:
     """The headers of somebody signed in by cookie; the client itself keeps none."""
     response = sign_in(service, scheme="Cookies")
     assert response.status_code == 200, response.text
-    service.exchange.client_address.cookies.clear()
+    service.client.cookies.clear()
     return {"Cookie": cookie_of(response)}
 
 

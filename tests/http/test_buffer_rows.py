@@ -54,7 +54,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 def test_rows_leave_while_later_ones_are_waited_for(service: Service, database: Database, path: str) -> None:
     with ExitStack() as held:
         held.enter_context(database.locked(7))
-        with service.exchange.client_address.stream("GET", f"{service.url}{path}") as response:
+        with service.client.stream("GET", f"{service.url}{path}") as response:
             pieces = response.iter_bytes()
             body = b""
             while body.count(b'xx"') < 2:  # of the third, the end is still with PostgreSQL

@@ -47,10 +47,10 @@ def service(database: Database, serve: Serve) -> Service:
 def fetch(service: Service, path: str, accepted: str | None, method: str = "GET") -> tuple[dict[str, str], bytes]:
     """Headers, and the body as it travelled."""
     headers = {} if accepted is None else {"Accept-Encoding": accepted}
-    request = service.exchange.client_address.build_request(method, f"{service.url}{path}", headers=headers)
+    request = service.client.build_request(method, f"{service.url}{path}", headers=headers)
     if accepted is None:
         del request.headers["accept-encoding"]
-    response = service.exchange.client_address.send(request, stream=True)
+    response = service.client.send(request, stream=True)
     body = b"".join(response.iter_raw())
     return dict(response.headers), body
 
@@ -94,10 +94,10 @@ def test_head_has_the_headers_of_get(service: Service) -> None:
 
 
 def test_what_fails_behind_the_first_byte_is_cut_and_does_not_end_as_a_whole(service: Service) -> None:
-    request = service.exchange.client_address.build_request(
+    request = service.client.build_request(
         "GET", f"{service.url}/api/half?n=300000", headers={"Accept-Encoding": "gzip"}
     )
-    response = service.exchange.client_address.send(request, stream=True)
+    response = service.client.send(request, stream=True)
     received = bytearray()
 
     def receive() -> None:

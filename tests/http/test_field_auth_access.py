@@ -47,8 +47,11 @@ ACCESS: dict[str, tuple[str, str]] = {
     "either": ("authorize boss, clerk", "401 200 403 403"),
     "either_blank": ("authorize clerk gate", "401 200 200 403"),
     "clerks": ("requires_authorization clerk", "401 403 403 403"),
-    "by_id": ("authorize 42", "401 403 200 403"),
-    "by_name": ("authorize kiri, 43", "401 200 403 200"),
+    # Roles only: the field's other services compare ids and names with the same words (issue 12).
+    "by_id": ("authorize 42", "401 403 403 403"),
+    "by_name": ("authorize kiri, 43", "401 403 403 403"),
+    "by_said_id": ("authorize user:42", "401 403 200 403"),
+    "by_said_name": ("authorize name:kiri, user:43", "401 200 403 200"),
     "part_of_role": ("authorize bos", "401 403 403 403"),
     "closed_then_open": ("authorize\nallow_anonymous", "200 200 200 200"),
     "open_then_closed": ("allow_anonymous\nauthorize", "401 200 200 200"),

@@ -166,7 +166,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 @pytest.mark.parametrize("exchange", cases(ANSWERS))
 def test_a_login_answers_as_its_row_says(service: Service, exchange: Exchange) -> None:
-    service.exchange.client_address.cookies.clear()
+    service.client.cookies.clear()
     check(service, exchange)
 
 
@@ -175,5 +175,5 @@ def test_other_columns_become_claims(service: Service, name: str) -> None:
     response = service.post(f"/api/c-{name.replace('_', '-')}")
     assert response.status_code == 200, response.text
     token = response.json()["accessToken"]
-    service.exchange.client_address.cookies.clear()
+    service.client.cookies.clear()
     check(service, ("GET /api/claims", f"200 {CLAIMS[name][2]}"), {"Authorization": f"Bearer {token}"})

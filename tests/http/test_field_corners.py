@@ -172,10 +172,10 @@ CASES: list[Case] = [
     ("GET /api/view-out", None, '200 json [{"a":1,"View Col":"x"}]'),
     ("GET /api/split-out", None, '200 json [{"id":1,"k":"a"}]'),
     ("GET /api/held", None,
-     '200 json {"p":1,"ps":["1","2"],"m":"b c","r":"[1,3)","j":{"a":1},"n":1.50,"ts":["2024-01-01T00:00:00+00"]}'),
+     '200 json {"p":1,"ps":["1","2"],"m":"b c","r":"[1,3)","j":{"a":1},"n":1.50,"ts":["2024-01-01T00:00:00+00:00"]}'),
     ("GET /api/held-array", None,
      '200 json [{"hs":[{"p":"1","ps":["1","2"],"m":"b c","r":"[1,3)","j":{"a":1},"n":1.50,'
-     '"ts":["2024-01-01T00:00:00+00"]}]}]'),
+     '"ts":["2024-01-01T00:00:00+00:00"]}]}]'),
     ("GET /api/domains-in?p=5&ps=1&ps=2", None, "200 text 5|{1,2}"),
     ("GET /api/domains-in?p=0", None, "500 23514"),
     ("GET /api/odd-defaults", None, "200 text a, b|{1,2}|it's|9"),

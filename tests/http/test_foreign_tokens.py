@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import SECRET, bearer, member_sql, tokens
 
@@ -25,6 +26,8 @@ SIGNERS = {
     "ES384": ec.generate_private_key(ec.SECP384R1()),
     "EdDSA": ed25519.Ed25519PrivateKey.generate(),
 }
+ISSUER, AUDIENCE = "https://id.example", "shop"
+LEFT_OUT = "left out"
 STRANGER = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
@@ -41,7 +44,9 @@ def private_pem(key: object) -> bytes:
 
 def token(key: object, algorithm: str, name: str | None = None, **changes: object) -> str:
     now = int(time.time())
-    payload = {"user_id": "41", "user_name": "kiri", "user_roles": "boss", "iat": now, "exp": now + 60, **changes}
+    made_for = {"iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + 60}
+    payload = {"user_id": "41", "user_name": "kiri", "user_roles": "boss", **made_for, **changes}
+    payload = {name: value for name, value in payload.items() if value != LEFT_OUT}
     return jwt.encode(payload, key, algorithm, headers={} if name is None else {"kid": name})  # type: ignore[arg-type]
 
 
@@ -97,6 +102,8 @@ def service(database: Database, serve: Serve, issuer: Issuer, tmp_path_factory: 
     settings = {
         "Auth:JwtAuth": "true",
         "Auth:JwtSecret": SECRET,
+        "Auth:JwtIssuer": ISSUER,
+        "Auth:JwtAudience": AUDIENCE,
         "Auth:JwtVerificationKeyPath": str(folder / "public.pem"),
         "Auth:JwtKeySetUrl": f"http://127.0.0.1:{issuer.server_port}/keys",
         "Auth:Schemes:own:Type": "Jwt",
@@ -133,7 +140,8 @@ def test_claims_of_foreign_tokens(service: Service) -> None:
 def test_a_scheme_that_signs_with_a_private_key(service: Service) -> None:
     made = str(tokens(service, "own")["accessToken"])
     assert jwt.get_unverified_header(made)["alg"] == "RS256"
-    assert jwt.decode(made, pem(SIGNERS["RS256"]), algorithms=["RS256"])["user_name"] == "kiri"
+    found = jwt.decode(made, pem(SIGNERS["RS256"]), algorithms=["RS256"], audience=AUDIENCE)
+    assert found["user_name"] == "kiri"
     assert is_let_in(service, made)
 
 
@@ -159,7 +167,7 @@ def _hmac(secret: bytes, algorithm: str) -> str:
     def part(raw: bytes) -> str:
         return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
-    claims = {"user_id": "41", "user_roles": "boss", "exp": int(time.time()) + 60}
+    claims = {"user_id": "41", "user_roles": "boss", "exp": int(time.time()) + 60, "iss": ISSUER, "aud": AUDIENCE}
     signed = f"{part(json.dumps({'alg': algorithm, 'kid': 'first'}).encode())}.{part(json.dumps(claims).encode())}"
     return f"{signed}.{part(hmac.digest(secret, signed.encode(), algorithm.replace('HS', 'sha')))}"
 
@@ -174,3 +182,89 @@ def test_made_up_names_of_keys_do_not_flood_the_issuer(service: Service, issuer:
     for number in range(20):
         assert not is_let_in(service, token(STRANGER, "RS256", f"made-up-{number}"))
     assert issuer.asked - before <= 2
+
+
+# --- whom a token is made for (issue 12.7) -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"aud": "another shop"},
+        {"aud": ["another shop"]},
+        {"aud": LEFT_OUT},
+        {"iss": "https://evil.example"},
+        {"iss": LEFT_OUT},
+        {"iss": ISSUER + "/"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("algorithm", "name"), [("RS256", "first"), ("EdDSA", None)])
+def test_a_token_that_was_made_for_others(
+    service: Service, algorithm: str, name: str | None, changes: dict[str, object]
+) -> None:
+    """The issuer's keys sign for all of its applications: a token for one of them is none for this one."""
+    assert not is_let_in(service, token(SIGNERS[algorithm], algorithm, name, **changes))
+
+
+def test_a_token_for_several(service: Service) -> None:
+    assert is_let_in(service, token(SIGNERS["RS256"], "RS256", "first", aud=["another shop", AUDIENCE]))
+
+
+def foreign(issuer: Issuer, **settings: str) -> dict[str, str]:
+    return {
+        "Auth:JwtAuth": "true",
+        "Auth:JwtSecret": SECRET,
+        "Auth:JwtKeySetUrl": f"http://127.0.0.1:{issuer.server_port}/keys",
+        **{f"Auth:{name}": value for name, value in settings.items()},
+    }
+
+
+@pytest.mark.parametrize("missing", ["JwtIssuer", "JwtAudience"])
+def test_the_start_asks_what_foreign_tokens_have_to_name(
+    own_database: Database, serve_once: Serve, issuer: Issuer, missing: str
+) -> None:
+    settings = foreign(issuer, JwtIssuer=ISSUER, JwtAudience=AUDIENCE)
+    del settings[f"Auth:{missing}"]
+    with pytest.raises(AssertionError, match=f"Auth:{missing}"):
+        serve_once(own_database, settings=settings)
+
+
+def test_what_is_not_checked_is_switched_off_by_name(own_database: Database, serve_once: Serve, issuer: Issuer) -> None:
+    settings = foreign(issuer, JwtValidateIssuer="false", JwtValidateAudience="false")
+    service = serve_once(own_database, member_sql(), settings)
+    assert is_let_in(service, token(SIGNERS["RS256"], "RS256", "first", iss=LEFT_OUT, aud=LEFT_OUT))
+    assert "WRN" in service.wait_for_log("Auth:JwtValidateIssuer")
+    assert "WRN" in service.wait_for_log("Auth:JwtValidateAudience")
+
+
+@pytest.fixture
+def own_issuer() -> Iterator[Issuer]:
+    made = Issuer()
+    made.publish("RS256", "first")
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+BRIEF = {"JwtIssuer": ISSUER, "JwtAudience": AUDIENCE, "JwtKeySetRefreshInterval": "1s", "JwtKeySetMaxAge": "3s"}
+
+
+def test_a_withdrawn_key_takes_its_tokens_along(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
+    """Those that are remembered too; and a document without any key is one that withdraws them all."""
+    service = serve_once(own_database, member_sql(), foreign(own_issuer, **BRIEF))
+    text = token(SIGNERS["RS256"], "RS256", "first", exp=int(time.time()) + 3600)
+    assert is_let_in(service, text)
+    own_issuer.keys.clear()
+    wait_until(lambda: not is_let_in(service, text), "the token of a withdrawn key is refused")
+    own_issuer.publish("RS256", "first")
+    wait_until(lambda: is_let_in(service, text), "the key is back")
+
+
+def test_keys_are_not_believed_for_ever(own_database: Database, serve_once: Serve, own_issuer: Issuer) -> None:
+    service = serve_once(own_database, member_sql(), foreign(own_issuer, **BRIEF))
+    text = token(SIGNERS["RS256"], "RS256", "first", exp=int(time.time()) + 3600)
+    assert is_let_in(service, text)
+    own_issuer.shutdown()
+    own_issuer.server_close()
+    wait_until(lambda: not is_let_in(service, text), "keys that nobody confirms are given up")

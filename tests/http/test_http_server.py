@@ -99,7 +99,7 @@ def test_server_does_not_say_what_it_is(limited: Service) -> None:
 
 def test_connections_beyond_the_limit_wait_for_their_turn(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {LIMITS + "MaxConcurrentConnections": "2"})
-    service.exchange.client_address.close()
+    service.client.close()
     open_ones = [service.connect() for _ in range(2)]
     for connection in open_ones:
         connection.sendall(b"GET /echo?id=1 HTTP/1.1\r\nHost: x\r\n\r\n")

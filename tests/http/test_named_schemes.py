@@ -45,7 +45,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 @pytest.fixture(autouse=True)
 def _no_cookies(service: Service) -> None:
-    service.exchange.client_address.cookies.clear()
+    service.client.cookies.clear()
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_named_cookie_has_a_name_of_its_own_and_inherits_the_rest(
     name, _, rest = response.headers["set-cookie"].partition("=")
     assert name == f".AspNetCore.{scheme}"
     assert rest[rest.index(";") :] == attributes
-    service.exchange.client_address.cookies.clear()
+    service.client.cookies.clear()
     assert service.get("/api/closed", headers={"Cookie": cookie_of(response)}).text == "in"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from random import Random, SystemRandom
 from typing import Any
 
@@ -57,8 +56,8 @@ class Undo:
         if isinstance(kind, Domain) and isinstance(base_of(kind), Scalar) and place != "column":
             return self.domain_is_text(base_of(kind), ours)
         match base_of(kind):
-            case Scalar(rule=rule):
-                return self.timestamp(ours, place) if rule == "datetime" else ours
+            case Scalar():
+                return ours
             case Array(element):
                 return [self.element(element, item) for item in ours]
             case Composite() as composite:
@@ -97,13 +96,7 @@ class Undo:
             return {"t": True, "f": False}[ours]
         if base.rule == "json":
             return meaning(ours)
-        return self.timestamp(ours, "field") if base.rule == "datetime" else ours
-
-    def timestamp(self, ours: str, place: str) -> str:
-        """`T` for every blank but in composites, and the offset as PostgreSQL prints it: `+00`."""
-        assert ("T" if place == "field" else " ") not in ours
-        printed = ours if place == "field" else ours.replace("T", " ")
-        return re.sub(r"([+-]\d\d)(?=$| BC)", r"\1:00", printed.replace(" ", "T", 1)) if ":" in printed else printed
+        return ours
 
 
 def as_twin(kind: Kind) -> twin.Type:

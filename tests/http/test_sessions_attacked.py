@@ -40,9 +40,9 @@ def service(database: Database, serve: Serve) -> Service:
 
 @pytest.fixture(autouse=True)
 def _no_cookies(service: Service) -> Iterator[None]:
-    service.exchange.client_address.cookies.clear()
+    service.client.cookies.clear()
     yield
-    service.exchange.client_address.cookies.clear()
+    service.client.cookies.clear()
 
 
 def is_let_in(service: Service, headers: dict[str, str]) -> bool:
@@ -270,7 +270,7 @@ def test_a_cookie_is_renewed_after_half_of_its_life_and_ends(service: Service) -
     for _ in range(10):
         began = time.time()
         first = {"Cookie": cookie_of(sign_in(service, scheme="short"))}
-        service.exchange.client_address.cookies.clear()
+        service.client.cookies.clear()
         response = until_it_sets_a_cookie(service, first)
         if response.status_code == 200:
             break

@@ -69,7 +69,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 @pytest.fixture(autouse=True)
 def _no_cookies(service: Service) -> None:
-    service.exchange.client_address.cookies.clear()
+    service.client.cookies.clear()
 
 
 def last_attempt(database: Database) -> object:

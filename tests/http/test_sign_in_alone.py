@@ -76,7 +76,7 @@ def test_the_row_without_its_hash(service: Service) -> None:
 
 
 def test_the_challenge_of_cookies(service: Service) -> None:
-    service.exchange.client_address.cookies.clear()
+    service.client.cookies.clear()
     response = service.get("/api/closed")
     assert response.headers["www-authenticate"] == 'Cookie cookie-name=".AspNetCore.Cookies"'
     problem(response, 401)

@@ -67,7 +67,7 @@ def signed_in(service: Service) -> dict[str, str]:
     response = service.post("/api/sign-in", content=b'{"name":"Ada","secret":"plants"}')
     assert response.status_code == 200, response.text
     cookie = response.headers["set-cookie"].partition(";")[0]
-    service.exchange.client_address.cookies.clear()
+    service.client.cookies.clear()
     return {"cookie": cookie}
 
 

@@ -262,7 +262,7 @@ def test_a_hundred_thousand_rows_need_little_memory(service: Service) -> None:
     process = psutil.Process(service.pids()[0])
     before = process.memory_info().rss
     peak, body = before, io.BytesIO()
-    with service.exchange.client_address.stream("GET", "/api/many?rows=100000") as response:
+    with service.client.stream("GET", "/api/many?rows=100000") as response:
         for part in response.iter_bytes():
             body.write(part)
             peak = max(peak, process.memory_info().rss)

@@ -357,10 +357,8 @@ def test_xml_has_no_equality_and_is_compared_as_text(own_database: Database, ser
     own_database.execute("create table page (id int, body xml); comment on table page is 'HTTP'")
     service = serve_once(own_database, settings=TABLES)
     assert service.request("PUT", "/api/page", json={"id": 1, "body": "<a>1</a>"}).status_code == 204
-    assert service.exchange.client_address.get("/api/page", params={"body": "<a>1</a>"}).json() == [
-        {"id": 1, "body": "<a>1</a>"}
-    ]
-    assert service.exchange.client_address.get("/api/page", params={"body": "<a>2</a>"}).json() == []
+    assert service.client.get("/api/page", params={"body": "<a>1</a>"}).json() == [{"id": 1, "body": "<a>1</a>"}]
+    assert service.client.get("/api/page", params={"body": "<a>2</a>"}).json() == []
 
 
 SOURCES = """

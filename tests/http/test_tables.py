@@ -291,7 +291,7 @@ class TestNamesAndValues:
     def test_values_are_never_sql(self, service: Service, number: int, text: str) -> None:
         row = {"crateId": number, "label": text}
         assert service.request("PUT", "/api/crate/returning", json=row).json()[0]["label"] == text
-        found = service.exchange.client_address.get("/api/crate", params={"label": text, "crateId": number}).json()
+        found = service.client.get("/api/crate", params={"label": text, "crateId": number}).json()
         assert [one["crateId"] for one in found] == [number]
 
     def test_names_are_never_sql(self, service: Service, number: int) -> None:
@@ -299,11 +299,9 @@ class TestNamesAndValues:
         row = {key: number, "select": "s", "Camel Case": "c"}
         assert service.request("PUT", "/odd", json=row).status_code == 204
         assert service.post("/odd", json={key: number, "select": "t"}).status_code == 204
-        assert service.exchange.client_address.get("/odd", params={key: number}).json() == [{**row, "select": "t"}]
-        assert (
-            service.exchange.client_address.delete("/odd", params={key: number, "Camel Case": "c"}).status_code == 204
-        )
-        assert service.exchange.client_address.get("/odd", params={key: number}).json() == []
+        assert service.client.get("/odd", params={key: number}).json() == [{**row, "select": "t"}]
+        assert service.client.delete("/odd", params={key: number, "Camel Case": "c"}).status_code == 204
+        assert service.client.get("/odd", params={key: number}).json() == []
         assert service.get("/api/crate?crateId=-5").json() == []
 
 

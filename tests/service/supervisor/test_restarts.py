@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from rowcall.service.supervisor.restarts import MANY, QUICK, Deaths
+from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay
 
 
 def test_one_death_is_an_accident() -> None:
-    assert Deaths().pause_after(0.1) == 0
-    assert Deaths().pause_after(1000) == 0
+    assert RestartDelay().pause_after(0.1) == 0
+    assert RestartDelay().pause_after(1000) == 0
 
 
 def test_deaths_in_a_row_wait_longer_and_longer_up_to_a_bound() -> None:
-    deaths = Deaths()
+    deaths = RestartDelay()
     pauses = [deaths.pause_after(0.1) for _ in range(30)]
     # Each is a random half to whole of twice the one before.
     assert all(0.05 * 2**number <= 2 * pause <= 0.2 * 2**number for number, pause in enumerate(pauses[1:6], 1))
@@ -19,14 +19,14 @@ def test_deaths_in_a_row_wait_longer_and_longer_up_to_a_bound() -> None:
 
 
 def test_a_worker_that_lives_makes_the_row_begin_anew() -> None:
-    deaths = Deaths()
+    deaths = RestartDelay()
     for _ in range(10):
         deaths.pause_after(0.1)
     assert [deaths.pause_after(QUICK), deaths.pause_after(0.1)] == [0, 0]
 
 
 def test_a_rule_is_told_once() -> None:
-    deaths = Deaths()
+    deaths = RestartDelay()
     told = []
     for _ in range(3 * MANY):
         deaths.pause_after(0.1)

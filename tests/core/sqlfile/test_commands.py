@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.core.sqlfile.commands import Effect, Suspects, automatic_method, effect, is_hidden, journeys
+from rowcall.core.sqlfile.commands import Effect, Suspects, automatic_method, effect, execution_plans, is_hidden
 from rowcall.core.sqlfile.splitting import split
 
 SUSPECTS = Suspects(frozenset({"set_config", "place_order"}), frozenset({"busy_view"}))
@@ -77,7 +77,7 @@ def test_the_effect_of_a_statement_is_told_by_its_words(sql: str, expected: Effe
 def way(sql: str) -> str:
     """One letter for each statement; `|` ends a segment, `!` says that what a request brings along stands in front."""
     statements = split(sql).statements
-    ways = journeys(statements, [effect(statement, SUSPECTS) for statement in statements])
+    ways = execution_plans(statements, [effect(statement, SUSPECTS) for statement in statements])
     shown = zip(statements, ways, strict=True)
     return "".join(f"{'!' if one.fresh else ''}{text.words[0][0]}{'|' if one.last else ''}" for text, one in shown)
 
@@ -117,7 +117,7 @@ def test_statements_travel_together_where_nobody_can_tell(sql: str, expected: st
 )
 def test_what_stands_behind_the_end_of_a_transaction_is_known(sql: str, expected: str) -> None:
     statements = split(sql).statements
-    ways = journeys(statements, [effect(statement, SUSPECTS) for statement in statements])
+    ways = execution_plans(statements, [effect(statement, SUSPECTS) for statement in statements])
     shown = zip(statements, ways, strict=True)
     assert "".join(text.words[0][0] if one.behind_commit else "." for text, one in shown) == expected
 

@@ -30,7 +30,7 @@ from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import Database, DatabaseOptions
-from rowcall.service.database.lane_choice import Pace
+from rowcall.service.database.lane_choice import LaneChoice
 from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 from tests.harness import database as harness
@@ -103,7 +103,7 @@ class Kind:
             label=self.name,
             build=lambda _mask: (sql, 1),
             renderer=None if self.procedure else renderer,
-            pace=Pace(0.05),
+            pace=LaneChoice(0.05),
             volatile=self.volatile,
             procedure=self.procedure,
             rows=not self.scalar,

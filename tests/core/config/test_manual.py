@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rowcall.core.config.output.manual import manual
 
-PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 
 
 def test_the_page_in_docs_is_current() -> None:

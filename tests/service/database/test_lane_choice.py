@@ -5,40 +5,40 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.service.database.lane_choice import FIRST_LOOK, WINDOW, Pace
+from rowcall.service.database.lane_choice import FIRST_LOOK, WINDOW, LaneChoice
 
 THRESHOLD = 0.003
 FAST, SLOW, VERY_SLOW = 0.001, 0.004, 0.05
 
 
-def feed(pace: Pace, seconds: float, calls: int) -> list[bool]:
+def feed(pace: LaneChoice, seconds: float, calls: int) -> list[bool]:
     return [pace.record(seconds) for _ in range(calls)]
 
 
-def promoted() -> Pace:
-    pace = Pace(THRESHOLD)
+def promoted() -> LaneChoice:
+    pace = LaneChoice(THRESHOLD)
     feed(pace, FAST, FIRST_LOOK)
     assert pace.fast
     return pace
 
 
 def test_nobody_starts_fast() -> None:
-    assert not Pace(THRESHOLD).fast
+    assert not LaneChoice(THRESHOLD).fast
 
 
 def test_a_few_fast_calls_promote_exactly_once() -> None:
-    pace = Pace(THRESHOLD)
+    pace = LaneChoice(THRESHOLD)
     assert feed(pace, FAST, FIRST_LOOK) == [False] * (FIRST_LOOK - 1) + [True]
     assert feed(pace, FAST, 10 * WINDOW) == [False] * (10 * WINDOW)
 
 
 def test_slow_calls_never_promote() -> None:
-    pace = Pace(THRESHOLD)
+    pace = LaneChoice(THRESHOLD)
     assert not any(feed(pace, SLOW, 10 * WINDOW))
 
 
 def test_half_slow_is_slow() -> None:
-    pace = Pace(THRESHOLD)
+    pace = LaneChoice(THRESHOLD)
     for _ in range(10 * WINDOW):
         pace.record(FAST)
         pace.record(SLOW)
@@ -78,7 +78,7 @@ def test_the_way_back_becomes_longer_each_time() -> None:
 
 @given(st.lists(st.sampled_from([FAST, SLOW, VERY_SLOW]), max_size=2000))
 def test_record_says_exactly_when_fast_changes(times: list[float]) -> None:
-    pace = Pace(THRESHOLD)
+    pace = LaneChoice(THRESHOLD)
     for seconds in times:
         before = pace.fast
         assert pace.record(seconds) == (pace.fast != before)

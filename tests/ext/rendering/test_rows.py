@@ -194,7 +194,7 @@ def test_fields_of_a_nested_column_are_told_as_columns(connection: Connection, c
     nested = b'{"at":"2024-01-15T10:30:00","score":7,"label":"a b"}'
     assert body(renderer, connection, f"select {value}") == nested
     assert body(renderer, connection, f"select array[{value}]") == (
-        b'[{"at":"2024-01-15 10:30:00","score":"7","label":"a b"}]'
+        b'[{"at":"2024-01-15T10:30:00","score":"7","label":"a b"}]'
     )
 
 

@@ -1,0 +1,133 @@
+"""A refresh token is worth something to whom it was issued, and to nobody else (issue 12.2 and 12.7)."""
+
+from __future__ import annotations
+
+import httpx
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.members import EVERY_SCHEME, SECRET, bearer, member_sql, tokens, with_cookie
+
+OPAQUE = "/api/token/refresh"
+NAMED = "/api/till/refresh"
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    till = {"Auth:Schemes:till:Type": "BearerToken", "Auth:Schemes:till:BearerTokenRefreshPath": NAMED}
+    return serve(database, member_sql(), {**EVERY_SCHEME, **till})
+
+
+@pytest.fixture(autouse=True)
+def _no_cookies(service: Service) -> None:
+    service.client.cookies.clear()
+
+
+def refresh(service: Service, token: object, headers: dict[str, str], path: str = OPAQUE) -> httpx.Response:
+    return service.post(path, json={"refresh": token}, headers=headers)
+
+
+def of(service: Service, nick: str, scheme: str = "BearerToken") -> dict[str, object]:
+    return tokens(service, scheme, nick, {"kiri": "open sesame", "mo": "swordfish", "open": ""}[nick])
+
+
+def test_a_stolen_access_token_cannot_be_made_endless(service: Service) -> None:
+    """Mo has an account, and has got hold of an access token of kiri's: his refresh token stays his own."""
+    stolen, own = of(service, "kiri"), of(service, "mo")
+    problem(refresh(service, own["refreshToken"], bearer(stolen["accessToken"])), 401)
+
+
+def test_nor_a_stolen_cookie(service: Service) -> None:
+    cookie, own = with_cookie(service), of(service, "mo")
+    problem(refresh(service, own["refreshToken"], cookie), 401)
+
+
+def test_nor_a_stolen_signed_token(service: Service) -> None:
+    stolen, own = of(service, "kiri", "Bearer"), of(service, "mo")
+    problem(refresh(service, own["refreshToken"], bearer(stolen["accessToken"])), 401)
+
+
+def test_nor_does_a_stolen_refresh_token_help_with_a_session_of_ones_own(service: Service) -> None:
+    stolen, own = of(service, "kiri"), of(service, "mo")
+    problem(refresh(service, stolen["refreshToken"], bearer(own["accessToken"])), 401)
+
+
+def test_a_mismatch_ends_the_sign_in(service: Service) -> None:
+    """Whoever presents two credentials that do not belong together has one that is not his."""
+    first, other = of(service, "kiri"), of(service, "mo")
+    problem(refresh(service, first["refreshToken"], bearer(other["accessToken"])), 401)
+    service.wait_for_log("does not belong to the session")
+    problem(refresh(service, first["refreshToken"], bearer(first["accessToken"])), 401)
+    assert refresh(service, other["refreshToken"], bearer(other["accessToken"])).status_code == 200
+
+
+def test_the_new_tokens_have_the_claims_of_the_sign_in(service: Service) -> None:
+    made = of(service, "kiri")
+    again = refresh(service, made["refreshToken"], bearer(made["accessToken"])).json()
+    found = service.get("/api/who", headers=bearer(again["accessToken"])).json()
+    assert (found["userId"], found["userName"], found["userRoles"]) == ("41", "kiri", ["boss", "gate"])
+
+
+def test_an_older_access_token_of_the_same_sign_in_will_do(service: Service) -> None:
+    made = of(service, "open")
+    second = refresh(service, made["refreshToken"], bearer(made["accessToken"])).json()
+    assert refresh(service, second["refreshToken"], bearer(made["accessToken"])).status_code == 200
+
+
+def test_schemes_do_not_mix(service: Service) -> None:
+    main, till = of(service, "kiri"), of(service, "kiri", "till")
+    problem(refresh(service, main["refreshToken"], bearer(till["accessToken"])), 401)
+    problem(refresh(service, till["refreshToken"], bearer(main["accessToken"]), NAMED), 401)
+    main, till = of(service, "kiri"), of(service, "kiri", "till")
+    problem(refresh(service, main["refreshToken"], bearer(main["accessToken"]), NAMED), 401)
+    assert refresh(service, till["refreshToken"], bearer(till["accessToken"]), NAMED).status_code == 200
+
+
+def test_a_session_of_another_scheme_is_not_enough(service: Service) -> None:
+    cookie, made = with_cookie(service), of(service, "kiri")
+    problem(refresh(service, made["refreshToken"], cookie), 401)
+
+
+# --- signed tokens -------------------------------------------------------------------------------------------------
+
+
+def test_a_refresh_token_of_another_issuer_is_exchanged_by_that_one(
+    own_database: Database, serve_once: Serve, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    key = ed25519.Ed25519PrivateKey.generate()
+    encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    pem = tmp_path_factory.mktemp("keys") / "public.pem"
+    pem.write_bytes(key.public_key().public_bytes(encoding, form))
+    foreign = {
+        "Auth:JwtAuth": "true",
+        "Auth:JwtSecret": SECRET,
+        "Auth:JwtVerificationKeyPath": str(pem),
+        "Auth:JwtIssuer": "https://id.example",
+        "Auth:JwtAudience": "shop",
+    }
+    service = serve_once(own_database, member_sql(), foreign)
+    claims = jwt.decode(str(tokens(service, "Bearer")["refreshToken"]), SECRET, algorithms=["HS256"], audience="shop")
+    theirs = jwt.encode(claims, key, algorithm="EdDSA")
+    problem(service.post("/api/jwt/refresh", json={"refreshToken": theirs}), 401)
+    ours = tokens(service, "Bearer")["refreshToken"]
+    assert service.post("/api/jwt/refresh", json={"refreshToken": ours}).status_code == 200
+
+
+def test_a_shared_key_is_told_apart_without_single_use_too(own_database: Database, serve_once: Serve) -> None:
+    settings = {
+        **EVERY_SCHEME,
+        "Auth:RefreshTokenSingleUse": "false",
+        "Auth:Schemes:brief:Type": "Jwt",
+        "Auth:Schemes:brief:JwtRefreshExpire": "1 hour",
+        "Auth:Schemes:brief:JwtRefreshPath": "/api/brief/refresh",
+    }
+    service = serve_once(own_database, member_sql(), settings)
+    brief = tokens(service, "brief")["refreshToken"]
+    problem(service.post("/api/jwt/refresh", json={"refreshToken": brief}), 401)
+    assert service.post("/api/brief/refresh", json={"refreshToken": brief}).status_code == 200
