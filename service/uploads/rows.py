@@ -15,7 +15,7 @@ from rowcall.ext.driver.request import Request, Statement
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Values
-from rowcall.service.database.lane_choice import Pace
+from rowcall.service.database.lane_choice import LaneChoice
 from rowcall.service.database.statements import numbers
 from rowcall.service.database.transaction import Transaction
 from rowcall.service.exchange.exchange import Exchange
@@ -71,7 +71,7 @@ def _call(endpoint: Endpoint, services: Services, what: str, statement: Any) -> 
         build=lambda _mask: ("", 0),
         made=lambda _mask: statement(),
         renderer=None,
-        pace=Pace(services.options.database.slow),
+        pace=LaneChoice(services.options.database.slow),
         volatile=True,
         policy=ErrorPolicy({}, services.options.policies.timeout),
         sensitive=endpoint.options.sensitive,
