@@ -103,6 +103,7 @@ class Request:
     connection: Any  # the Connection that runs it, or None; what holds requests stands above them
     owner: object
     timeout: float
+    began: float
     stream_after: int
     flush_rows: int
     limit: int
@@ -149,6 +150,9 @@ class Request:
     @property
     def seconds(self) -> float: ...
     def refuse(self, failure: Exception) -> None: ...
+    def give_up(self, failure: Exception) -> None: ...
+    @property
+    def elapsed(self) -> float: ...
     @property
     def finished(self) -> bool: ...
     @property

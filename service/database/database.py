@@ -24,6 +24,7 @@ from rowcall.service.database.generic_plans import UserNames, generic_plan, is_e
 from rowcall.service.database.lanes import (
     RESET_SECONDS,
     STOPPING,
+    ElsewhereError,
     ExclusiveLane,
     LaneOptions,
     NoticeHandler,
@@ -32,7 +33,7 @@ from rowcall.service.database.lanes import (
 from rowcall.service.database.several_calls import SeveralCalls
 from rowcall.service.database.statements import numbers, settings_statement
 from rowcall.service.database.transaction import Transaction
-from rowcall.service.database.watchdog import Background, Watchdog
+from rowcall.service.database.watchdog import HELD_UP, Background, Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
 
 log = logging.getLogger("rowcall.database")
@@ -92,6 +93,7 @@ class Database:
         self._shared = SharedLane("shared", Connector(target, **fixed), lanes, options.slow)
         generic = Connector(target, plan_cache_mode="force_generic_plan", **fixed)
         self._generic = SharedLane("generic", generic, lanes, options.slow)
+        self._shared.elsewhere = self._generic.elsewhere = self._exclusive.room
         self._names: UserNames | None = None
         self._background = Background()
         shared = (self._shared, self._generic)
@@ -165,9 +167,9 @@ class Database:
             lane = self._generic if exchange.mask in call.generic and self._generic.connections else self._shared
             if lane.connections:
                 request = self._shared_request(call, exchange.mask, exchange.arguments)
-                exchange.request = request
-                lane.submit(request)
-                return request
+                if lane.submit(request):
+                    exchange.request = request
+                    return request
         return self._run_alone(call, exchange)
 
     def begin_with_context(self, call: Call, exchange: Exchange) -> Waiting:
@@ -177,9 +179,9 @@ class Database:
             if lane.connections:
                 request = self._shared_request(call, exchange.mask, exchange.arguments)
                 request.ahead = call.context.ahead(exchange, call.shared_settings) or None
-                exchange.request = request
-                lane.submit(request)
-                return request
+                if lane.submit(request):
+                    exchange.request = request
+                    return request
         return self._run_alone(call, exchange)
 
     def settle(self, call: Call, exchange: Exchange) -> Waiting:
@@ -197,11 +199,23 @@ class Database:
             if exchange.mask not in call.checked:
                 self._examine(call, exchange.mask)
             return None
-        tries = Tries()
+        if isinstance(request.failure, ClientGoneError):
+            raise request.failure
+        tries = Tries(began=request.began)
+        self._judge_pace(call, request)
         pause = self._pause(call, exchange.mask, request, tries)
         if pause is None:
             raise self._failures.problem(call, exchange, request)
         return self._run_alone(call, exchange, tries, pause)
+
+    def _judge_pace(self, call: Call, request: Request) -> None:
+        """A failed run on a shared connection counts as well; one that held others up is enough."""
+        changed = call.pace.fast and call.pace.record(request.seconds)
+        if call.pace.fast and request.seconds > HELD_UP:
+            call.pace.demote()
+            changed = True
+        if changed:
+            self._assign_lane(call)
 
     def together(self) -> SeveralCalls:
         """For several calls of one request that share a connection."""
@@ -251,7 +265,7 @@ class Database:
         while True:
             if pause:
                 await _wait(pause, exchange)
-            request = await self._run_exclusive(call, exchange)
+            request = await self._run_exclusive(call, exchange, tries)
             exchange.request = request
             if request.streaming:
                 call.large = True
@@ -276,12 +290,16 @@ class Database:
             call.large = True
             self._assign_lane(call)
             return 0.0
+        if isinstance(request.failure, ElsewhereError):
+            return 0.0
         return self._failures.pause(call, mask, request, tries)
 
-    async def _run_exclusive(self, call: Call, exchange: Exchange) -> Request:
+    async def _run_exclusive(self, call: Call, exchange: Exchange, tries: Tries) -> Request:
         """One run on a connection of its own: finished, or STREAMING."""
         lane = self._exclusive
         request = self._exclusive_request(call, exchange)
+        # A silent repetition has what the runs before have left of the time.
+        request.began = tries.began = tries.began or request.began
         reset = (call.volatile or call.procedure) and not self._pooler
         # Behind a script that goes on, the reset would come too early.
         later = reset and type(request.statement) is Script
@@ -292,7 +310,7 @@ class Database:
         self._watchdog.watch(request, exchange.protocol.client_disconnect)
         try:
             while request.state == RequestState.WAITING:
-                connection = lane.try_acquire() or await lane.acquire()
+                connection = lane.try_acquire() or await lane.acquire(_left_of(request))
                 if call.procedure and reset and not call.wrapped:
                     await self._prepare_procedure(connection, call, exchange)
                 # False when it has died since it was acquired: on to the next one.
@@ -375,7 +393,7 @@ class Database:
         except BaseException:
             connection.close("its session was left half prepared")
             raise
-        if request.error is not None:
+        if request.error is not None or request.failure is not None:
             connection.close("its session could not be prepared")
             raise self._failures.problem(call, exchange, request)
 
@@ -402,7 +420,7 @@ class Database:
     def _assign_lane(self, call: Call) -> None:
         call.shared = call.pace.fast and not call.large
         if call.shared:
-            self._shared.start()
+            self._shared.open_missing()
 
     def _examine(self, call: Call, mask: int) -> None:
         """Finds out, once for each statement, whether it may run with a generic plan."""
@@ -413,7 +431,7 @@ class Database:
     async def _check_generic(self, call: Call, mask: int) -> None:
         statement = call.statement(mask)
         try:
-            async with await self._connector.open_plain() as connection:
+            async with self._connector.errand() as connection:
                 # Not read back from self: a reload may forget it in the meantime.
                 names = self._names or await read_user_names(connection)
                 self._names = names
@@ -423,7 +441,12 @@ class Database:
             return
         if is_eligible(plan, names):
             call.generic.add(mask)
-            self._generic.start()
+            self._generic.open_missing()
+
+
+def _left_of(request: Request) -> float:
+    """Seconds of its own limit; 0: it has none."""
+    return max(0.001, request.timeout - request.elapsed) if request.timeout > 0 else 0.0
 
 
 def _timeout_setting(seconds: float) -> Values:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rowcall.core.errors.problems import QUERY_CANCELED, Problem, unavailable, unmapped
-from rowcall.ext.driver.request import Loss, Request
+from rowcall.ext.driver.request import Loss, Request, Script
 from rowcall.ext.rendering.body_writer import ColumnsChangedError
 from rowcall.service.database.call import Call
 from rowcall.service.exchange.exchange import Exchange
@@ -35,6 +35,12 @@ class Tries:
     repeats: int = 0
     retries: int = 0
     """Runs that the endpoint's strategy has granted so far."""
+    began: float = 0.0
+    """When the time of the request began to count; each attempt of a strategy has a time of its own."""
+
+
+class OutOfTimeError(Exception):
+    """The limit of a request is over, counted from its beginning, and the server has not said anything."""
 
 
 class Failures:
@@ -57,6 +63,7 @@ class Failures:
             return None
         delay = strategy.delays[tries.retries]
         tries.retries += 1
+        tries.began = 0.0
         log.warning(
             "%s: attempt %d failed (%s), the next one follows in %g s", call.label, tries.retries, _why(request), delay
         )
@@ -64,6 +71,9 @@ class Failures:
 
     def _repeat(self, call: Call, mask: int, request: Request, repeats: int) -> bool:
         """May it run again without having run twice?"""
+        if _is_over(request):
+            self._report_stale(request)
+            return False
         if request.committed and not request.statement.repeatable:
             self._report_stale(request)
             return False
@@ -100,6 +110,9 @@ class Failures:
         """The answer for a run that is not followed by another one."""
         if isinstance(request.failure, Problem):
             return request.failure
+        if isinstance(request.failure, OutOfTimeError):
+            log.warning("%s: no answer within its limit of %g s", call.label, request.timeout)
+            return call.policy.timeout.problem(QUERY_CANCELED, str(request.failure))
         if request.loss != Loss.NOT_LOST:
             return _lost(request, committed=call.procedure)
         if request.error is not None:
@@ -166,7 +179,12 @@ def _answer(call: Call, request: Request, message: str, tries: Tries) -> Problem
 def _out_of_time(request: Request) -> bool:
     """The service's own limit has expired, whether the server or the watchdog minded it."""
     limit = request.timeout
-    return limit > 0 and request.seconds >= limit - min(CLOCKS_DIFFER, limit / 2)
+    return limit > 0 and max(request.seconds, request.elapsed) >= limit - min(CLOCKS_DIFFER, limit / 2)
+
+
+def _is_over(request: Request) -> bool:
+    """Nothing is left of its time. Each statement of a file has the whole of it (reference 03, 5)."""
+    return 0 < request.timeout <= request.elapsed and type(request.statement) is not Script
 
 
 def _renew_statement(call: Call, mask: int, request: Request) -> bool:

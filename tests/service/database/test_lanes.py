@@ -34,7 +34,7 @@ def connector(database: Database) -> Connector:
 @asynccontextmanager
 async def shared(database: Database, options: LaneOptions = OPTIONS) -> AsyncIterator[SharedLane]:
     lane = SharedLane("shared", connector(database), options, slow=60.0)
-    lane.start()
+    lane.open_missing()
     await until(lambda: len(lane.connections) == options.shared_connections)
     try:
         yield lane
