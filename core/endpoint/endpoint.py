@@ -22,6 +22,7 @@ from rowcall.core.endpoint.capabilities import (
     Tool,
     Upload,
 )
+from rowcall.core.outbound.outgoing import NOTHING_SENT, Outgoing
 
 
 class NullText(enum.Enum):
@@ -305,6 +306,13 @@ class Endpoint(Record):
     table_shape: ResultShape | None = None
     """What a table format shows: composites are always expanded. None without `table_format`, and for what gives no
     rows."""
+    outgoing: Outgoing = NOTHING_SENT
+    """Requests to other services."""
+
+    @property
+    def passes_through(self) -> bool:
+        """The answer of another service is the answer; the routine does not run (reference 05, 4.4)."""
+        return self.options.proxy is not None and not self.outgoing.replies
 
     @property
     def raw_body(self) -> EndpointParameter | None:

@@ -15,7 +15,7 @@ from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Sch
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
 from rowcall.core.text.interval import parse_interval
-from rowcall.service.options.http import listener_plans
+from rowcall.service.options.server.http import listener_plans
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")

@@ -22,12 +22,14 @@ from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.before_routine import before_commands
+from rowcall.service.options.capabilities.operations import health_options, statistics_options
+from rowcall.service.options.capabilities.outbound import outbound_options
+from rowcall.service.options.capabilities.uploads import upload_options
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
-from rowcall.service.options.forwarded_headers import forwarding
-from rowcall.service.options.http import http_options
-from rowcall.service.options.uploads import upload_options
+from rowcall.service.options.server.forwarded_headers import forwarding
+from rowcall.service.options.server.http import http_options
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
@@ -72,6 +74,8 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         uploads=UploadNames(
             tuple(options.uploads.handlers), options.uploads.default_handler, options.uploads.metadata_parameter
         ),
+        http_types=options.outbound.types if options.outbound.types.enabled else None,
+        proxies=options.outbound.proxy if options.outbound.proxy.enabled else None,
     )
 
 
@@ -150,6 +154,8 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         correlation_header=correlation_header(settings),
         auth=auth_options(settings),
         forwarding=forwarding(settings),
+        health=health_options(settings),
+        statistics=statistics_options(settings, target, connections),
         application=application_name(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         headers=_request_headers(settings),
@@ -160,6 +166,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         log_commands=settings.flag("Service:LogCommands"),
         log_file_texts=settings.flag("Service:SqlFileSource:LogCommandText"),
         log_command_parameters=settings.flag("Service:LogCommandParameters"),
+        outbound=outbound_options(settings),
     )
 
 

@@ -14,12 +14,14 @@ from rowcall.core.formats.table_formats import TableFormats
 from rowcall.core.http.compression import Compression
 from rowcall.core.http.cors import Cors
 from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.core.outbound.options import OutboundOptions
 from rowcall.core.uploads.options import UploadOptions
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName
+from rowcall.service.options.capabilities.operations import HealthOptions, StatisticsOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +126,13 @@ class WorkerOptions:
     headers: RequestHeaders = RequestHeaders()
     auth: AuthOptions = field(default_factory=AuthOptions)
     forwarding: Forwarding = field(default_factory=Forwarding)
+    health: HealthOptions | None = None
+    statistics: StatisticsOptions | None = None
     application: str = "rowcall"
     """Values that the key ring protects open in the same application only."""
     application_name: JsonApplicationName | None = None
     """None: that of the connection stays."""
+    outbound: OutboundOptions = field(default_factory=OutboundOptions)
 
     @property
     def asks_who_calls(self) -> bool:

@@ -26,7 +26,7 @@ from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
-from rowcall.service.options.http import doubts, listener_plans, unix_mode, worker_count
+from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.sockets.listeners import Listener, Listeners

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -29,10 +29,15 @@ from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
+from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.response.headers import Headers, problem_headers
+
+if TYPE_CHECKING:
+    from rowcall.service.upstream.client import Client
 
 log = logging.getLogger("rowcall")
 
@@ -80,7 +85,13 @@ class Application:
         self._identity = Identity(options.auth, self.keys, options.forwarding)
         self.single_use = RefreshTokenUse()
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
-        self._fixed = {Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing}
+        self._client = client_of(options)
+        self._fixed: dict[Route, tuple[Step, ...]] = {
+            Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing
+        }
+        services = Services(options, self._databases.main, codecs_for({}, options), self._identity)
+        for method, path, steps in operation_routes(services):
+            self._fixed[Route(method, path.lower(), (), ())] = steps
 
     @property
     def running(self) -> int:
@@ -104,8 +115,20 @@ class Application:
             key: (database, codecs_for(edition.other_types.get(key, {}), self._options))
             for key, database in self._databases.open(names - self._options.main_names).items()
         }
-        services = Services(self._options, self._databases.main, codecs, self._identity, others)
+        inside = None if self._client is None else SelfCalls(self._runner.start, self._fail)
+        services = Services(
+            self._options,
+            self._databases.main,
+            codecs,
+            self._identity,
+            others,
+            client=self._client,
+            inside=None if inside is None else inside.call,
+        )
         self._prepared = Table(edition, services, self._fixed)
+        if inside is not None:
+            router = build_router(edition.endpoints, internal=True)[0]
+            inside.serve(router, Compiled(router.routes, services))
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
@@ -120,6 +143,8 @@ class Application:
             gc.freeze()
 
     async def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
         self._identity.close()
         await self._databases.close()
 
@@ -208,6 +233,16 @@ class Application:
             protocol.response_empty(problem.status, [*headers, ("content-length", str(len(body)))])
         else:
             protocol.response_bytes(problem.status, headers, body)
+
+
+def client_of(options: WorkerOptions) -> Client | None:
+    """Of requests to other services. Imported where it is used: most services make none."""
+    outbound = options.outbound
+    if not outbound.types.enabled and not outbound.proxy.enabled:
+        return None
+    from rowcall.service.upstream.client import Client
+
+    return Client(outbound.client)
 
 
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
