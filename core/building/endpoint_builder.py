@@ -24,11 +24,14 @@ from rowcall.core.building.outgoing import (
     without_proxies,
 )
 from rowcall.core.building.uploads import UploadEndpoint, UploadNames
+from rowcall.core.cache.diagnostics import cache_diagnostics
+from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.catalogue.catalog import Catalog, Routine, Volatility
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode, NullText, Options, QueryNull, ResultPath, ResultShape
 from rowcall.core.endpoint.parameter_changes import change_parameters
 from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
+from rowcall.core.endpoint.refusals import FIELD, Refusals
 from rowcall.core.endpoint.result_shape import VOID, result_shape
 from rowcall.core.endpoint.template import placeholder_names, with_variables
 from rowcall.core.endpoint.validation import validation_diagnostics
@@ -62,6 +65,7 @@ class EndpointDefaults:
     camel_case_names: bool = True
     requires_authorization: bool = True
     query_null: QueryNull = QueryNull.IGNORE
+    refusals: Refusals = FIELD
     request_headers: HeadersMode = HeadersMode.PARAMETER
     headers_parameter: str | None = "_headers"
     null_text: NullText = NullText.EMPTY_STRING
@@ -78,6 +82,7 @@ class EndpointDefaults:
     connection: str | None = None
     """Where routines of this source run unless their comments say otherwise. None: on the main connection."""
     known: KnownNames = NOBODY_LOOKED
+    cache: CacheOptions = NO_CACHE
     variables: tuple[tuple[str, str | None], ...] = ()
     """Variables of the environment that values of annotations may name, in lower case, with their values."""
     user_parameters: bool = False
@@ -125,6 +130,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *validation_diagnostics(endpoint, defaults.known.rules),
         *table_diagnostics(endpoint, defaults.table_formats),
         *identity_diagnostics(endpoint, defaults.claims),
+        *cache_diagnostics(endpoint, defaults.cache, defaults.claims),
         *outgoing_diagnostics(endpoint),
         *(() if defaults.proxies is not None else disabled_proxies(endpoint.name, routine.identity, draft.used)),
     )
@@ -162,6 +168,9 @@ def _default_options(defaults: EndpointDefaults) -> Options:
     return Options(
         requires_authorization=defaults.requires_authorization,
         query_null=defaults.query_null,
+        absent_status=defaults.refusals.absent,
+        strangers_pass=defaults.refusals.strangers_pass,
+        lenient=defaults.refusals.lenient,
         request_headers=defaults.request_headers,
         headers_parameter=defaults.headers_parameter,
         null_text=defaults.null_text,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rowcall.core.binding.server_refusals import ServerRefusals
 from rowcall.core.errors.problems import ErrorPolicy
 from rowcall.core.errors.retry import RetryStrategy
 from rowcall.ext.driver.request import Statement
@@ -38,12 +39,16 @@ class Call:
     procedure: bool = False
     rows: bool = False
     """Gives a set, which may be large."""
+    stream_after: int | None = None
+    """Bytes after which a result leaves as a stream; None: as for all others."""
     flush_rows: int = 0
     """Rows that are sent together on the way to the client; 0: as many as fill a part."""
     single: bool = False
     timeout: float | None = None
     policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     """What its errors become."""
+    refusals: ServerRefusals | None = None
+    """Tells whose value the server could not read. None: that is an error like others."""
     retry: RetryStrategy | None = None
     describe: Describe | None = None
     """For the log. None: commands are not logged."""

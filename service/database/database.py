@@ -21,6 +21,8 @@ from rowcall.service.database.connector import SESSION, Connector, Target, state
 from rowcall.service.database.context import Ahead, Values, ahead_of
 from rowcall.service.database.failures import Failures, Tries
 from rowcall.service.database.generic_plans import UserNames, generic_plan, is_eligible, read_user_names
+from rowcall.service.database.held.several_calls import SeveralCalls
+from rowcall.service.database.held.transaction import Transaction
 from rowcall.service.database.lanes import (
     RESET_SECONDS,
     STOPPING,
@@ -30,9 +32,7 @@ from rowcall.service.database.lanes import (
     NoticeHandler,
     SharedLane,
 )
-from rowcall.service.database.several_calls import SeveralCalls
 from rowcall.service.database.statements import numbers, settings_statement
-from rowcall.service.database.transaction import Transaction
 from rowcall.service.database.watchdog import HELD_UP, Background, Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
 
@@ -336,7 +336,8 @@ class Database:
         request.first_row_only = call.single
         request.wide_rows = call.wide or call.flush_rows > 0
         request.flush_rows = call.flush_rows
-        request.stream_after = self._options.stream_after if may_stream else 0
+        stream_after = self._options.stream_after if call.stream_after is None else call.stream_after
+        request.stream_after = stream_after if may_stream else 0
         request.timeout = self._timeout_of(call)
         # Behind a pooler nothing can be said to the session in front of a CALL.
         request.unlimited = watched or (call.procedure and self._pooler)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from rowcall.core.building.endpoint_builder import Built, EndpointDefaults, build_endpoint
+from rowcall.core.cache.plan import with_invalidation
 from rowcall.core.catalogue.catalog import Catalog, Routine
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -81,6 +82,9 @@ def _endpoints(catalog: Catalog, exposed: Exposed, diagnostics: list[Diagnostic]
         diagnostics += built.diagnostics
         if built.endpoint is not None:
             endpoints.append(built.endpoint)
+            forgetting = with_invalidation(built.endpoint, defaults.cache)
+            if forgetting is not None:
+                endpoints.append(forgetting)
     return tuple(endpoints)
 
 

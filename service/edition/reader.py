@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import psycopg
 
 from rowcall.core.building.endpoint_builder import EndpointDefaults
+from rowcall.core.cache.diagnostics import unused_profiles
 from rowcall.core.catalogue.catalog import Catalog, Routine, RoutineKind, TypeInfo
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -109,6 +110,9 @@ class EndpointReader:
                     one.endpoints += there
                     one.types |= {(info.schema, info.name): info for info in reached.values()}
         await self._look_at_targets(routed, types)
+        if number == 1:
+            for name in unused_profiles(self._options.cache, (one for group in found for one in group)):
+                log.info("cache profile '%s' is used by no endpoint", name)
         main = types.pop(MAIN)
         return Edition(number, tuple(one for group in found for one in group), main, types)
 

@@ -12,6 +12,7 @@ from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
+from rowcall.core.endpoint.refusals import ABSENT_STATUSES, Refusals
 from rowcall.core.formats.table_formats import HtmlTables, TableFormats, Workbooks
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
@@ -22,6 +23,7 @@ from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.before_routine import before_commands
+from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.capabilities.uploads import upload_options
@@ -49,6 +51,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         method=settings.choice_or_none("Service:DefaultHttpMethod"),
         transport=_transport(settings),
         query_null=QueryNull(settings.choice("Service:QueryStringNullHandling")),
+        refusals=_refusals(settings),
         request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
@@ -62,12 +65,13 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         hide_signing=settings.flag(_AUTHENTICATION + "ObfuscateAuthParameterLogValues"),
         logout_path=settings.text_or_none(_AUTHENTICATION + "LogoutPath"),
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
+        cache=options.cache,
         known=KnownNames(
             error_policies=frozenset(options.policies.named),
             retry_strategies=frozenset(options.retries.named),
             rules=frozenset(options.rules),
             rate_limiters=_enabled_names(settings, "RateLimiterOptions", "Policies"),
-            cache_profiles=_enabled_names(settings, "CacheOptions", "Profiles"),
+            cache_profiles=options.cache.names if options.cache.enabled else None,
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
         ),
         variables=_variables(settings),
@@ -76,6 +80,18 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         ),
         http_types=options.outbound.types if options.outbound.types.enabled else None,
         proxies=options.outbound.proxy if options.outbound.proxy.enabled else None,
+    )
+
+
+def _refusals(settings: Settings) -> Refusals:
+    status = settings.integer("Service:ParameterMismatchStatusCode")
+    if status not in ABSENT_STATUSES:
+        allowed = ", ".join(map(str, ABSENT_STATUSES))
+        raise StartupError(f"Service:ParameterMismatchStatusCode: {status} is none of {allowed}")
+    return Refusals(
+        status,
+        strangers_pass=settings.choice("Service:UnknownQueryParameters") == "Ignore",
+        lenient=settings.choice("Service:UnusableValues") == "Established",
     )
 
 
@@ -154,6 +170,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         correlation_header=correlation_header(settings),
         auth=auth_options(settings),
         forwarding=forwarding(settings),
+        cache=cache_options(settings),
         health=health_options(settings),
         statistics=statistics_options(settings, target, connections),
         application=application_name(settings),

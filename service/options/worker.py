@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
 from rowcall.core.endpoint.validation import BUILT_IN, Rule
 from rowcall.core.errors.problems import ErrorPolicies
@@ -126,6 +127,9 @@ class WorkerOptions:
     headers: RequestHeaders = RequestHeaders()
     auth: AuthOptions = field(default_factory=AuthOptions)
     forwarding: Forwarding = field(default_factory=Forwarding)
+    cache: CacheOptions = NO_CACHE
+    store: str = ""
+    """Folder of the host's store, made by the supervisor."""
     health: HealthOptions | None = None
     statistics: StatisticsOptions | None = None
     application: str = "rowcall"

@@ -12,6 +12,8 @@ from rowcall.service.database.database import Database
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.identity.identity import Identity
 from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.store.answers import AnswerStores
+from rowcall.service.store.host import HostStore
 from rowcall.service.upstream.messages import Answer, Headers
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ class Services:
     database: Database
     codecs: Codecs
     auth: Identity
+    answers: AnswerStores
+    host: HostStore
     others: Mapping[str, tuple[Database, Codecs]] = field(default_factory=dict)
     """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""
     client: Client | None = None

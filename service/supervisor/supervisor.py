@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -31,6 +32,8 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.sockets.listeners import Listener, Listeners
 from rowcall.service.startup_error import StartupError
+from rowcall.service.store.folder import StoreFolder
+from rowcall.service.store.host import HostStore
 from rowcall.service.supervisor.announcement import announce
 from rowcall.service.supervisor.channel import (
     Channel,
@@ -142,7 +145,9 @@ class Supervisor:
         on_listening: Callable[[list[str]], None] | None = None,
     ) -> None:
         self._settings = settings
-        self._options = options
+        self._store = StoreFolder()
+        self._host = HostStore(self._store.path)
+        self._options = replace(options, store=str(self._store.path))
         self._reader = reader
         self._on_listening = on_listening
         self._connector = Connector(options.target)
@@ -234,6 +239,8 @@ class Supervisor:
             task.cancel()
         for worker in running:
             worker.channel.close()
+        self._host.close()
+        self._store.remove()
         log.info("stopped")
 
     def _background(self, work: Any) -> None:
@@ -270,6 +277,7 @@ class Supervisor:
             return
         self._workers[worker.number] = None
         worker.channel.close()
+        self._host.tell_worker_gone(worker.process.pid)
         await self._mourn(worker, code)
         if not self._stop.is_set():
             await self._replace(worker.number)

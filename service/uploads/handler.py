@@ -10,7 +10,7 @@ from rowcall.core.uploads.checks import Checks, Status, image_types, patterns
 from rowcall.core.uploads.entries import Entry, described, judged
 from rowcall.core.uploads.options import Common, Folder, LargeObjects
 from rowcall.core.uploads.settings import HandlerSettings
-from rowcall.service.database.transaction import Transaction
+from rowcall.service.database.held.transaction import Transaction
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.uploads.folders import Folders
 from rowcall.service.uploads.incoming import File

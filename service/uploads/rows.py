@@ -15,9 +15,9 @@ from rowcall.ext.driver.request import Request, Statement
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Values
+from rowcall.service.database.held.transaction import Transaction
 from rowcall.service.database.lane_choice import LaneChoice
 from rowcall.service.database.statements import numbers
-from rowcall.service.database.transaction import Transaction
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.response.headers import argument_text
 

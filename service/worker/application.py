@@ -6,13 +6,14 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.errors.binding_error import BindingError
-from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
 from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.core.text.naming import nested_name
 from rowcall.ext.driver.exchange import Runner
@@ -35,6 +36,8 @@ from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.response.headers import Headers, problem_headers
+from rowcall.service.store.answers import AnswerStores
+from rowcall.service.store.host import HostStore
 
 if TYPE_CHECKING:
     from rowcall.service.upstream.client import Client
@@ -84,12 +87,16 @@ class Application:
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding)
         self.single_use = RefreshTokenUse()
+        self._host = HostStore(Path(options.store))
+        self._answers = AnswerStores(options.cache, self._host)
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
         self._client = client_of(options)
         self._fixed: dict[Route, tuple[Step, ...]] = {
             Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing
         }
-        services = Services(options, self._databases.main, codecs_for({}, options), self._identity)
+        services = Services(
+            options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
+        )
         for method, path, steps in operation_routes(services):
             self._fixed[Route(method, path.lower(), (), ())] = steps
 
@@ -121,6 +128,8 @@ class Application:
             self._databases.main,
             codecs,
             self._identity,
+            self._answers,
+            self._host,
             others,
             client=self._client,
             inside=None if inside is None else inside.call,
@@ -146,6 +155,8 @@ class Application:
         if self._client is not None:
             self._client.close()
         self._identity.close()
+        self._answers.close()
+        self._host.close()
         await self._databases.close()
 
     def handle(self, scope: Any, protocol: Any) -> None:
@@ -193,7 +204,7 @@ class Application:
         if isinstance(error, Problem):
             problem = error
         elif isinstance(error, BindingError):
-            problem = Problem(error.status, error.detail)
+            problem = unbound(error)
         elif isinstance(error, MalformedPathError):
             problem = Problem(400, str(error))
         else:

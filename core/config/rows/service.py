@@ -4,6 +4,7 @@ from rowcall.core.config.keys import (
     Key,
     choice,
     flag,
+    integer,
     interval,
     names,
     objects,
@@ -89,6 +90,26 @@ ROWS: tuple[Key, ...] = (
         "Ignore EmptyString NullLiteral",
         "Ignore",
         "Which value of the query string is NULL: none, the empty one, or the word null.",
+    ),
+    integer(
+        "Service:ParameterMismatchStatusCode",
+        404,
+        "Status where a required parameter is missing or a name is unknown: 404, 400 or 422.",
+        maximum=422,
+    ),
+    choice(
+        "Service:UnknownQueryParameters",
+        "Refuse Ignore",
+        "Refuse",
+        "What becomes of names in the query that are no parameters. Ignore lets links with `utm_source` through.",
+    ),
+    choice(
+        "Service:UnusableValues",
+        "Refuse Established",
+        "Refuse",
+        "What becomes of values that cannot be what their parameter is. Refuse: 400, with every fault in `errors`. "
+        "Established is the way of NpgsqlRest: in the query the default takes their place, or else it is 404; in a "
+        "JSON body it is 500; the values of a repeated key are joined.",
     ),
     choice(
         "Service:TextResponseNullHandling",
