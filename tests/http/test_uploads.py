@@ -116,7 +116,8 @@ param _meta is upload metadata
 stop_after_first_success = true
 large_object_included_mime_types = image/*
 row_command = select keep_line($1, $2, $3, $4)';
-create function up_nothing() returns void language sql as 'insert into told values (current_setting(''request.upload_metadata'', true))';
+create function up_nothing() returns void language sql as
+    $$ insert into told values (current_setting('request.upload_metadata', true)) $$;
 comment on function up_nothing() is 'HTTP POST
 upload for large_object';
 create function up_named_by_default(_upload_metadata json) returns json language sql as 'select _upload_metadata';
@@ -173,7 +174,7 @@ def object_bytes(database: Database, oid: int) -> bytes:
     return bytes(database.value("select lo_get(%s)", oid))
 
 
-# --- large objects ------------------------------------------------------------------------------------------------------
+# --- large objects --------------------------------------------------------------------------------------------------
 
 
 def test_the_default_handler_makes_large_objects(service: Service, database: Database) -> None:
@@ -232,7 +233,7 @@ def test_images_are_told_by_their_first_bytes(service: Service) -> None:
     assert [entry["status"] for entry in entries] == ["Ok", "Ok", "InvalidImage", "InvalidImage", "InvalidImage"]
 
 
-# --- folders ------------------------------------------------------------------------------------------------------------
+# --- folders --------------------------------------------------------------------------------------------------------
 
 
 def test_files_get_a_name_of_their_own(service: Service, folder: Path) -> None:
@@ -342,7 +343,7 @@ def test_a_text_is_told_from_other_files(service: Service) -> None:
     assert [Path(entry["filePath"]).exists() for entry in entries] == [True, False, False, False, True]
 
 
-# --- csv ----------------------------------------------------------------------------------------------------------------
+# --- csv ------------------------------------------------------------------------------------------------------------
 
 
 def test_each_line_runs_the_command(service: Service, database: Database) -> None:
@@ -425,7 +426,7 @@ def test_an_error_of_a_command_undoes_the_rows_before(service: Service, database
     assert entry["lastResult"] is None
 
 
-# --- several handlers ---------------------------------------------------------------------------------------------------
+# --- several handlers -----------------------------------------------------------------------------------------------
 
 
 def test_another_handler_takes_what_the_first_does_not(service: Service, database: Database) -> None:
@@ -447,7 +448,7 @@ def test_a_file_that_one_handler_has_stored_is_left_to_it(service: Service, data
     ]
 
 
-# --- the request ---------------------------------------------------------------------------------------------------------
+# --- the request ----------------------------------------------------------------------------------------------------
 
 
 def test_metadata_is_a_setting_too(service: Service, database: Database) -> None:

@@ -128,7 +128,8 @@ def test_all_sheets_are_read(service: Service, database: Database) -> None:
     database.execute("truncate line")
     entries = upload(service, "up-all", workbook())
     assert [(entry["sheet"], entry["rows"], entry["result"]) for entry in entries] == [("North", 2, 3), ("South", 0, 1)]
-    assert database.fetch("select cells, previous, about ->> 'rowIndex' from line where about ->> 'sheet' = 'South'") == [
+    south = "where about ->> 'sheet' = 'South'"
+    assert database.fetch(f"select cells, previous, about ->> 'rowIndex' from line {south}") == [
         ([None, "x"], None, "2")
     ]
 
@@ -183,7 +184,8 @@ def test_an_error_of_a_command_is_no_fault_of_the_workbook(service: Service, dat
 
 def test_a_sheet_that_is_broken_in_the_middle_leaves_no_row(service: Service, database: Database) -> None:
     database.execute("truncate line")
-    (entry,) = upload(service, "up-all", _with_part("xl/worksheets/sheet2.xml", b"<worksheet><sheetData><row></worksheet>"))
+    broken = _with_part("xl/worksheets/sheet2.xml", b"<worksheet><sheetData><row></worksheet>")
+    (entry,) = upload(service, "up-all", broken)
     assert (entry["success"], entry["status"]) == (False, "InvalidFormat")
     assert database.value("select count(*) from line") == 0
 
@@ -207,7 +209,7 @@ LAUGHS = b"""<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a
     ("part", "content"),
     [
         ("xl/sharedStrings.xml", LAUGHS),
-        ("xl/sharedStrings.xml", b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><sst>&a;</sst>'),
+        ("xl/sharedStrings.xml", b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><sst>&a;</sst>'),
         ("xl/worksheets/sheet1.xml", b" " * 200_000_000),
     ],
     ids=["laughs", "file", "bomb"],
