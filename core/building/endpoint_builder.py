@@ -118,6 +118,8 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
     draft = _draft(routine, defaults)
     if defaults.comments_mode is not CommentsMode.IGNORE:
         read_comment(routine.comment or "", draft)
+    if draft.misses_method:
+        return Built(None, tuple(draft.diagnostics))
     if not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
         return Built(None, tuple(draft.diagnostics))
     if not draft.enabled:
@@ -193,6 +195,8 @@ def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
         tags=tags if source is None else source.tags,
         parameters=frozenset(one.name or f"${number}" for number, one in enumerate(routine.parameters, 1)),
         claimed=frozenset() if source is None else source.claimed,
+        methods=frozenset() if source is None else source.methods,
+        writes=source is not None and source.writes,
     )
 
 

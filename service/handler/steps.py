@@ -24,6 +24,7 @@ from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.ext.rendering.timed_rows import TimedWriter
 from rowcall.service.auth.access import authenticate, authorize
 from rowcall.service.auth.context import user_context
+from rowcall.service.auth.cross_site import refuse_cross_site
 from rowcall.service.auth.filling import bind, hash_parameters
 from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
@@ -258,6 +259,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
 STEPS: Sequence[Factory] = (
     request_log,
     authenticate,
+    refuse_cross_site,
     authorize,
     refuse_unknown_connection,
     keep_body,

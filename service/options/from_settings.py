@@ -21,7 +21,7 @@ from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.options.application_name import application_name, json_application_name
-from rowcall.service.options.auth import auth_options
+from rowcall.service.options.auth import auth_options, opened
 from rowcall.service.options.before_routine import before_commands
 from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
@@ -225,4 +225,7 @@ def _request_headers(settings: Settings) -> RequestHeaders:
     if instance is not None:
         # Made once, by the supervisor, so that it is the same for all workers.
         added[instance.lower()] = uuid.uuid4().hex
-    return RequestHeaders(key, tuple(added.items()))
+    from_client = opened(
+        settings, "Service:RequestHeadersFromClient", "a request can forge the headers that routines see"
+    )
+    return RequestHeaders(key, tuple(added.items()), from_client)

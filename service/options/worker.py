@@ -80,10 +80,12 @@ class RequestHeaders:
     """What routines see of the request's headers, in endpoints that ask for them.
 
     key: the setting that holds them. added: names in lower case and values that take the place of the client's.
+    from_client: a request that supplies the parameter is believed.
     """
 
     key: str = "request.headers"
     added: tuple[tuple[str, str], ...] = ()
+    from_client: bool = False
 
 
 @dataclass(frozen=True, slots=True)

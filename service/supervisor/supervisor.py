@@ -35,6 +35,7 @@ from rowcall.service.startup_error import StartupError
 from rowcall.service.store.folder import StoreFolder
 from rowcall.service.store.host import HostStore
 from rowcall.service.supervisor.announcement import announce
+from rowcall.service.supervisor.catalogue_looks import CatalogueLooks
 from rowcall.service.supervisor.channel import (
     Channel,
     Keys,
@@ -163,6 +164,7 @@ class Supervisor:
         self._stop = asyncio.Event()
         self._code = 0
         self._reload = asyncio.Event()
+        self._looks = CatalogueLooks(reader, self._read_everything, self._reload.set)
         self._database_changed = False
         """Asked for: more than another look at the files."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -214,6 +216,7 @@ class Supervisor:
             raise StartupError(error)
         self._announce()
         self._background(self._reload_when_asked())
+        self._background(self._looks.run())
 
     def _announce(self) -> None:
         seconds = time.monotonic() - self._began
@@ -336,8 +339,8 @@ class Supervisor:
         worker.channel.send(TokenJudged(question.number, first))
 
     def _stale(self) -> None:
-        log.warning("the database has changed under a prepared statement; its catalogue is read again")
-        self._read_everything()
+        """A worker has met an error that says so, which routines can raise as well, and clients provoke."""
+        self._looks.wish("the database has changed under a prepared statement; its catalogue is read again")
 
     def _read_everything(self) -> None:
         self._database_changed = True
@@ -407,7 +410,12 @@ class Supervisor:
         await asyncio.gather(*(event.wait() for event in tried))
 
     async def _listen_for_notify(self, connector: Connector, tried: asyncio.Event) -> None:
-        """`NOTIFY rowcall, 'reload'` reads the catalogue again; so does finding the database again after a loss."""
+        """`NOTIFY rowcall, 'reload'` looks if the catalogue has changed; finding the database again after a loss reads
+        it again.
+
+        Anybody who can connect can notify, and what is sent is no secret: whoever listens reads it, so no signature
+        would stay one. A notification is therefore a hint, and costs a fingerprint a second at most.
+        """
         attempt = 0
         lost = False
         while True:
@@ -420,7 +428,7 @@ class Supervisor:
                         self._read_everything()
                     async for notification in connection.notifies():
                         if notification.payload in ("", "reload"):
-                            self._read_everything()
+                            self._looks.wish()
             except (psycopg.Error, OSError) as error:
                 tried.set()
                 lost = True

@@ -36,7 +36,13 @@ ROWS: tuple[Key, ...] = (
     ),
     text("Service:SchemaSimilarTo", None, "Serve only schemas whose name is SIMILAR TO this pattern."),
     text("Service:SchemaNotSimilarTo", None, "Leave out schemas whose name is SIMILAR TO this pattern."),
-    texts("Service:IncludeSchemas", None, "Serve only these schemas."),
+    texts("Service:IncludeSchemas", None, "Serve only these schemas, whoever owns what is in them."),
+    texts(
+        "Service:TrustedOwners",
+        (),
+        "Roles whose objects are published in schemas that IncludeSchemas does not name, besides superusers, the owner "
+        "of the database, the role of the service and those it is a member of. `*` is every role.",
+    ),
     texts("Service:ExcludeSchemas", None, "Leave out these schemas."),
     text("Service:NameSimilarTo", None, "Serve only routines whose name is SIMILAR TO this pattern."),
     text("Service:NameNotSimilarTo", None, "Leave out routines whose name is SIMILAR TO this pattern."),
@@ -132,8 +138,9 @@ ROWS: tuple[Key, ...] = (
     text(
         "Service:RequestHeadersParameterName",
         "_headers",
-        "Parameter with a default that receives the request's headers as a JSON object, unless the request sets it.",
+        "Parameter with a default that receives the request's headers as a JSON object, whatever the request sets.",
     ),
+    flag("Service:RequestHeadersFromClient", False, "A value that the request sets for that parameter wins."),
     names(
         "Service:AvailableEnvVars",
         "Environment variables that values of annotations may name as {NAME}. An unset one is empty, or the text "
