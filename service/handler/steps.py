@@ -48,6 +48,8 @@ from rowcall.service.response.headers import CommentHeaders, argument_text
 from rowcall.service.response.rendering import body_writer
 from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
+from rowcall.service.uploads.making import in_transaction
+from rowcall.service.uploads.receiving import receive
 
 
 def request_log(endpoint: Endpoint, services: Services) -> Step | None:
@@ -151,8 +153,10 @@ def is_sign(endpoint: Endpoint) -> bool:
 
 def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     database = services.database
-    begin = database.begin if call.context is None else database.begin_with_context
     logged = log_command(call, endpoint, services.options)
+    if endpoint.options.upload is not None:
+        return (*((logged,) if logged else ()), receive(endpoint, call, services))
+    begin = database.begin if call.context is None else database.begin_with_context
     return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))
 
 
@@ -193,12 +197,13 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             writer,
             services.codecs,
             repeatable=not volatile and not procedure,
-            wrapped=services.options.wrap_in_transaction,
+            wrapped=services.options.wrap_in_transaction or in_transaction(endpoint, services),
         ),
         pace=LaneChoice(services.options.database.slow),
         volatile=volatile,
         procedure=procedure,
-        rows=may_stream(endpoint),
+        # What has been uploaded stays or goes with the routine, so its success has to be known before the answer.
+        rows=may_stream(endpoint) and endpoint.options.upload is None,
         # 0 means every row (reference 02, 12).
         flush_rows=0 if endpoint.options.buffer_rows is None else max(1, endpoint.options.buffer_rows),
         single=single and shape.path is not ResultPath.OBJECT,

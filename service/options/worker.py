@@ -16,6 +16,7 @@ from rowcall.core.http.compression import Compression
 from rowcall.core.http.cors import Cors
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.outbound.options import OutboundOptions
+from rowcall.core.uploads.options import UploadOptions
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
@@ -123,6 +124,7 @@ class WorkerOptions:
     """Files with several statements are logged with their SQL."""
     camel_case: bool = True
     tables: TableFormats = field(default_factory=TableFormats)
+    uploads: UploadOptions = field(default_factory=UploadOptions)
     requires_authorization: bool = True
     """What holds for endpoints whose comment says nothing."""
     headers: RequestHeaders = RequestHeaders()

@@ -111,9 +111,6 @@ rate_limiter|rate_limiter fixed
 rate_limiter_policy|rate_limiter_policy fixed
 rate_limiter_policy_name|rate_limiter_policy_name two words
 rate_limiter_assigned|rate_limiter = fixed
-upload|upload
-upload_for|upload for csv, excel
-upload_metadata|upload _c as metadata
 proxy|proxy
 reverse_proxy|reverse_proxy GET https://example.com/x
 proxy_out|proxy_out
