@@ -33,7 +33,7 @@ Bound = Binding | tuple[int, list[bytes | None], bool]
 
 def bind(endpoint: Endpoint, services: Services) -> Step:
     step = _bind(endpoint, services)
-    return bind_discreetly(endpoint, step) if endpoint.options.sensitive else step
+    return bind_discreetly(step) if endpoint.options.sensitive else step
 
 
 def _bind(endpoint: Endpoint, services: Services) -> Step:
@@ -43,6 +43,7 @@ def _bind(endpoint: Endpoint, services: Services) -> Step:
         endpoint.transport,
         options.query_null,
         services.options.timestamps_utc,
+        refusals=endpoint.refusals,
         open_ended=endpoint.passes_through,
     )
     fast = FastBinder(*binder.plain)
