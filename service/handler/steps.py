@@ -32,6 +32,8 @@ from rowcall.service.cache.steps import around, forgetting, plan_of
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
 from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.encryption.columns import with_opened_columns
+from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
@@ -140,6 +142,11 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     return choose
 
 
+def encrypt(endpoint: Endpoint, services: Services) -> Step | None:
+    """Where answers are kept this comes later: their keys are made of what was sent, which is sealed anew each time."""
+    return encrypt_parameters(endpoint, services) if plan_of(endpoint, services) is None else None
+
+
 def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Runs the routine: begins, and judges how it ended."""
     if is_sign(endpoint):
@@ -177,6 +184,7 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
 def _run(
     endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
 ) -> tuple[Step, ...]:
+    writer = with_opened_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server_timing
     call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
     if plan is not None:
@@ -184,6 +192,8 @@ def _run(
         call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
         call.stream_after = services.answers.largest(plan.place)
     steps = _begin(call, endpoint, services)
+    if plan is not None and (sealing := encrypt_parameters(endpoint, services)) is not None:
+        steps = (sealing, *steps)
     return (start_clock, *steps) if timed else steps
 
 
@@ -210,6 +220,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             endpoint,
             writer,
             services.codecs,
+            partial(with_opened_columns, endpoint=endpoint, services=services),
             repeatable=not volatile and not procedure,
             wrapped=services.options.wrap_in_transaction or in_transaction(endpoint, services),
         ),
@@ -284,6 +295,7 @@ STEPS: Sequence[Factory] = (
     fill_headers,
     validate,
     hash_parameters,
+    encrypt,
     comment_headers,
     ignore_nulls_of_types,
     skip_null_call,
