@@ -30,6 +30,10 @@ class CachePlan:
     """Of a set; 0: no limit."""
     per_user: bool = False
     """Claims travel in session variables, so they are part of the key (reference 05, 1.4)."""
+    passes_through: bool = False
+    """Another service answers, which sees more of the request than the parameters of the routine: its credentials are
+    part of the key, and of a routine without parameters the whole request is (reference 05, 4.4)."""
+    whole_request: bool = False
 
 
 def cache_plan(endpoint: Endpoint, options: CacheOptions) -> CachePlan | None:
@@ -38,7 +42,8 @@ def cache_plan(endpoint: Endpoint, options: CacheOptions) -> CachePlan | None:
     if not options.enabled or caching is None or not caching.wanted or not may_be_kept(endpoint, options):
         return None
     profile = options.profile(caching.profile)
-    parameters = key_parameters(endpoint, options)
+    # What outgoing requests bring is asked for anew each time, and is no part of the key (reference 05, 1.3).
+    parameters = key_parameters(endpoint, options) & ~sum(1 << index for index in endpoint.outgoing.filled)
     rules = tuple(
         (index, rule)
         for rule in profile.rules
@@ -53,6 +58,8 @@ def cache_plan(endpoint: Endpoint, options: CacheOptions) -> CachePlan | None:
         rules=rules,
         max_rows=(options.max_rows or 0) if is_set(endpoint) else 0,
         per_user=endpoint.options.user_context,
+        passes_through=endpoint.passes_through,
+        whole_request=endpoint.passes_through and not endpoint.parameters,
     )
 
 
@@ -61,6 +68,8 @@ def may_be_kept(endpoint: Endpoint, options: CacheOptions) -> bool:
     shape = endpoint.shape
     if endpoint.options.login or endpoint.options.logout or _changes_a_table(endpoint):
         return False
+    if endpoint.passes_through:
+        return True
     if shape.path is ResultPath.SCALAR:
         return not _is_bytes_set(shape)
     if shape.path is not ResultPath.ROWS or endpoint.options.raw or shape.content_type == BYTES:

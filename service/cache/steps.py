@@ -14,11 +14,12 @@ from rowcall.core.cache.key import encode_key
 from rowcall.core.cache.plan import CachePlan, cache_plan
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.ext.driver.request import Request, finished_request
+from rowcall.service.cache.request_digest import request_digest
 from rowcall.service.cache.user import claims_of
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.pipeline.services import Services
 from rowcall.service.response.headers import argument_text
-from rowcall.service.store.flights import ALONE, AnswerStore, Found, Ticket, ending
+from rowcall.service.store.flights import ALONE, AnswerStore, Found, Keeper, Ticket, ending
 
 log = logging.getLogger("rowcall.cache")
 
@@ -36,6 +37,8 @@ def key_of(plan: CachePlan, services: Services) -> KeyOf:
     def key(exchange: Exchange) -> bytes:
         return encode_key(prefix, exchange.mask, exchange.arguments, wanted)
 
+    if plan.passes_through:
+        return _key_in_passing(plan, services)
     if not plan.per_user:
         return key
     claims = claims_of(services)
@@ -44,6 +47,32 @@ def key_of(plan: CachePlan, services: Services) -> KeyOf:
         return encode_key(prefix + claims(exchange), exchange.mask, exchange.arguments, wanted)
 
     return key_for_user
+
+
+def _key_in_passing(plan: CachePlan, services: Services) -> KeyOf:
+    claims = claims_of(services) if plan.per_user else None
+
+    def key(exchange: Exchange) -> bytes:
+        prefix = plan.prefix + request_digest(exchange, whole=plan.whole_request)
+        if claims is not None:
+            prefix += claims(exchange)
+        return encode_key(prefix, exchange.mask, exchange.arguments, plan.parameters)
+
+    return key
+
+
+def keeper(endpoint: Endpoint, services: Services, plan: CachePlan, patience: float) -> Keeper:
+    """For steps that keep something else than the result of a call. patience: seconds to wait for another request."""
+    begin = services.answers.of(plan.place).begin
+    key_for = key_of(plan, services)
+    skips = _skips(endpoint, plan) if plan.rules else None
+
+    def look_up(exchange: Exchange) -> Found | Awaitable[Found]:
+        if skips is not None and skips(exchange):
+            return ALONE
+        return begin(key_for(exchange), patience)
+
+    return Keeper(look_up, _lifetime(plan), services.answers.largest(plan.place))
 
 
 def around(

@@ -28,7 +28,7 @@ from rowcall.service.auth.cross_site import refuse_cross_site
 from rowcall.service.auth.filling import bind, hash_parameters
 from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
-from rowcall.service.cache.steps import around, forgetting, plan_of
+from rowcall.service.cache.steps import around, forgetting, keeper, plan_of
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
 from rowcall.service.database.lane_choice import LaneChoice
@@ -105,7 +105,9 @@ def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | 
 
 def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """A proxy ends here, or its routine goes on with the answer (reference 05, 4.4)."""
-    forward = proxy(endpoint, services)
+    plan = plan_of(endpoint, services) if endpoint.passes_through else None
+    timeout = services.options.outbound.proxy.timeout
+    forward = proxy(endpoint, services, None if plan is None else keeper(endpoint, services, plan, timeout))
     return (forward,) if forward is not None and endpoint.passes_through else _with_skip(forward, endpoint, services)
 
 

@@ -158,6 +158,12 @@ class Answer:
             self._source.resume_reading()
         return data
 
+    def put_back(self, data: bytes) -> None:
+        """What has been taken and is to be read once more."""
+        if data:
+            self._chunks.appendleft(data)
+            self.buffered += len(data)
+
     async def chunk(self) -> bytes:
         """The next piece of the body; empty at its end.
 
