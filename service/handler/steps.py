@@ -31,6 +31,7 @@ from rowcall.service.database.lane_choice import LaneChoice
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
+from rowcall.service.limits.steps import limit_anybody, limit_callers
 from rowcall.service.outbound.type_calls import call_types, ignore_nulls_of_types
 from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.application_name import application_name
@@ -239,7 +240,9 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
 
 STEPS: Sequence[Factory] = (
     request_log,
+    limit_anybody,
     authenticate,
+    limit_callers,
     authorize,
     refuse_unknown_connection,
     keep_body,
