@@ -42,6 +42,7 @@ class EndpointBuilder:
         """
         diagnostics: list[Diagnostic] = []
         catalogs = tuple(found)
+        diagnostics += (diagnostic for catalog, _ in catalogs for diagnostic in catalog.left_out)
         groups = tuple(_endpoints(catalog, exposed, diagnostics) for catalog, exposed in catalogs)
         endpoints = [endpoint for group in groups for endpoint in group]
         if self._sends:
@@ -60,7 +61,7 @@ class EndpointBuilder:
         seen: set[Diagnostic] = set()
         for diagnostic in diagnostics:
             if diagnostic not in self._reported and diagnostic not in seen:
-                log.warning("%s", diagnostic)
+                log.log(logging.INFO if diagnostic.told else logging.WARNING, "%s", diagnostic)
             seen.add(diagnostic)
         # What was mended and comes back is worth another word.
         self._reported = seen

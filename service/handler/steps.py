@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from rowcall.core.auth.filling import filled_parameters, hashed_parameters
+from rowcall.core.binding.server_refusals import ServerRefusals
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.catalogue.catalog import Routine, RoutineKind, Volatility
 from rowcall.core.endpoint.call import UncallableError, call_sql
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.resolved_parameters import resolved_parameters
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.rendering.body_writer import BodyWriter
@@ -21,6 +24,7 @@ from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.ext.rendering.timed_rows import TimedWriter
 from rowcall.service.auth.access import authenticate, authorize
 from rowcall.service.auth.context import user_context
+from rowcall.service.auth.cross_site import refuse_cross_site
 from rowcall.service.auth.filling import bind, hash_parameters
 from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
@@ -45,6 +49,8 @@ from rowcall.service.response.headers import CommentHeaders, argument_text
 from rowcall.service.response.rendering import body_writer
 from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
+from rowcall.service.uploads.making import in_transaction
+from rowcall.service.uploads.receiving import receive
 
 
 def request_log(endpoint: Endpoint, services: Services) -> Step | None:
@@ -148,8 +154,10 @@ def is_sign(endpoint: Endpoint) -> bool:
 
 def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     database = services.database
-    begin = database.begin if call.context is None else database.begin_with_context
     logged = log_command(call, endpoint, services.options)
+    if endpoint.options.upload is not None:
+        return (*((logged,) if logged else ()), receive(endpoint, call, services))
+    begin = database.begin if call.context is None else database.begin_with_context
     return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))
 
 
@@ -190,12 +198,13 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             writer,
             services.codecs,
             repeatable=not volatile and not procedure,
-            wrapped=services.options.wrap_in_transaction,
+            wrapped=services.options.wrap_in_transaction or in_transaction(endpoint, services),
         ),
         pace=LaneChoice(services.options.database.slow),
         volatile=volatile,
         procedure=procedure,
-        rows=may_stream(endpoint),
+        # What has been uploaded stays or goes with the routine, so its success has to be known before the answer.
+        rows=may_stream(endpoint) and endpoint.options.upload is None,
         # 0 means every row (reference 02, 12).
         flush_rows=0 if endpoint.options.buffer_rows is None else max(1, endpoint.options.buffer_rows),
         single=single and shape.path is not ResultPath.OBJECT,
@@ -203,10 +212,21 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         context=context or None,
         wrapped=services.options.wrap_in_transaction,
         policy=services.options.policies.of(endpoint.options.error_policy),
+        refusals=_server_refusals(endpoint, services),
         retry=services.options.retries.of(endpoint.options.retry_strategy),
         describe=description(endpoint, services.options),
         sensitive=endpoint.options.sensitive,
+        hear=services.hear(endpoint),
     )
+
+
+def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals | None:
+    if endpoint.options.lenient:
+        return None
+    filled = {one.index for one in filled_parameters(endpoint, services.options.auth.mapping)}
+    hashed = {target for target, _ in hashed_parameters(endpoint)}
+    resolved = {one.target for one in resolved_parameters(endpoint)}
+    return ServerRefusals(endpoint.parameters, filled | hashed | resolved)
 
 
 def may_stream(endpoint: Endpoint) -> bool:
@@ -243,6 +263,7 @@ STEPS: Sequence[Factory] = (
     limit_anybody,
     authenticate,
     limit_callers,
+    refuse_cross_site,
     authorize,
     refuse_unknown_connection,
     keep_body,
