@@ -103,6 +103,10 @@ class Failures:
             return True
         return _renew_statement(call, mask, request)
 
+    def renew(self, call: Call, mask: int, request: Request) -> None:
+        """After a run that no other may follow: a statement that no longer fits is made anew for the next request."""
+        self._repeat(call, mask, request, 1)
+
     def _report_stale(self, request: Request) -> None:
         if self.on_stale is not None and _is_stale(request):
             self.on_stale()

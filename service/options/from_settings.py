@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
 from rowcall.core.building.known_names import KnownNames
+from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
@@ -20,11 +21,13 @@ from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.options.application_name import application_name, json_application_name
-from rowcall.service.options.auth import auth_options
+from rowcall.service.options.auth import auth_options, opened
 from rowcall.service.options.before_routine import before_commands
 from rowcall.service.options.capabilities.cache import cache_options
+from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
+from rowcall.service.options.capabilities.uploads import upload_options
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
@@ -73,6 +76,9 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
         ),
         variables=_variables(settings),
+        uploads=UploadNames(
+            tuple(options.uploads.handlers), options.uploads.default_handler, options.uploads.metadata_parameter
+        ),
         http_types=options.outbound.types if options.outbound.types.enabled else None,
         proxies=options.outbound.proxy if options.outbound.proxy.enabled else None,
     )
@@ -158,12 +164,14 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         timestamps_utc=settings.flag("Service:JsonTimestampsAreUtc"),
         camel_case=settings.flag("Service:CamelCaseNames"),
         tables=table_formats(settings),
+        uploads=upload_options(settings),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
         problem_traces=not settings.flag("ErrorHandlingOptions:RemoveTraceId"),
         request_log=logs_requests(settings),
         correlation_header=correlation_header(settings),
         auth=auth_options(settings),
         forwarding=forwarding(settings),
+        events=event_options(settings),
         cache=cache_options(settings),
         health=health_options(settings),
         statistics=statistics_options(settings, target, connections),
@@ -219,4 +227,7 @@ def _request_headers(settings: Settings) -> RequestHeaders:
     if instance is not None:
         # Made once, by the supervisor, so that it is the same for all workers.
         added[instance] = uuid.uuid4().hex
-    return RequestHeaders(key, tuple(added.items()))
+    from_client = opened(
+        settings, "Service:RequestHeadersFromClient", "a request can forge the headers that routines see"
+    )
+    return RequestHeaders(key, tuple(added.items()), from_client)
