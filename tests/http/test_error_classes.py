@@ -49,7 +49,9 @@ ANN = {"id": 2, "name": "Bob", "rating": 5, "during": "[7,9)"}
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
-    return serve(database, SQL, {"Service:CustomRequestHeaders:x-myTenant": "north", "Log:MinimalLevels:rowcall.http": "Off"})
+    return serve(
+        database, SQL, {"Service:CustomRequestHeaders:x-myTenant": "north", "Log:MinimalLevels:rowcall.http": "Off"}
+    )
 
 
 @pytest.mark.parametrize(
