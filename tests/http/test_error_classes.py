@@ -13,8 +13,9 @@ from tests.http.conftest import Serve
 
 SQL = """
 create extension if not exists btree_gist;
-create table artist (id int primary key, secret_name text not null unique, rating smallint check (rating between 1 and 5),
-                     during int4range, exclude using gist (during with &&));
+create table artist (
+  id int primary key, secret_name text not null unique, rating smallint check (rating between 1 and 5),
+  during int4range, exclude using gist (during with &&));
 create table album (id int primary key, artist_id int references artist);
 insert into artist values (1, 'Ann', 5, '[1,5)');
 insert into album values (1, 1);
@@ -32,9 +33,10 @@ comment on function raise_code(text) is 'HTTP GET /raise';
 create function raise_plainly(_code text) returns text language plpgsql stable as $$ begin
   raise 'said so' using errcode = _code; end $$;
 comment on function raise_plainly(text) is 'HTTP GET /plainly';
-create function divide() returns int language sql stable as $$ select 1 / (select count(*)::int from album where id < 0) $$;
+create function divide() returns int language sql stable
+as $$ select 1 / (select count(*)::int from album where id < 0) $$;
 comment on function divide() is 'HTTP GET /divide';
-create function no_row() returns int language sql volatile as $$ delete from album where id < 0 returning 1 $$;
+create function no_row() returns int language sql as $$ delete from album where id < 0 returning 1 $$;
 comment on function no_row() is 'HTTP GET /elsewhere
 connection nowhere';
 create function slowly() returns text language plpgsql as $$ begin perform pg_sleep(30); return 'never'; end $$;
