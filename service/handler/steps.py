@@ -38,7 +38,7 @@ from rowcall.service.request.validation import keep_body, validate
 from rowcall.service.response import responses
 from rowcall.service.response.formats.choice import table_formats
 from rowcall.service.response.headers import CommentHeaders, argument_text
-from rowcall.service.response.rendering import body_writer
+from rowcall.service.response.rendering import body_writer, particular
 from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
 
@@ -99,7 +99,11 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     headers = comment_headers(endpoint, services)
     steps: dict[str, tuple[Step, ...]] = {}
     for key, made in table_formats(flat, wanted, services.options, services.database).items():
-        steps[key] = (*((headers,) if headers else ()), *_run(flat, services, made.writer), made.respond)
+        steps[key] = (
+            *((headers,) if headers else ()),
+            *_run(flat, services, particular(made.writer, flat)),
+            made.respond,
+        )
 
     async def choose(exchange: Exchange) -> None:
         chosen = steps.get(wanted.fill(partial(argument_text, exchange)))
