@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.source import Source
 from rowcall.core.data.record import Record
+from rowcall.core.errors.diagnostics import Diagnostic
 
 VOID_TYPE = 2278
 """Oid of the pseudo-type `void`, the same in every database."""
@@ -104,6 +105,8 @@ class Parameter(Record):
     """See `core.endpoint.endpoint.EndpointParameter.virtual`."""
     placeholder: bool = False
     """Named by SQL text that rowcall reads, where capitals are no sign of quotes: `:UserId`."""
+    record: int = 0
+    """Oid of the composite that a file's parameter is said to be, which travels as text; else 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,17 @@ class Column(Record):
     name: str
     type_oid: int
     type_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Owner(Record):
+    """The role that an object belongs to.
+
+    powerful: what it publishes it could do anyway: a superuser, the owner of the database, the service's own role.
+    """
+
+    name: str
+    powerful: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +155,8 @@ class Routine(Record):
     """Pure OUT parameters of a procedure."""
     source: Source | None = None
     """None: a function or procedure, which is called."""
+    owner: Owner | None = None
+    """None: nobody in the database; a file is the operator's own."""
 
     @property
     def identity(self) -> str:
@@ -201,6 +217,7 @@ class Table(Record):
     """Conflicts with the key can be named in ON CONFLICT: it is not deferrable."""
     deletable: bool
     """Rows can be deleted, by the kind of relation and by the role's privilege."""
+    owner: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,3 +234,5 @@ class Catalog(Record):
     """Sorted by schema and name."""
     files: tuple[Routine, ...] = ()
     """Made of files, in the order of their paths."""
+    left_out: tuple[Diagnostic, ...] = ()
+    """What would be published if its owner were trusted."""

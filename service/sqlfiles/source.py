@@ -36,6 +36,7 @@ from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
 from rowcall.core.sqlfile.statement_comments import StatementNotes
 from rowcall.core.text.naming import camel_case, default_path
 from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
+from rowcall.service.discovery.trust import NOBODY, Trust
 from rowcall.service.options.sql_files import SqlFileOptions
 from rowcall.service.sqlfiles.describing import Described, Question, Refused, describe, find_suspects, find_types
 from rowcall.service.sqlfiles.files import FileText, find_files, read_text
@@ -67,7 +68,8 @@ class _Known:
 class SqlFileSource:
     """The files of one service, over all readings of the catalogue."""
 
-    def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str) -> None:
+    def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str, trust: Trust = NOBODY) -> None:
+        self._trust = trust
         self.options = options
         self._naming = naming
         self._search_path = search_path
@@ -100,7 +102,7 @@ class SqlFileSource:
         present = {text.path for text in texts}
         self._known = {path: known for path, known in (self._known | good).items() if path in present}
         routines = tuple(known.routine for path, known in sorted(self._known.items()) if known.routine is not None)
-        types = await load_types(connection, sorted(_roots(routines)))
+        types = await load_types(connection, sorted(_roots(routines)), self._trust)
         return Catalog(connection.info.server_version, types=types, files=routines)
 
     def _read_folder(self) -> list[FileText]:
@@ -122,14 +124,14 @@ class SqlFileSource:
 
 
 def sql_file_source(
-    settings: Settings, options: SqlFileOptions | None, defaults: EndpointDefaults
+    settings: Settings, options: SqlFileOptions | None, defaults: EndpointDefaults, trust: Trust
 ) -> SqlFileSource | None:
-    """`defaults`: those of routines. None: the configuration asks for no files."""
+    """`defaults`: those of routines. trust: whose types count. None: the configuration asks for no files."""
     if options is None:
         return None
     schema = settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
     naming = Naming(defaults.url_path_prefix, defaults.kebab_case_urls)
-    return SqlFileSource(options, naming, schema or DEFAULT_SEARCH_PATH)
+    return SqlFileSource(options, naming, schema or DEFAULT_SEARCH_PATH, trust)
 
 
 def _is_wanted(text: FileText, options: SqlFileOptions) -> bool:
@@ -140,7 +142,7 @@ def _is_wanted(text: FileText, options: SqlFileOptions) -> bool:
 
 
 def _roots(routines: Sequence[Routine]) -> set[int]:
-    oids = {parameter.type_oid for routine in routines for parameter in routine.parameters}
+    oids = {oid for routine in routines for one in routine.parameters for oid in (one.type_oid, one.record)}
     for routine in routines:
         if isinstance(routine.source, FileSource):
             oids.update(column.type_oid for one in routine.source.statements for column in one.result.columns)
@@ -238,11 +240,22 @@ class _Reading:
 
     def _hinted(self, file: SqlFile, number: int) -> int:
         """The type of a parameter; 0 where the server decides. A composite travels as text that the statement casts."""
+        oid = self._told(file, number)
+        return 0 if self._is_composite(oid) else oid
+
+    def _record(self, file: SqlFile, number: int) -> int:
+        """The composite that a parameter is said to be, else 0."""
+        oid = self._told(file, number)
+        return oid if self._is_composite(oid) else 0
+
+    def _told(self, file: SqlFile, number: int) -> int:
         hint = file.notes.hints.get(number)
         readings = () if hint is None else hint.readings
         oid = next((self._oids[name] for name in readings if name in self._oids), 0)
-        info = self._types.get(oid)
-        return oid if info is not None and info.kind is not TypeKind.COMPOSITE else 0
+        return oid if oid in self._types else 0
+
+    def _is_composite(self, oid: int) -> bool:
+        return oid != 0 and self._types[oid].kind is TypeKind.COMPOSITE
 
     def _routine(self, one: _Parsed, described: Mapping[tuple[str, int], Described]) -> Routine | None:
         file = one.file
@@ -295,7 +308,14 @@ class _Reading:
             own = None if name.startswith("$") else name
             parameters.append(
                 Parameter(
-                    own, oid, shown, ParameterMode.IN, has_default=False, argument=number, placeholder=own is not None
+                    own,
+                    oid,
+                    shown,
+                    ParameterMode.IN,
+                    has_default=False,
+                    argument=number,
+                    placeholder=own is not None,
+                    record=self._record(file, number),
                 )
             )
         for virtual in file.notes.virtual:
