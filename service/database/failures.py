@@ -15,8 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rowcall.core.binding.server_refusals import refused_argument
-from rowcall.core.errors.problems import QUERY_CANCELED, Problem, unavailable, unbound, unmapped
-from rowcall.ext.driver.request import Loss, Request, Script
+from rowcall.core.errors.error_policy import QUERY_CANCELED, DatabaseError
+from rowcall.core.errors.problems import Problem, unavailable, unbound
+from rowcall.ext.driver.request import Loss, Request, Script, ServerError
 from rowcall.ext.rendering.body_writer import ColumnsChangedError
 from rowcall.service.database.call import Call
 from rowcall.service.exchange.exchange import Exchange
@@ -29,6 +30,9 @@ NO_SCHEMA = "3F000"
 NAMED = frozenset({"42883", "42703", "42P01", "42704"})
 STALE = frozenset({"0A000", "26000", "42804", NO_SCHEMA, *NAMED})
 _QUOTED = re.compile(r'"([^"]+)"')
+
+RAISE = "exec_stmt_raise"
+"""The function of PostgreSQL that reports what PL/pgSQL raises."""
 
 CLOCKS_DIFFER = 0.5
 """Seconds by which our clock may have started after the server's: the head of a shared connection is found late."""
@@ -151,7 +155,7 @@ class Failures:
             return request.failure
         if isinstance(request.failure, OutOfTimeError):
             log.warning("%s: no answer within its limit of %g s", call.label, request.timeout)
-            return call.policy.timeout.problem(QUERY_CANCELED, str(request.failure))
+            return call.policy.timeout.out_of_time()
         if request.loss != Loss.NOT_LOST:
             return _lost(request, committed=call.procedure)
         if _is_stale(request) and self._report(call.label):
@@ -168,6 +172,7 @@ class Failures:
             problem = problem or _answer(call, request, message, tries or Tries())
             what = "" if call.describe is None else f"\n{call.describe(exchange)}"
             log.log(_level(problem.status), "%s: %s: %s%s", call.label, request.error.sqlstate, message, what)
+            problem.logged = True
             return problem
         if isinstance(request.failure, ColumnsChangedError):
             log.warning("%s: %s; the database has changed", call.label, request.failure)
@@ -177,7 +182,9 @@ class Failures:
                 return Problem(503, "the routine has run, but its result has other columns than before")
             return unavailable("the result has other columns than before; what it has now is being read")
         log.error("%s: the result could not be rendered", call.label, exc_info=request.failure)
-        return Problem(500, "the result could not be rendered")
+        problem = Problem(500, "the result could not be rendered")
+        problem.logged = True
+        return problem
 
 
 def _refused_value(call: Call, exchange: Exchange, request: Request, message: str) -> Problem | None:
@@ -229,15 +236,28 @@ def _answer(call: Call, request: Request, message: str, tries: Tries) -> Problem
     error = request.error
     assert error is not None  # noqa: S101 (asked only for runs that ended in an error)
     if error.sqlstate == QUERY_CANCELED and _out_of_time(request):
-        return call.policy.timeout.problem(error.sqlstate, message)
+        return call.policy.timeout.out_of_time()
     if tries.retries and _passes(call, request):
         log.error("%s: %s after %d attempts", call.label, error.sqlstate, tries.retries + 1)
         detail = f"Failed to execute command after {tries.retries + 1} attempts. See inner exception for details."
         return Problem(500, detail)
     if request.failed_ahead:
         # Policies are for what the routine says (reference 01, 11.2), and it has not begun.
-        return unmapped(error.sqlstate, message)
-    return call.policy.problem(error.sqlstate, message)
+        return call.policy.unmapped(_reported(error, message))
+    return call.policy.problem(_reported(error, message, sensitive=call.sensitive))
+
+
+def _reported(error: ServerError, message: str, *, sensitive: bool = False) -> DatabaseError:
+    """sensitive: of DETAIL and HINT nobody knows whether they repeat a value."""
+    names = (("constraint", error.constraint), ("table", error.table), ("column", error.column))
+    return DatabaseError(
+        error.sqlstate,
+        message,
+        raised=error.source_function == RAISE,
+        detail=None if sensitive else error.detail,
+        hint=None if sensitive else error.hint,
+        names=tuple((kind, name) for kind, name in names if name),
+    )
 
 
 def _out_of_time(request: Request) -> bool:

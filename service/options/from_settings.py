@@ -222,11 +222,11 @@ def _request_headers(settings: Settings) -> RequestHeaders:
     key = settings.text("Service:RequestHeadersContextKey")
     if "." not in key.strip("."):
         raise StartupError(f"Service:RequestHeadersContextKey: a name with a dot is needed, such as app.{key}")
-    added = {name.lower(): text or "" for name, text in settings.text_map("Service:CustomRequestHeaders").items()}
+    added = {name: text or "" for name, text in settings.text_map("Service:CustomRequestHeaders").items()}
     instance = settings.text_or_none("Service:InstanceIdRequestHeaderName")
     if instance is not None:
         # Made once, by the supervisor, so that it is the same for all workers.
-        added[instance.lower()] = uuid.uuid4().hex
+        added[instance] = uuid.uuid4().hex
     from_client = opened(
         settings, "Service:RequestHeadersFromClient", "a request can forge the headers that routines see"
     )

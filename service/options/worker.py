@@ -9,7 +9,7 @@ from rowcall.core.auth.options import AuthOptions
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
 from rowcall.core.endpoint.validation import BUILT_IN, Rule
-from rowcall.core.errors.problems import ErrorPolicies
+from rowcall.core.errors.error_policy import ErrorPolicies
 from rowcall.core.errors.retry import RetryStrategies
 from rowcall.core.formats.table_formats import TableFormats
 from rowcall.core.http.compression import Compression
@@ -80,7 +80,7 @@ class HttpOptions:
 class RequestHeaders:
     """What routines see of the request's headers, in endpoints that ask for them.
 
-    key: the setting that holds them. added: names in lower case and values that take the place of the client's.
+    key: the setting that holds them. added: names as routines see them, and values that take the place of the client's.
     from_client: a request that supplies the parameter is believed.
     """
 

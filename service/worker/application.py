@@ -250,6 +250,10 @@ class Application:
         else:
             log.error("%s %s failed", one_line(scope.method), one_line(scope.path), exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has it")
+            problem.logged = True
+        if problem.status == 500 and not problem.logged:
+            # Whoever reads only the log must find it there, whatever the request log is set to.
+            log.error("%s %s: %s", one_line(scope.method), one_line(scope.path), problem.detail or problem.title)
         self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
 
     def _find_otherwise(self, exchange: Exchange) -> Match | None:
