@@ -15,6 +15,7 @@ from rowcall.core.formats.table_formats import TableFormats
 from rowcall.core.http.compression import Compression
 from rowcall.core.http.cors import Cors
 from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.core.limits.policy import NO_LIMITS, LimitOptions
 from rowcall.core.outbound.options import OutboundOptions
 from rowcall.core.uploads.options import UploadOptions
 from rowcall.service.database.connector import Target
@@ -132,6 +133,7 @@ class WorkerOptions:
     forwarding: Forwarding = field(default_factory=Forwarding)
     events: EventOptions = field(default_factory=EventOptions)
     cache: CacheOptions = NO_CACHE
+    limits: LimitOptions = NO_LIMITS
     store: str = ""
     """Folder of the host's store, made by the supervisor."""
     health: HealthOptions | None = None

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,7 +164,7 @@ class Application:
         self._prepared = Table(edition, services, self._fixed, streams)
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
-            inside.serve(router, Compiled(router.routes, services))
+            inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
