@@ -23,6 +23,7 @@ from rowcall.core.building.outgoing import (
     outgoing_requests,
     without_proxies,
 )
+from rowcall.core.building.uploads import UploadEndpoint, UploadNames
 from rowcall.core.cache.diagnostics import cache_diagnostics
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.catalogue.catalog import Catalog, Routine, Volatility
@@ -92,6 +93,8 @@ class EndpointDefaults:
     logout_path: str | None = None
     hide_signing: bool = True
     """Values of logins and logouts are kept out of logs and errors."""
+    uploads: UploadNames | None = None
+    """None: nobody looked."""
     http_types: TypeOptions | None = None
     """None: composite types send nothing."""
     proxies: ProxyOptions | None = None
@@ -234,6 +237,9 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     draft.diagnostics += wrong
     variables = dict(defaults.variables)
     options = _with_variables(options, placeholder_names(parameters), variables)
+    upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used)
+    draft.diagnostics += upload.noticed(routine.identity, draft.used)
+    options = upload.options
     # Raw text has no way to nest (reference 02, 9).
     nested = options.nested and not options.raw
     whole = _shape(routine, catalog, defaults, nested=nested)
@@ -244,7 +250,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     flat = _shape(routine, catalog, defaults, nested=whole_in_tables) if as_table else None
     return Endpoint(
         routine=routine,
-        method=draft.method,
+        method=upload.method,
         path=path,
         parameters=claim_segments(parameters, path_segments(path)),
         shape=shape,

@@ -16,6 +16,7 @@ class Connection:
     on_notice: Callable[[str | None, str, str, str, str | None], None] | None
     on_capacity: Callable[[Connection], None] | None
     owner: object
+    owned: bool
     def __init__(self, pgconn: object, loop: asyncio.AbstractEventLoop, named: bool = True) -> None: ...
     @property
     def pgconn(self) -> object: ...

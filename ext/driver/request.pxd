@@ -38,6 +38,7 @@ cdef enum Step:
 
 cdef class ServerError:
     cdef readonly str severity, sqlstate, message, detail, hint, context, position, source_function
+    cdef readonly str constraint, table, column
 
 
 cdef class Statement:
@@ -89,6 +90,7 @@ cdef class Request:
     cdef public object label
     cdef public object connection
     cdef public object owner
+    cdef public object hearer
     cdef public double timeout
     cdef public Py_ssize_t stream_after
     cdef public long flush_rows

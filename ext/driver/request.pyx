@@ -48,6 +48,9 @@ cdef ServerError error_of(const PGresult *result):
     error.context = error_field(result, c"W")
     error.position = error_field(result, c"P") or error_field(result, c"p")
     error.source_function = error_field(result, c"R")
+    error.constraint = error_field(result, c"n")
+    error.table = error_field(result, c"t")
+    error.column = error_field(result, c"c")
     return error
 
 
@@ -139,6 +142,9 @@ cdef class Request:
     failed_ahead: the error is one of those statements, so the call has not run.
     waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
     on_done: called with the request once it is DONE, whatever came of it.
+    hearer: told of each notice that the run raises, while it runs, by `hear(severity, sqlstate, message, hint)`, and by
+    `end(committed)` of its end. Only for requests that have their connection to themselves: on a shared one a notice
+    can be taken for that of the request before (reference 08, 7).
     timeout: seconds the server may take, for whoever watches; nothing here acts on it.
     unlimited: the server knows of no time limit, so that it is for the watcher to cancel.
     wide_rows: rows are known to be so large that they are better taken one by one.
@@ -201,6 +207,8 @@ cdef class Request:
         self.wake()
         if self.on_done is not None:
             self.on_done(self)
+        if self.hearer is not None:
+            self.hearer.end(self.error is None and self.loss == Loss.NOT_LOST)
         return 0
 
     cpdef refuse(self, failure):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from rowcall.core.binding.server_refusals import ServerRefusals
-from rowcall.core.errors.problems import ErrorPolicy
+from rowcall.core.errors.error_policy import ErrorPolicy
 from rowcall.core.errors.retry import RetryStrategy
 from rowcall.ext.driver.request import Statement
 from rowcall.ext.rendering.body_writer import BodyWriter
@@ -22,6 +23,19 @@ table are all optional: whoever tries them one after another must not fill the m
 
 Describe = Callable[[Exchange], str]
 """What a request runs, in words for the log."""
+
+
+class Hearer(Protocol):
+    """Told of the notices of one run while it runs, and of its end."""
+
+    def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
+        """severity: as the server has it in every language."""
+
+    def end(self, committed: bool) -> None:
+        """committed: what the run did has taken effect. False also where that cannot be known."""
+
+
+Hear = Callable[[Exchange], Hearer]
 
 
 @dataclass(slots=True, eq=False)
@@ -79,6 +93,8 @@ class Call:
     wide: bool = True
     """Its rows are large, or not known yet: a chunk of them could be more than a worker should hold."""
     made: Callable[[int], Statement] | None = None
+    hear: Hear | None = None
+    """Its notices are data. It then has a connection of its own, so that no notice is taken for another request's."""
 
     def statement(self, mask: int) -> Statement:
         """Compiled when first needed: most endpoints are called with one or two choices of parameters."""

@@ -16,11 +16,14 @@ import psycopg
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.request import Request, RequestState, Script, Statement
+from rowcall.service.background import Background
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import SESSION, Connector, Target, statement_timeout
 from rowcall.service.database.context import Ahead, Values, ahead_of
 from rowcall.service.database.failures import Failures, Tries
 from rowcall.service.database.generic_plans import UserNames, generic_plan, is_eligible, read_user_names
+from rowcall.service.database.held.several_calls import SeveralCalls
+from rowcall.service.database.held.transaction import Transaction
 from rowcall.service.database.lanes import (
     RESET_SECONDS,
     STOPPING,
@@ -30,9 +33,8 @@ from rowcall.service.database.lanes import (
     NoticeHandler,
     SharedLane,
 )
-from rowcall.service.database.several_calls import SeveralCalls
 from rowcall.service.database.statements import numbers, settings_statement
-from rowcall.service.database.watchdog import HELD_UP, Background, Watchdog
+from rowcall.service.database.watchdog import HELD_UP, Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
 
 log = logging.getLogger("rowcall.database")
@@ -221,6 +223,28 @@ class Database:
         request_of = self._exclusive_request
         return SeveralCalls(self._exclusive, self._watchdog, self._failures, request_of, reset=not self._pooler)
 
+    def transaction(self, call: Call, exchange: Exchange) -> Transaction:
+        """For many commands of one request and its call, which take effect together or not at all."""
+
+        def ahead() -> Ahead:
+            settings = self._settings_of(call, watched=False)
+            return ahead_of(settings) if call.context is None else call.context.ahead(exchange, settings)
+
+        return Transaction(
+            self._exclusive,
+            self._watchdog,
+            self._failures,
+            call,
+            exchange,
+            ahead,
+            seconds=self._timeout_of(call),
+            reset=not self._pooler,
+        )
+
+    async def run_alone(self, call: Call, exchange: Exchange) -> None:
+        """`begin` and `settle` in one, on a connection of its own."""
+        await self._run_alone(call, exchange)
+
     def _shared_request(self, call: Call, mask: int, values: list[bytes | None]) -> Request:
         if not call.known:
             # The same for every request of the call, so worked out by the first.
@@ -318,6 +342,8 @@ class Database:
         request.timeout = self._timeout_of(call)
         # Behind a pooler nothing can be said to the session in front of a CALL.
         request.unlimited = watched or (call.procedure and self._pooler)
+        if call.hear is not None:
+            request.hearer = call.hear(exchange)
         request.waiter = self._loop.create_future()
         return request
 
@@ -388,7 +414,7 @@ class Database:
     def _learn(self, call: Call, mask: int, request: Request) -> None:
         """From a run on a connection of its own."""
         call.small = True
-        if call.volatile or call.procedure or not self._options.sharing:
+        if call.volatile or call.procedure or call.hear is not None or not self._options.sharing:
             return
         if call.pace.record(request.seconds, max(1.0, self._exclusive.busy / PROCESSORS)):
             self._assign_lane(call)

@@ -32,9 +32,14 @@ from rowcall.service.cache.steps import around, forgetting, plan_of
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
 from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.encryption.columns import with_opened_columns
+from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
+from rowcall.service.limits.steps import limit_anybody, limit_callers
+from rowcall.service.outbound.proxy import keep_for_proxy, proxy
+from rowcall.service.outbound.proxy_out import catch_result, send_result
 from rowcall.service.outbound.type_calls import call_types, ignore_nulls_of_types
 from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.application_name import application_name
@@ -45,9 +50,11 @@ from rowcall.service.request.validation import keep_body, validate
 from rowcall.service.response import responses
 from rowcall.service.response.formats.choice import table_formats
 from rowcall.service.response.headers import CommentHeaders, argument_text
-from rowcall.service.response.rendering import body_writer
+from rowcall.service.response.rendering import body_writer, particular
 from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
+from rowcall.service.uploads.making import in_transaction
+from rowcall.service.uploads.receiving import receive
 
 
 def request_log(endpoint: Endpoint, services: Services) -> Step | None:
@@ -97,6 +104,12 @@ def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | 
     return _with_skip(call_types(endpoint, services), endpoint, services)
 
 
+def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """A proxy ends here, or its routine goes on with the answer (reference 05, 4.4)."""
+    forward = proxy(endpoint, services)
+    return (forward,) if forward is not None and endpoint.passes_through else _with_skip(forward, endpoint, services)
+
+
 def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     if fill is None:
         return None
@@ -114,7 +127,13 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     headers = comment_headers(endpoint, services)
     steps: dict[str, tuple[Step, ...]] = {}
     for key, made in table_formats(flat, wanted, services.options, services.database).items():
-        steps[key] = (*((headers,) if headers else ()), *_run(flat, services, made.writer), made.respond)
+        after = send_result(endpoint, services)
+        steps[key] = (
+            *((headers,) if headers else ()),
+            *_run(flat, services, particular(made.writer, flat)),
+            made.respond,
+            *((after,) if after else ()),
+        )
 
     async def choose(exchange: Exchange) -> None:
         chosen = steps.get(wanted.fill(partial(argument_text, exchange)))
@@ -122,6 +141,11 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
             exchange.follow(chosen)
 
     return choose
+
+
+def encrypt(endpoint: Endpoint, services: Services) -> Step | None:
+    """Where answers are kept this comes later: their keys are made of what was sent, which is sealed anew each time."""
+    return encrypt_parameters(endpoint, services) if plan_of(endpoint, services) is None else None
 
 
 def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
@@ -151,14 +175,17 @@ def is_sign(endpoint: Endpoint) -> bool:
 
 def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     database = services.database
-    begin = database.begin if call.context is None else database.begin_with_context
     logged = log_command(call, endpoint, services.options)
+    if endpoint.options.upload is not None:
+        return (*((logged,) if logged else ()), receive(endpoint, call, services))
+    begin = database.begin if call.context is None else database.begin_with_context
     return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))
 
 
 def _run(
     endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
 ) -> tuple[Step, ...]:
+    writer = with_opened_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server_timing
     call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
     if plan is not None:
@@ -166,6 +193,8 @@ def _run(
         call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
         call.stream_after = services.answers.largest(plan.place)
     steps = _begin(call, endpoint, services)
+    if plan is not None and (sealing := encrypt_parameters(endpoint, services)) is not None:
+        steps = (sealing, *steps)
     return (start_clock, *steps) if timed else steps
 
 
@@ -192,13 +221,15 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             endpoint,
             writer,
             services.codecs,
+            partial(with_opened_columns, endpoint=endpoint, services=services),
             repeatable=not volatile and not procedure,
-            wrapped=services.options.wrap_in_transaction,
+            wrapped=services.options.wrap_in_transaction or in_transaction(endpoint, services),
         ),
         pace=LaneChoice(services.options.database.slow),
         volatile=volatile,
         procedure=procedure,
-        rows=may_stream(endpoint),
+        # What has been uploaded stays or goes with the routine, so its success has to be known before the answer.
+        rows=may_stream(endpoint) and endpoint.options.upload is None,
         # 0 means every row (reference 02, 12).
         flush_rows=0 if endpoint.options.buffer_rows is None else max(1, endpoint.options.buffer_rows),
         single=single and shape.path is not ResultPath.OBJECT,
@@ -210,6 +241,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         retry=services.options.retries.of(endpoint.options.retry_strategy),
         describe=description(endpoint, services.options),
         sensitive=endpoint.options.sensitive,
+        hear=services.hear(endpoint),
     )
 
 
@@ -253,25 +285,32 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
 
 STEPS: Sequence[Factory] = (
     request_log,
+    limit_anybody,
     authenticate,
+    limit_callers,
     refuse_cross_site,
     authorize,
     refuse_unknown_connection,
     keep_body,
+    keep_for_proxy,
     bind,
     forget_supplied,
     fill_headers,
     validate,
     hash_parameters,
+    encrypt,
     comment_headers,
     ignore_nulls_of_types,
     skip_null_call,
     resolve_parameters,
     send_requests,
+    send_on,
+    catch_result,
     choose_format,
     sign,
     run,
     respond,
+    send_result,
 )
 
 

@@ -11,6 +11,7 @@ import asyncio
 import ctypes
 import io
 import sys
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -42,6 +43,11 @@ def cut_off() -> Problem:
 def broken_chunks() -> Problem:
     detail = "the body is cut off or its chunks are broken (trailer fields have to be announced by the header Trailer)"
     return Problem(400, detail, headers=(("connection", "close"),))
+
+
+def silent(patience: float) -> Problem:
+    detail = f"nothing of the body has arrived for {patience:g} s"
+    return Problem(408, detail, headers=(("connection", "close"),))
 
 
 def _too_slow() -> Problem:
@@ -208,6 +214,50 @@ BODIES = Bodies()
 async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
     """The whole body, as `Bodies.read` has it."""
     return await BODIES.read(scope, protocol, limit)
+
+
+async def body_pieces(scope: Any, protocol: Any, limit: int, patience: float) -> AsyncIterator[bytes]:
+    """The body as it arrives: the next piece is read from the client when it is asked for.
+
+    patience: seconds for which a client may send nothing. Raises `Problem` as `read_body` does, and 408.
+    """
+    announced = scope.headers.get("content-length")
+    if announced is not None:
+        if not announced.isascii() or not announced.isdigit():
+            raise Problem(400, "the header Content-Length is not a number")
+        if int(announced) > limit:
+            raise too_large(limit)
+    size = 0
+    chunks = aiter(_chunks(scope, protocol, limit))
+    while True:
+        try:
+            async with asyncio.timeout(patience):
+                piece = await anext(chunks, None)
+        except TimeoutError:
+            raise silent(patience) from None
+        if piece is None:
+            break
+        size += len(piece)
+        if piece:
+            yield piece
+    if announced is not None and size < int(announced):
+        raise cut_off()
+
+
+async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]:
+    size = silence = 0
+    bearable = _empty_pieces_at_the_end(scope)
+    try:
+        async for piece in protocol:
+            silence = 0 if piece else silence + 1
+            if silence > bearable:
+                raise broken_chunks()
+            size += len(piece)
+            if size > limit:
+                raise too_large(limit)
+            yield piece
+    except RSGIProtocolClosed:
+        raise cut_off() from None
 
 
 def _empty_pieces_at_the_end(scope: Any) -> int:

@@ -6,6 +6,8 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +24,13 @@ from rowcall.service.auth.refreshing import refresh_routes
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.edition.edition import Edition
+from rowcall.service.events.broadcaster import Broadcaster
+from rowcall.service.events.publishing import hear_notices
+from rowcall.service.events.unheard import Unheard
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.handler.overloads import compile_route
+from rowcall.service.handler.streams import stream_steps
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.log.entry import one_line
@@ -62,8 +68,16 @@ class Compiled(dict[int, tuple[Step, ...]]):
 class Table:
     """Everything that is swapped when the schema changes: routes and their handlers."""
 
-    def __init__(self, edition: Edition, services: Services, fixed: Mapping[Route, tuple[Step, ...]]) -> None:
-        """fixed: routes that no routine stands behind; they win over endpoints on the same method and path."""
+    def __init__(
+        self,
+        edition: Edition,
+        services: Services,
+        fixed: Mapping[Route, tuple[Step, ...]],
+        streams: Mapping[str, tuple[Step, ...]],
+    ) -> None:
+        """fixed: routes that no routine stands behind; they win over endpoints on the same method and path. streams:
+        by paths, which win over everything, with any method (reference 05, 6.4).
+        """
         self.edition = edition
         routes = build_router(edition.endpoints)[0].routes
         self.router = Router((*routes, *fixed))
@@ -71,6 +85,14 @@ class Table:
         """Routes that pages of other origins are told nothing about."""
         self.steps: dict[int, tuple[Step, ...]] = Compiled(routes, services)
         self.steps.update((id(route), steps) for route, steps in fixed.items())
+        self.find = self.router.find
+        self.streams = {path: Match(Route("*", path, (), ()), {}) for path in streams}
+        if streams:
+            self.find = self._find_stream_first
+            self.steps.update((id(match.route), streams[path]) for path, match in self.streams.items())
+
+    def _find_stream_first(self, method: str, path: str) -> Match | None:
+        return self.streams.get(path) or self.router.find(method, path)
 
 
 class Application:
@@ -92,6 +114,9 @@ class Application:
         self._host = HostStore(Path(options.store))
         self._answers = AnswerStores(options.cache, self._host)
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
+        self.events = Broadcaster()
+        log_notices = None if options.notices is None else NoticeLog(options.notices)
+        self.unheard = Unheard(options.events.level.value, log_notices)
         self._client = client_of(options)
         self._fixed: dict[Route, tuple[Step, ...]] = {
             Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing
@@ -112,8 +137,8 @@ class Application:
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
-        if self._options.notices is not None:
-            self._databases.set_notice_handler(NoticeLog(self._options.notices))
+        if self._options.notices is not None or self._options.events.warn_unbound:
+            self._databases.set_notice_handler(self.unheard)
         await self._databases.main.start()
 
     def prepare(self, edition: Edition) -> None:
@@ -135,11 +160,13 @@ class Application:
             others,
             client=self._client,
             inside=None if inside is None else inside.call,
+            hear=partial(hear_notices, options=self._options.events, publish=self.events.publish),
         )
-        self._prepared = Table(edition, services, self._fixed)
+        streams = dict(stream_steps(edition.endpoints, services, self.events))
+        self._prepared = Table(edition, services, self._fixed, streams)
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
-            inside.serve(router, Compiled(router.routes, services))
+            inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
@@ -148,10 +175,24 @@ class Application:
                 gc.collect()
             self._table = self._prepared
             self._prepared = None
+            if self._options.events.warn_unbound:
+                self.unheard.watch(self._table.edition.endpoints)
+            self._end_streams_without_path()
             for database in self._databases:
                 database.forget_names()
             # What has just been built lives as long as the edition: the collector need not look at it again.
             gc.freeze()
+
+    def _end_streams_without_path(self) -> None:
+        """What is read there is no longer offered."""
+        for stream in self.events.streams():
+            if stream.path not in self._table.streams:
+                stream.end()
+
+    def end_streams(self) -> None:
+        """The service stops: they would never end by themselves."""
+        for stream in self.events.streams():
+            stream.end()
 
     async def close(self) -> None:
         if self._client is not None:
@@ -165,7 +206,7 @@ class Application:
         """One request from the HTTP server (RSGI scope and protocol)."""
         exchange = Exchange(scope, protocol)
         try:
-            match = self._table.router.find(scope.method, scope.path) or self._find_otherwise(exchange)
+            match = self._table.find(scope.method, scope.path) or self._find_otherwise(exchange)
             if match is None:
                 return
             exchange.values = match.values
@@ -212,6 +253,10 @@ class Application:
         else:
             log.error("%s %s failed", one_line(scope.method), one_line(scope.path), exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has it")
+            problem.logged = True
+        if problem.status == 500 and not problem.logged:
+            # Whoever reads only the log must find it there, whatever the request log is set to.
+            log.error("%s %s: %s", one_line(scope.method), one_line(scope.path), problem.detail or problem.title)
         self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
 
     def _find_otherwise(self, exchange: Exchange) -> Match | None:
@@ -301,6 +346,8 @@ def _empty_table() -> Table:
     table = Table.__new__(Table)
     table.edition = Edition(0, (), {})
     table.router = Router()
+    table.find = table.router.find
+    table.streams = {}
     table.closed = frozenset()
     table.steps = {}
     return table

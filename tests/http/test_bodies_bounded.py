@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Iterator
 
 import httpx
@@ -127,9 +126,9 @@ def test_a_million_parts(service: Service) -> None:
 
 def test_endless_headers_of_a_part(service: Service) -> None:
     body = b"--x\r\ncontent-disposition: form-data; name=" + b"a" * 20_000_000
-    assert "headers" in problem(service.post("/api/taken", **multipart("x", body)), 400)["detail"]
+    assert "header" in problem(service.post("/api/taken", **multipart("x", body)), 400)["detail"]
     body = b"--x\r\n" + b"a: b\r\n" * 4_000_000
-    assert "headers" in problem(service.post("/api/taken", **multipart("x", body)), 400)["detail"]
+    assert "header" in problem(service.post("/api/taken", **multipart("x", body)), 400)["detail"]
 
 
 @pytest.mark.parametrize("length", [71, 257, 4000])
@@ -262,6 +261,4 @@ def test_a_hundred_clients_with_large_bodies(own_database: Database, serve_once:
 
 def test_one_that_is_alone_may_be_as_large_as_its_limit(service: Service) -> None:
     body = b'{"a":"' + b"x" * 29_999_990 + b'"}'
-    began = time.monotonic()
     assert service.post("/api/taken", content=body).text == "29999990"
-    assert time.monotonic() > began
