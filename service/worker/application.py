@@ -41,6 +41,7 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
+from rowcall.service.request.body import BODIES
 from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
@@ -101,6 +102,7 @@ class Application:
     def __init__(self, options: WorkerOptions) -> None:
         """To be made in the running event loop."""
         self._options = options
+        BODIES.configure(options.http.bodies)
         self._databases = Databases(Database(options.target, options.database), options.others)
         self._table = _empty_table()
         self._prepared: Table | None = None
