@@ -52,7 +52,7 @@ from rowcall.service.request.validation import keep_body, validate
 from rowcall.service.response import responses
 from rowcall.service.response.formats.choice import table_formats
 from rowcall.service.response.headers import CommentHeaders, argument_text
-from rowcall.service.response.rendering import body_writer
+from rowcall.service.response.rendering import body_writer, particular
 from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
 from rowcall.service.uploads.making import in_transaction
@@ -139,7 +139,7 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
         after = send_result(endpoint, services)
         steps[key] = (
             *((headers,) if headers else ()),
-            *_run(flat, services, made.writer),
+            *_run(flat, services, particular(made.writer, flat)),
             made.respond,
             *((after,) if after else ()),
         )
