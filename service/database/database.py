@@ -16,6 +16,7 @@ import psycopg
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.request import Request, RequestState, Script, Statement
+from rowcall.service.background import Background
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import SESSION, Connector, Target, statement_timeout
 from rowcall.service.database.context import Ahead, Values, ahead_of
@@ -33,7 +34,7 @@ from rowcall.service.database.lanes import (
     SharedLane,
 )
 from rowcall.service.database.statements import numbers, settings_statement
-from rowcall.service.database.watchdog import HELD_UP, Background, Watchdog
+from rowcall.service.database.watchdog import HELD_UP, Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
 
 log = logging.getLogger("rowcall.database")

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from rowcall.core.cache.entry import Entry
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.outbound.address import BadUrlError
-from rowcall.core.outbound.envelope import Kept, is_for_all, opened, sealed
 from rowcall.core.outbound.forwarding import response_headers
 from rowcall.core.outbound.guard import RefusedError
 from rowcall.core.outbound.options import ProxyOptions
@@ -26,7 +23,6 @@ from rowcall.service.outbound.decoding import decoded_body
 from rowcall.service.outbound.forwarding import Forward
 from rowcall.service.outbound.relay import relay
 from rowcall.service.response.headers import comment_fields
-from rowcall.service.store.flights import ALONE, Keeper, ending
 from rowcall.service.upstream.errors import OutboundError
 from rowcall.service.upstream.messages import Answer, Headers
 
@@ -36,26 +32,21 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 
-def proxy(endpoint: Endpoint, services: Services, keeper: Keeper | None) -> Step | None:
-    """keeper: where answers that only pass through are kept."""
+def proxy(endpoint: Endpoint, services: Services) -> Step | None:
     wish = endpoint.options.proxy
-    if wish is None or endpoint.options.invalidates:
+    if wish is None:
         return None
     forward = Forward(endpoint, wish, services)
-    if not endpoint.passes_through:
-        return _transform(endpoint, forward, services)
-    passing = _Passing(endpoint, forward, services)
-    return passing.send if keeper is None else _Kept(passing, keeper).send
+    if endpoint.passes_through:
+        return _passthrough(endpoint, forward, services)
+    return _transform(endpoint, forward, services)
 
 
 def keep_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
-    """In front of binding: what the routine and the other service both read is kept, and what is part of a key."""
-    if endpoint.options.proxy is None:
+    """In front of binding: what the routine and the other service both read is kept."""
+    if endpoint.options.proxy is None or endpoint.passes_through:
         return None
-    if endpoint.passes_through:
-        if not endpoint.options.invalidates or endpoint.method == "GET":
-            return None
-    elif endpoint.transport is not Transport.BODY and endpoint.raw_body is None:
+    if endpoint.transport is not Transport.BODY and endpoint.raw_body is None:
         return None
     limit = services.options.http.body_limit
 
@@ -65,118 +56,26 @@ def keep_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
     return keep
 
 
-class _Passing:
-    """The answer of the other service is the answer; the routine never runs."""
+def _passthrough(endpoint: Endpoint, forward: Forward, services: Services) -> Step:
+    options = services.options.outbound.proxy
+    patience = services.options.http.slow_client
+    inside = is_inside(endpoint, options)
 
-    def __init__(self, endpoint: Endpoint, forward: Forward, services: Services) -> None:
-        self.endpoint = endpoint
-        self._forward = forward
-        self._patience = services.options.http.slow_client
-        self._inside = is_inside(endpoint, services.options.outbound.proxy)
-        self.options = services.options.outbound.proxy
-        self.limit = services.options.http.body_limit
-        self.reads_body = endpoint.method != "GET"
-
-    async def send(self, exchange: Exchange) -> None:
-        answer = await self.ask(exchange)
-        await self.relay(exchange, answer)
-
-    async def ask(self, exchange: Exchange) -> Answer:
-        """Raises `Problem`."""
+    async def send(exchange: Exchange) -> None:
         try:
-            return await while_client_waits(exchange.protocol, self._forward.send(exchange))
+            answer = await while_client_waits(exchange.protocol, forward.send(exchange))
+            headers = answer_headers(answer, options, comment_fields(exchange), inside=inside)
+            room = getattr(exchange.protocol, "room", 0)
+            if room:
+                async with asyncio.timeout(options.timeout):
+                    await answer.gather(room)
+            await relay(exchange, answer, headers, patience, options.timeout)
         except FAILURES as error:
-            raise failure(self.endpoint, error, self.options).problem() from None
-
-    async def relay(self, exchange: Exchange, answer: Answer) -> None:
-        """Raises `Problem` where nothing has been sent yet."""
+            raise failure(endpoint, error, options).problem() from None
+        # The routine never runs.
         exchange.follow(())
-        headers = answer_headers(answer, self.options, comment_fields(exchange), inside=self._inside)
-        try:
-            await relay(exchange, answer, headers, self._patience, self.options.timeout)
-        except FAILURES as error:
-            raise failure(self.endpoint, error, self.options).problem() from None
 
-    def kept(self, answer: Answer, body: bytes) -> Kept:
-        options = self.options
-        headers: Headers = []
-        if options.forward_response_headers and not self._inside:
-            headers = response_headers(answer.headers, options.exclude_response_headers, ())
-        return Kept(answer.status, answer.header("content-type"), headers, body)
-
-
-class _Kept:
-    """The same, with answers that are kept (spec 2.1 rule 6): what another service has said, and nothing else."""
-
-    def __init__(self, passing: _Passing, keeper: Keeper) -> None:
-        self._passing = passing
-        self._keeper = keeper
-
-    async def send(self, exchange: Exchange) -> None:
-        if exchange.scope.method == "HEAD":
-            await self._passing.send(exchange)
-            return
-        if self._passing.reads_body:
-            # It is part of the key.
-            await whole_body(exchange, self._passing.limit)
-        coming = self._keeper.begin(exchange)
-        found = await coming if isinstance(coming, Awaitable) else coming
-        if type(found) is Entry:
-            exchange.follow(())
-            self._answer(exchange, opened(found.body))
-        elif found is ALONE:
-            await self._passing.send(exchange)
-        else:
-            exchange.ticket = found
-            exchange.at_end(ending)
-            await self._fetch(exchange)
-
-    def _answer(self, exchange: Exchange, kept: Kept) -> None:
-        own = comment_fields(exchange)
-        taken = {name for name, _ in own}
-        content_type = [] if kept.content_type is None else [("content-type", kept.content_type)]
-        headers = [*content_type, *own, *(field for field in kept.headers if field[0] not in taken)]
-        if kept.status in (204, 205, 304):
-            exchange.protocol.response_empty(kept.status, headers)
-        else:
-            exchange.protocol.response_bytes(kept.status, headers, kept.body)
-
-    async def _fetch(self, exchange: Exchange) -> None:
-        answer = await self._passing.ask(exchange)
-        body = await self._whole(exchange, answer)
-        ticket, exchange.ticket = exchange.ticket, None
-        if body is None:
-            ticket.pass_on()
-            await self._passing.relay(exchange, answer)
-            return
-        kept = self._passing.kept(answer, body)
-        ticket.keep(Entry(sealed(kept), 1), self._keeper.seconds(exchange))
-        exchange.follow(())
-        self._answer(exchange, kept)
-
-    async def _whole(self, exchange: Exchange, answer: Answer) -> bytes | None:
-        """The body; None for an answer that is not kept, with what has been read put back."""
-        largest = self._keeper.largest
-        events = (answer.header("content-type") or "").lower().startswith("text/event-stream")
-        if events or not is_for_all(answer.headers) or (answer.length is not None and answer.length > largest):
-            return None
-        pieces: list[bytes] = []
-        size = 0
-        try:
-            async with asyncio.timeout(self._passing.options.timeout):
-                while piece := await answer.chunk():
-                    pieces.append(piece)
-                    size += len(piece)
-                    if size > largest:
-                        answer.put_back(b"".join(pieces))
-                        return None
-        except FAILURES as error:
-            answer.close()
-            raise failure(self._passing.endpoint, error, self._passing.options).problem() from None
-        except BaseException:
-            answer.close()
-            raise
-        return b"".join(pieces)
+    return send
 
 
 def _transform(endpoint: Endpoint, forward: Forward, services: Services) -> Step:

@@ -7,8 +7,8 @@ on who computes, is for each store to say.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol
+from collections.abc import Awaitable
+from typing import Protocol
 
 import orjson
 
@@ -64,17 +64,6 @@ class AnswerStore(Protocol):
         """Whether there was an answer. Nobody is given it afterwards."""
 
     def close(self) -> None: ...
-
-
-class Keeper(NamedTuple):
-    """What a step needs to know to keep answers of its own kind."""
-
-    begin: Callable[[Exchange], Found | Awaitable[Found]]
-    """Looks for the answer to a request (`AnswerStore.begin`)."""
-    seconds: Callable[[Exchange], float | None]
-    """How long its answer lives; None: until it is forgotten."""
-    largest: int
-    """Bytes of an answer from which it is none that is kept."""
 
 
 def ending(exchange: Exchange, error: Exception | None) -> None:

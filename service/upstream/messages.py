@@ -158,12 +158,6 @@ class Answer:
             self._source.resume_reading()
         return data
 
-    def put_back(self, data: bytes) -> None:
-        """What has been taken and is to be read once more."""
-        if data:
-            self._chunks.appendleft(data)
-            self.buffered += len(data)
-
     async def chunk(self) -> bytes:
         """The next piece of the body; empty at its end.
 
@@ -178,6 +172,20 @@ class Answer:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         return self.take()
+
+    async def gather(self, limit: int) -> None:
+        """Waits until all has arrived, or more than `limit` bytes of it; it is taken afterwards.
+
+        Raises:
+            OutboundError: the rest does not come.
+        """
+        pieces: list[bytes] = []
+        size = 0
+        while size <= limit and (piece := await self.chunk()):
+            size += len(piece)
+            pieces.append(piece)
+        self._chunks.extendleft(reversed(pieces))
+        self.buffered += size
 
     async def read(self, limit: int | None) -> bytes:
         """The whole body.
