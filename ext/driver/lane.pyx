@@ -1,11 +1,11 @@
 """Which of the pipelined connections of a lane takes a request."""
 
 from rowcall.ext.driver.connection cimport Connection, ConnectionState
-from rowcall.ext.driver.request cimport Request, now
+from rowcall.ext.driver.request cimport Request, Statement, now
 
 
-cdef Connection _least_busy(list connections, int depth, double slow):
-    """The one with the fewest requests in flight, fewer than `depth`; None when there is none.
+cdef Connection _least_busy(list connections, int depth, double slow, Statement statement):
+    """The one with the fewest requests in flight, fewer than `depth`, that can run `statement`; None when there is none.
 
     One whose head has been running for more than `slow` seconds is passed over where there are others.
     """
@@ -16,6 +16,8 @@ cdef Connection _least_busy(list connections, int depth, double slow):
     for entry in connections:
         connection = <Connection?>entry
         if connection.in_flight >= least or connection.state != ConnectionState.READY:
+            continue
+        if statement.wired and statement.name not in connection.prepared:
             continue
         if connection.head is not None and not alone and now() - connection.head.head_since > slow:
             continue
@@ -28,7 +30,7 @@ cdef Connection _least_busy(list connections, int depth, double slow):
 
 def offer(list connections not None, int depth, double slow, Request request not None):
     """Places `request` on the least busy connection. False when all are full, or none is ready."""
-    cdef Connection best = _least_busy(connections, depth, slow)
+    cdef Connection best = _least_busy(connections, depth, slow, request.statement)
     if best is None:
         return False
     best.submit(request)

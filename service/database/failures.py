@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rowcall.core.catalogue.session_state import is_tripped
 from rowcall.core.errors.problems import QUERY_CANCELED, Problem, unavailable, unmapped
 from rowcall.ext.driver.request import Loss, Request
 from rowcall.ext.rendering.body_writer import ColumnsChangedError
@@ -24,6 +25,7 @@ log = logging.getLogger("rowcall.database")
 # Errors that say "the prepared statement no longer fits the schema", raised before anything of the call ran.
 STALE = frozenset({"0A000", "26000", "42883", "42703", "42P01", "42704", "42804"})
 
+MOST_TRIPS = 3
 CLOCKS_DIFFER = 0.5
 """Seconds by which our clock may have started after the server's: the head of a shared connection is found late."""
 
@@ -35,6 +37,8 @@ class Tries:
     repeats: int = 0
     retries: int = 0
     """Runs that the endpoint's strategy has granted so far."""
+    trips: int = 0
+    """Runs that were refused because something that the statement rests on has changed."""
 
 
 class Failures:
@@ -49,6 +53,11 @@ class Failures:
 
     def pause(self, call: Call, mask: int, request: Request, tries: Tries) -> float | None:
         """Seconds until `call` may run again; None: it may not."""
+        if _tripped(request) and tries.trips < MOST_TRIPS:
+            # Nothing of it has run, and the next run is one without a wire.
+            tries.trips += 1
+            call.trip(mask)
+            return 0.0
         tries.repeats += 1
         if self._repeat(call, mask, request, tries.repeats):
             return 0.0
@@ -171,10 +180,16 @@ def _renew_statement(call: Call, mask: int, request: Request) -> bool:
     current = call.statements.get(mask)
     if current is request.statement:
         call.statements[mask] = current.next_generation()
-        # The schema has changed, and with it what a generic plan would touch.
-        call.checked.discard(mask)
-        call.generic.discard(mask)
+    # The schema has changed, and with it what a generic plan would touch.
+    call.trip(mask)
     return True
+
+
+def _tripped(request: Request) -> bool:
+    error = request.error
+    if error is None or not request.statement.wired or request.loss != Loss.NOT_LOST:
+        return False
+    return is_tripped(error.sqlstate, error.position, error.context)
 
 
 def _is_stale(request: Request) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from rowcall.core.catalogue.catalog import Routine, RoutineKind, Volatility
+from rowcall.core.catalogue.session_state import UNKNOWN
 from rowcall.core.endpoint.call import UncallableError, call_sql
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.template import parse_template, placeholder_names
@@ -152,6 +153,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
     # Commands may do anything, as volatile routines may, unless they show that they do not.
     volatile = routine.volatility is Volatility.VOLATILE or not context.leaves_nothing
     procedure = routine.kind is RoutineKind.PROCEDURE or stands_alone(routine)
+    session = endpoint.session if context.leaves_nothing else UNKNOWN
 
     def build(mask: int) -> tuple[str, int]:
         try:
@@ -172,6 +174,9 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         ),
         pace=LaneChoice(services.options.database.slow),
         volatile=volatile,
+        session=session,
+        harmless=not session.traces and not procedure,
+        may_share=not endpoint.options.exclusive_connection,
         procedure=procedure,
         rows=may_stream(endpoint),
         # 0 means every row (reference 02, 12).
