@@ -13,7 +13,7 @@ TEST_PROCESSES ?= auto --maxprocesses 4
 SECONDS ?= 60
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test check format bench fuzz docs dist clean
+.PHONY: build demo test drills check format bench fuzz docs dist clean
 
 build: $(STAMPS)/installed
 
@@ -29,7 +29,10 @@ demo: build
 	$(BIN)/rowcall --demo $(ARGS)
 
 test: build
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not drill" $(ARGS)
+
+drills: build
+	$(BIN)/python -m pytest tests/drills -n $(TEST_PROCESSES) --dist load $(ARGS)
 
 check: build
 	$(BIN)/ruff format --check $(wildcard $(CHECKED))

@@ -67,15 +67,15 @@ def _cython_imports(text: str) -> Iterator[str]:
 
 ORDER = {
     "core": (
-        "text data errors catalogue endpoint",
-        "http binding tables formats protection outbound auth",
+        "text data errors catalogue outbound endpoint",
+        "http binding tables formats protection auth",
         "annotations sqlfile building",
         "config",
     ),
     "ext": ("base", "binding rendering", "driver"),
     "service": (
         "startup_error",
-        "sockets exchange store database discovery log protection identity",
+        "sockets exchange store upstream database discovery log protection identity",
         "options pipeline",
         "response request",
         "auth sqlfiles cache limits outbound uploads events static codegen operations testing",

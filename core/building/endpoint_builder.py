@@ -17,6 +17,12 @@ from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.building.comments import read_comment
 from rowcall.core.building.endpoint_checks import check_endpoint
 from rowcall.core.building.known_names import NOBODY_LOOKED, KnownNames, unknown_names
+from rowcall.core.building.outgoing import (
+    disabled_proxies,
+    outgoing_diagnostics,
+    outgoing_requests,
+    without_proxies,
+)
 from rowcall.core.catalogue.catalog import Catalog, Routine, Volatility
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode, NullText, Options, QueryNull, ResultPath, ResultShape
@@ -27,6 +33,7 @@ from rowcall.core.endpoint.template import placeholder_names, with_variables
 from rowcall.core.endpoint.validation import validation_diagnostics
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.formats.table_formats import table_diagnostics
+from rowcall.core.outbound.options import ProxyOptions, TypeOptions
 from rowcall.core.sqlfile.shapes import file_shape
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.text.naming import default_path
@@ -80,6 +87,10 @@ class EndpointDefaults:
     logout_path: str | None = None
     hide_signing: bool = True
     """Values of logins and logouts are kept out of logs and errors."""
+    http_types: TypeOptions | None = None
+    """None: composite types send nothing."""
+    proxies: ProxyOptions | None = None
+    """None: no endpoint is a proxy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +122,8 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *validation_diagnostics(endpoint, defaults.known.rules),
         *table_diagnostics(endpoint, defaults.table_formats),
         *identity_diagnostics(endpoint, defaults.claims),
+        *outgoing_diagnostics(endpoint),
+        *(() if defaults.proxies is not None else disabled_proxies(endpoint.name, routine.identity, draft.used)),
     )
     return Built(endpoint, noticed)
 
@@ -199,12 +212,15 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     naming = Naming(defaults.custom_type_parameter_separator or "_", camel)
     path = draft.path or _default_path(routine, defaults)
     options = _signing(draft.options(_default_options(defaults)), path, defaults)
+    if defaults.proxies is None:
+        options = without_proxies(options)
     if options.login or options.logout:
         routine = _signing_routine(routine, draft)
     declared = expand(routine, catalog.types, naming)
     parameters, wrong = change_parameters(declared, draft.parameter_changes, routine, catalog.types, naming)
     draft.diagnostics += wrong
-    options = _with_variables(options, placeholder_names(parameters), dict(defaults.variables))
+    variables = dict(defaults.variables)
+    options = _with_variables(options, placeholder_names(parameters), variables)
     # Raw text has no way to nest (reference 02, 9).
     nested = options.nested and not options.raw
     whole = _shape(routine, catalog, defaults, nested=nested)
@@ -223,6 +239,15 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         annotations=tuple(draft.applied),
         prose=tuple(draft.prose),
         table_shape=flat,
+        outgoing=outgoing_requests(
+            routine,
+            parameters,
+            options,
+            catalog.types,
+            type_options=defaults.http_types,
+            proxy_options=defaults.proxies,
+            variables=variables,
+        ),
     )
 
 

@@ -104,6 +104,8 @@ class Parameter(Record):
     """See `core.endpoint.endpoint.EndpointParameter.virtual`."""
     placeholder: bool = False
     """Named by SQL text that rowcall reads, where capitals are no sign of quotes: `:UserId`."""
+    record: int = 0
+    """Oid of the composite that a file's parameter is said to be, which travels as text; else 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from rowcall.core.endpoint.capabilities import (
     Tool,
     Upload,
 )
+from rowcall.core.outbound.outgoing import NOTHING_SENT, Outgoing
 
 
 class NullText(enum.Enum):
@@ -238,6 +239,8 @@ class Options(Record):
     headers: tuple[tuple[str, str], ...] = ()
     """Response headers, in order, repeated names kept."""
     content_type: str | None = None
+    cors: bool = True
+    """Where the configuration lets pages of other origins in, they are let in here too."""
     buffer_rows: int | None = None
     internal: bool = False
     nested: bool = False
@@ -308,6 +311,13 @@ class Endpoint(Record):
     rows."""
     session: SessionState = UNKNOWN
     """What a run of it may leave in its session."""
+    outgoing: Outgoing = NOTHING_SENT
+    """Requests to other services."""
+
+    @property
+    def passes_through(self) -> bool:
+        """The answer of another service is the answer; the routine does not run (reference 05, 4.4)."""
+        return self.options.proxy is not None and not self.outgoing.replies
 
     @property
     def raw_body(self) -> EndpointParameter | None:

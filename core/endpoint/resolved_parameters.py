@@ -50,7 +50,7 @@ def resolved_parameters(endpoint: Endpoint) -> tuple[Resolved, ...]:
 
 def bound_parameters(endpoint: Endpoint) -> tuple[EndpointParameter, ...]:
     """The parameters as binding shall see them: what will be filled need not be sent, nor be right."""
-    targets = {one.target for one in resolved_parameters(endpoint)}
+    targets = {one.target for one in resolved_parameters(endpoint)} | endpoint.outgoing.filled
     return tuple(
         replace(one, has_default=True, kind=ValueKind.TEXT, array=False) if index in targets else one
         for index, one in enumerate(endpoint.parameters)

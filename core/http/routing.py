@@ -128,9 +128,10 @@ class Router:
             exact[route.path] = exact[route.path.rstrip("/") or "/"] = match
 
 
-def build_router(endpoints: Iterable[Endpoint]) -> tuple[Router, list[Diagnostic]]:
-    """Routes of all endpoints that are not internal. Of two ambiguous templates the later one is left out, and so is
-    an operation whose route another operation on the same table has: what was asked for would not be told apart.
+def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tuple[Router, list[Diagnostic]]:
+    """Routes of all endpoints that are not internal, or of those too (reference 01, 14). Of two ambiguous templates the
+    later one is left out, and so is an operation whose route another operation on the same table has: what was asked
+    for would not be told apart.
 
     Raises:
         RouteError: a path is empty or longer than 2048 characters (`check_path`).
@@ -139,7 +140,7 @@ def build_router(endpoints: Iterable[Endpoint]) -> tuple[Router, list[Diagnostic
     templates: dict[tuple[str, str], Endpoint] = {}
     diagnostics: list[Diagnostic] = []
     for endpoint in endpoints:
-        if endpoint.options.internal:
+        if endpoint.options.internal and not internal:
             continue
         template = _template(endpoint)
         first = templates.setdefault((endpoint.method, _shape(template)), endpoint)

@@ -93,9 +93,6 @@ def type_diagnostics(types: Iterable[TypeInfo]) -> Iterator[Diagnostic]:
         if info.kind is TypeKind.COMPOSITE and info.comment:
             reading = read_definition(info.comment)
             yield from (Diagnostic(f"type {info.display}", None, problem) for problem in reading.problems)
-            if reading.definition is not None:
-                message = f"{reading.definition.method} {reading.definition.url} is understood but not sent yet"
-                yield Diagnostic(f"type {info.display}", None, message)
 
 
 def _request_line(lines: list[str], draft: _Draft) -> int | None:

@@ -59,6 +59,7 @@ cdef class Connection:
     cpdef abandon(self)
     cpdef bint begin_cancel(self, Request request) except -1
     cpdef end_cancel(self)
+    cpdef list late(self, double grace)
     cpdef drain(self, str reason)
     cpdef close(self, str reason)
     cpdef accept_session(self)

@@ -756,6 +756,31 @@ cdef class Connection:
             if self.head is None:
                 self._batch_done()
 
+    cpdef list late(self, double grace):
+        """Requests whose own time, counted from their beginning, is over: those that wait behind others at once, and
+        the head `grace` seconds later, as the server minds its limit and its answer may be on the way."""
+        cdef Request request
+        cdef list found = []
+        cdef double moment = now()
+        if self.head is not None and self.head.timeout > 0 and self.head.failure is None \
+                and moment - self.head.began > self.head.timeout + grace:
+            found.append(self.head)
+        for request in self.queue:
+            if request.timeout > 0 and request.failure is None and moment - request.began > request.timeout:
+                found.append(request)
+        return found
+
+    @property
+    def repeatable(self):
+        """Whatever is in flight may run a second time somewhere else."""
+        cdef Request request
+        if self.head is not None and not self.head.statement.repeatable:
+            return False
+        for request in self.queue:
+            if not request.statement.repeatable:
+                return False
+        return True
+
     cpdef drain(self, str reason):
         """Takes nothing more and closes when the queue is empty."""
         if self.state == ConnectionState.CLOSED or self.state == ConnectionState.DRAINING:
@@ -801,6 +826,7 @@ cdef class Connection:
         self.close_reason = reason
         self._enter(ConnectionState.CLOSED)
         if self.head is not None:
+            self.head.seconds += now() - self.head.head_since
             lost.append(self.head)
         lost.extend(self.queue)
         self.head = None

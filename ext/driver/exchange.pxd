@@ -22,7 +22,7 @@ cdef class Exchange:
 
 
 cdef class Runner:
-    cdef readonly long running
+    cdef readonly set active
     cdef object wait
     cdef object on_failure
     cdef object resume_method

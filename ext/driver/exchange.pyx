@@ -37,7 +37,7 @@ cdef class Exchange:
 
 
 cdef class Runner:
-    """Runs the steps of exchanges; `running` counts those that have begun and not ended.
+    """Runs the steps of exchanges; `active` holds those that have begun and not ended.
 
     wait(exchange, awaitable): called for a step that gave back an awaitable; has to call `advance` or `fail` when that
     is done.
@@ -48,10 +48,11 @@ cdef class Runner:
         self.wait = wait
         self.on_failure = on_failure
         self.resume_method = self._resume
+        self.active = set()
 
     cpdef start(self, Exchange exchange, tuple steps):
         """Begins with the first of `steps`; counts the exchange as running until its last step or its failure."""
-        self.running += 1
+        self.active.add(exchange)
         exchange.steps = steps
         exchange.next_step = 0
         self.advance(exchange)
@@ -64,11 +65,11 @@ cdef class Runner:
         except Exception as error:
             self.fail(exchange, error)
             return
-        self.running -= 1
+        self.active.discard(exchange)
 
     cpdef fail(self, Exchange exchange, error):
         """Ends the exchange with an error."""
-        self.running -= 1
+        self.active.discard(exchange)
         self.on_failure(exchange, error)
 
     cdef int _run(self, Exchange exchange) except -1:
@@ -96,3 +97,8 @@ cdef class Runner:
         cdef Exchange exchange = <Exchange?>request.owner
         request.owner = None
         self.advance(exchange)
+
+    @property
+    def running(self):
+        """How many exchanges have begun and not ended."""
+        return len(self.active)

@@ -86,6 +86,7 @@ cdef class Request:
     cdef readonly bint overflowed
     cdef readonly bint abandoned
     cdef readonly double seconds
+    cdef public double began
     cdef readonly object failure
     cdef public object waiter
     cdef public object on_done
@@ -122,6 +123,7 @@ cdef class Request:
 
     cpdef refuse(self, failure)
     cpdef give_back(self)
+    cpdef give_up(self, failure)
     cdef int make_room(self, int room) except -1
     cdef int start_part(self) except -1
     cdef int wake(self) except -1

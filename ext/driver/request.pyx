@@ -168,6 +168,7 @@ cdef class Request:
         self.ahead = ahead
         self.state = RequestState.WAITING
         self.loss = Loss.NOT_LOST
+        self.began = now()
 
     cdef int make_room(self, int room) except -1:
         """For the steps of the segment that is about to be placed."""
@@ -217,6 +218,27 @@ cdef class Request:
         """Ends a request that was waiting and that no connection of its lane can run any more."""
         self.loss = Loss.NOT_STARTED
         self.finish()
+    cpdef give_up(self, failure):
+        """Answers whoever waits, although the request is still in flight: what arrives of it is read and dropped.
+
+        Nothing for one that has been answered, or that streams and so has been answered in part.
+        """
+        if self.state == RequestState.DONE or self.state == RequestState.STREAMING or self.failure is not None:
+            return
+        self.failure = failure
+        if self.state == RequestState.SENT:
+            self.state = RequestState.DISCARDING
+        self.wake()
+        if self.owner is not None:
+            # Nobody awaits a future: the steps of an exchange go on when this is called (`ext.driver.exchange`).
+            on_done = self.on_done
+            self.on_done = None
+            on_done(self)
+
+    @property
+    def elapsed(self):
+        """Seconds since it began, waiting included. A further run of the same may inherit `began`."""
+        return now() - self.began
 
     @property
     def finished(self):

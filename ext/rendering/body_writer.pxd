@@ -35,10 +35,15 @@ cdef class BodyWriter:
     # False: only the first row counts.
     cdef bint _is_set
     cdef RowPlan _plan
+    # What the columns of results have to be; None: nobody has said so.
+    cdef tuple _types
+    cdef tuple _names
 
     # The plan for results described like this one: the cached one as long as it fits.
     # ValueError when the columns do not fit the statement.
     cdef RowPlan plan_for(self, const PGresult *result)
+    # ColumnsChangedError when the columns are not those that are expected.
+    cdef int _check(self, const PGresult *result) except -1
     # A new plan of the format's own class, already described.
     cdef RowPlan new_plan(self, const PGresult *result)
     # What precedes the first row. Without rows `plan` is None where the statement gave no result at all.

@@ -4,6 +4,7 @@ class ColumnsChangedError(ValueError):
 class BodyWriter:
     """The body writer of one endpoint statement; Cython code drives it through `body_writer.pxd`."""
 
+    def expect(self, types: tuple[int, ...], names: tuple[bytes, ...] | None = None) -> None: ...
     def render_result(self, pgresult_ptr: int) -> bytes: ...
 
 class RowPlan:

@@ -40,8 +40,38 @@ cdef class RowPlan:
 cdef class BodyWriter:
     cdef RowPlan plan_for(self, const PGresult *result):
         if self._plan is None or not self._plan.fits(result):
+            self._check(result)
             self._plan = self.new_plan(result)
         return self._plan
+
+    def expect(self, types: tuple, names: tuple | None = None) -> None:
+        """From now on only results are written whose columns have these type oids (0: any) and, where given, these
+        names (bytes). What the endpoint promises has been made for them."""
+        self._types = types
+        self._names = names
+
+    cdef int _check(self, const PGresult *result) except -1:
+        cdef int index
+        cdef int count = pq.nfields(result)
+        cdef Oid expected
+        if self._types is None:
+            return 0
+        if count != len(self._types):
+            raise ColumnsChangedError(f"the result has {count} columns where {len(self._types)} were expected")
+        for index in range(count):
+            expected = self._types[index]
+            name = <bytes>pq.fname(result, index)
+            if expected != 0 and pq.ftype(result, index) != expected:
+                raise ColumnsChangedError(
+                    f"column {name.decode('utf-8', 'replace')} of the result has type {pq.ftype(result, index)} where"
+                    f" {expected} was expected"
+                )
+            if self._names is not None and name != self._names[index]:
+                raise ColumnsChangedError(
+                    f"column {index + 1} of the result is called {name.decode('utf-8', 'replace')} where"
+                    f" {self._names[index].decode('utf-8', 'replace')} was expected"
+                )
+        return 0
 
     cdef RowPlan new_plan(self, const PGresult *result):
         cdef RowPlan plan = RowPlan()

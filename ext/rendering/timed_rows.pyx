@@ -30,6 +30,9 @@ cdef class TimedWriter(BodyWriter):
         self._inner = inner
         self._is_set = inner._is_set
 
+    def expect(self, types: tuple, names: tuple | None = None) -> None:
+        self._inner.expect(types, names)
+
     cdef RowPlan plan_for(self, const PGresult *result):
         """Each result gets a plan of its own, because that is where its time is counted."""
         cdef TimedPlan plan = TimedPlan()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
-from collections.abc import Mapping
+import socket
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import make_conninfo
@@ -39,6 +43,10 @@ SESSION = {
 ENCODING = {"client_encoding": "UTF8"}
 
 LONGEST_PAUSE = 5.0
+CANCELS = 4
+"""Cancel requests under way at the same time. Each is a connection of its own, and a server that hangs takes none."""
+ERRAND_SECONDS = 30.0
+"""What the service asks the database on its own account may take so long; a server that hangs would never end it."""
 
 
 _LONGEST_STATEMENT = 2**31 - 1
@@ -63,11 +71,54 @@ class Target:
     timeout: float = 30.0
 
 
+Attempt = Generator[Any, Any, Any]
+
+_attempts: ContextVar[list[Attempt] | None] = ContextVar("attempts", default=None)
+
+
+class Session(psycopg.AsyncConnection[tuple[object, ...]]):
+    """psycopg's connection, whose attempts to connect and to cancel can be ended.
+
+    An attempt is a generator that holds the `PGconn`. One that times out is left suspended in the traceback of the
+    error, and that is a cycle: its socket, and what PostgreSQL makes of it later, would stay until the collector comes
+    by. So whoever starts attempts closes them (`_closing_attempts`).
+    """
+
+    @classmethod
+    def _connect_gen(cls, conninfo: str = "") -> Any:
+        return _noted(super()._connect_gen(conninfo))
+
+    def _cancel_gen(self) -> Any:
+        return _noted(super()._cancel_gen())
+
+
+def _noted(attempt: Attempt) -> Attempt:
+    begun = _attempts.get()
+    if begun is not None:
+        begun.append(attempt)
+    return attempt
+
+
+@contextlib.contextmanager
+def _closing_attempts() -> Iterator[None]:
+    """Whatever was begun in the block and has not ended is closed at its end."""
+    begun: list[Attempt] = []
+    token = _attempts.set(begun)
+    try:
+        yield
+    finally:
+        _attempts.reset(token)
+        for attempt in begun:
+            attempt.close()
+
+
 class Connector:
     """Opens connections with one set of session options."""
 
     def __init__(self, target: Target, **session: str) -> None:
         self._target = target
+        self._errands = asyncio.Lock()
+        self._cancels = asyncio.Semaphore(CANCELS)
         parameters = self._parameters(session)
         self._conninfo = make_conninfo(**for_libpq(parameters))
         """Every server that will do."""
@@ -100,8 +151,7 @@ class Connector:
         connection.owner = opened
         return connection
 
-    @staticmethod
-    async def cancel(connection: Connection, seconds: float) -> None:
+    async def cancel(self, connection: Connection, seconds: float) -> None:
         """Asks the server to cancel what the connection runs, and returns when the asking is over, heard or not.
 
         With libpq 17 and newer without blocking; psycopg's `PGcancel` holds the GIL until the server has answered.
@@ -109,14 +159,46 @@ class Connector:
         """
         owner = connection.owner
         if isinstance(owner, psycopg.AsyncConnection):
-            await owner.cancel_safe(timeout=seconds)
+            async with self._cancels:
+                with _closing_attempts():
+                    await owner.cancel_safe(timeout=seconds)
 
     async def open_plain(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
-        """A connection of psycopg's own kind, for everything that is not hot."""
-        if self._preferred is not None:
-            with contextlib.suppress(psycopg.OperationalError):
-                return await psycopg.AsyncConnection.connect(self._preferred, autocommit=True)
-        return await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
+        """A connection of psycopg's own kind, for everything that is not hot. Raises `psycopg.Error`."""
+        with _closing_attempts():
+            try:
+                if self._preferred is not None:
+                    with contextlib.suppress(psycopg.OperationalError):
+                        return await Session.connect(self._preferred, autocommit=True)
+                return await Session.connect(self._conninfo, autocommit=True)
+            except psycopg.Error as error:
+                if error.pgconn is not None:
+                    error.pgconn.finish()
+                raise
+            except OSError as error:
+                # No descriptor is left, or no port: to callers that is a database which cannot be reached.
+                raise psycopg.OperationalError(f"cannot open a connection: {error}") from error
+
+    @contextlib.asynccontextmanager
+    async def errand(
+        self, seconds: float = ERRAND_SECONDS
+    ) -> AsyncIterator[psycopg.AsyncConnection[tuple[object, ...]]]:
+        """A session for what is no request. There is one at a time, however much is asked, and none for longer than
+        `seconds`: its socket is shut down then, which is the one thing that a server that hangs cannot hold up.
+
+        Raises `psycopg.Error`.
+        """
+        async with self._errands, await self.open_plain() as connection:
+            timer = asyncio.get_running_loop().call_later(seconds, _shut_down, connection)
+            try:
+                yield connection
+            finally:
+                timer.cancel()
+
+
+def _shut_down(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+    with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as end:
+        end.shutdown(socket.SHUT_RDWR)
 
 
 def for_libpq(parameters: Mapping[str, str], preferred: str = "any") -> dict[str, str]:

@@ -25,6 +25,7 @@ from rowcall.service.database.generic_plans import UserNames, generic_plan, is_e
 from rowcall.service.database.lanes import (
     RESET_SECONDS,
     STOPPING,
+    ElsewhereError,
     ExclusiveLane,
     LaneOptions,
     NoticeHandler,
@@ -35,7 +36,7 @@ from rowcall.service.database.session.resets import DISCARD_SEQUENCES, FULL_RESE
 from rowcall.service.database.session.wires import Wires
 from rowcall.service.database.several_calls import SeveralCalls
 from rowcall.service.database.statements import settings_statement
-from rowcall.service.database.watchdog import Background, Watchdog
+from rowcall.service.database.watchdog import HELD_UP, Background, Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
 
 log = logging.getLogger("rowcall.database")
@@ -93,6 +94,8 @@ class Database:
         width = Width(min(2, most), min(4, most), most, lanes.write_depth, max(lanes.write_depth, lanes.shared_depth))
         # Apart from the others, so that a wait for a lock never stands before a read.
         self._writes = SharedLane("write", self._connector, lanes, options.slow, width=width, number=2)
+        for lane in (self._shared, self._generic, self._writes):
+            lane.elsewhere = self._exclusive.room
         self._wires = Wires()
         self._names: UserNames | None = None
         self._background = Background()
@@ -171,9 +174,9 @@ class Database:
         if call.shared and (place := self._place(call, exchange.mask)) is not None:
             lane, statement = place
             request = self._shared_request(call, statement, exchange.arguments)
-            exchange.request = request
-            lane.submit(request)
-            return request
+            if lane.submit(request):
+                exchange.request = request
+                return request
         return self._run_alone(call, exchange)
 
     def begin_with_context(self, call: Call, exchange: Exchange) -> Waiting:
@@ -182,9 +185,9 @@ class Database:
             lane, statement = place
             request = self._shared_request(call, statement, exchange.arguments)
             request.ahead = (_ahead_of_sequences(call) + call.context.ahead(exchange, call.shared_settings)) or None
-            exchange.request = request
-            lane.submit(request)
-            return request
+            if lane.submit(request):
+                exchange.request = request
+                return request
         return self._run_alone(call, exchange)
 
     def _place(self, call: Call, mask: int) -> tuple[SharedLane, Statement] | None:
@@ -219,11 +222,23 @@ class Database:
             if exchange.mask not in call.checked:
                 self._examine(call, exchange.mask)
             return None
-        tries = Tries()
+        if isinstance(request.failure, ClientGoneError):
+            raise request.failure
+        tries = Tries(began=request.began)
+        self._judge_pace(call, request)
         pause = self._pause(call, exchange.mask, request, tries)
         if pause is None:
             raise self._failures.problem(call, exchange, request)
         return self._run_alone(call, exchange, tries, pause)
+
+    def _judge_pace(self, call: Call, request: Request) -> None:
+        """A failed run on a shared connection counts as well; one that held others up is enough."""
+        changed = call.pace.fast and call.pace.record(request.seconds)
+        if call.pace.fast and request.seconds > HELD_UP:
+            call.pace.demote()
+            changed = True
+        if changed:
+            self._assign_lane(call)
 
     def together(self) -> SeveralCalls:
         """For several calls of one request that share a connection."""
@@ -253,7 +268,7 @@ class Database:
         while True:
             if pause:
                 await _wait(pause, exchange)
-            request = await self._run_exclusive(call, exchange)
+            request = await self._run_exclusive(call, exchange, tries)
             exchange.request = request
             if request.streaming:
                 call.large = True
@@ -278,13 +293,28 @@ class Database:
             call.large = True
             self._assign_lane(call)
             return 0.0
+        if isinstance(request.failure, ElsewhereError):
+            return 0.0
         return self._failures.pause(call, mask, request, tries)
 
-    async def _run_exclusive(self, call: Call, exchange: Exchange) -> Request:
+    async def _run_exclusive(self, call: Call, exchange: Exchange, tries: Tries) -> Request:
         """One run on a connection of its own: finished, or STREAMING."""
         lane = self._exclusive
-        connection = lane.try_acquire() or await lane.acquire()
-        request = self._exclusive_request(call, exchange, await self._statement_alone(call, exchange.mask, connection))
+        while True:
+            request = self._exclusive_request(call, exchange)
+            # A silent repetition has what the runs before have left of the time.
+            request.began = tries.began = tries.began or request.began
+            connection = lane.try_acquire() or await lane.acquire(_left_of(request))
+            statement = await self._statement_alone(call, exchange.mask, connection)
+            if statement is not request.statement:
+                request = self._exclusive_request(call, exchange, statement)
+                request.began = tries.began
+            if await self._run_on(connection, call, exchange, request):
+                return request
+            # It has died since it was acquired: on to the next one.
+
+    async def _run_on(self, connection: Connection, call: Call, exchange: Exchange, request: Request) -> bool:
+        """False: the connection has not taken the request."""
         wanted = self._resets(call, request.statement)
         # Behind a script that goes on, the reset would come too early.
         later = bool(wanted) and type(request.statement) is Script
@@ -294,15 +324,14 @@ class Database:
             request.on_done = self._release
         self._watchdog.watch(request, exchange.protocol.client_disconnect)
         try:
-            while True:
-                if call.procedure and not self._pooler:
-                    await self._prepare_procedure(connection, call, exchange)
-                # False when it has died since it was acquired: on to the next one.
-                if self._place_alone(connection, request):
-                    lane.finish(connection, resets=[] if later else wanted)
-                if request.state != RequestState.WAITING:
-                    break
-                connection = lane.try_acquire() or await lane.acquire()
+            if call.procedure and not self._pooler:
+                await self._prepare_procedure(connection, call, exchange)
+            if self._place_alone(connection, request):
+                self._exclusive.finish(connection, resets=[] if later else wanted)
+            elif connection.state == ConnectionState.READY:
+                self._exclusive.release(connection)
+            if request.state == RequestState.WAITING:
+                return False
             waiter = request.waiter
             if waiter is not None:
                 await waiter
@@ -312,7 +341,7 @@ class Database:
         finally:
             if not request.streaming:
                 self._watchdog.forget(request)
-        return request
+        return True
 
     async def _statement_alone(self, call: Call, mask: int, connection: Connection) -> Statement:
         """What runs on this connection: with a wire, and so without a reset, where a routine comes here often."""
@@ -413,7 +442,7 @@ class Database:
         except BaseException:
             connection.close("its session was left half prepared")
             raise
-        if request.error is not None:
+        if request.error is not None or request.failure is not None:
             connection.close("its session could not be prepared")
             raise self._failures.problem(call, exchange, request)
 
@@ -457,7 +486,7 @@ class Database:
     def _assign_lane(self, call: Call) -> None:
         call.shared = call.pace.fast and not call.large
         if call.shared:
-            (self._writes if call.volatile else self._shared).start()
+            (self._writes if call.volatile else self._shared).open_missing()
 
     def _arm(self, call: Call, mask: int, lane: SharedLane) -> None:
         """Makes connections of the lane ready for the call, in the background."""
@@ -468,7 +497,7 @@ class Database:
 
     async def _arm_all(self, call: Call, mask: int, lane: SharedLane) -> None:
         try:
-            lane.start()
+            lane.open_missing()
             for connection in list(lane.connections):
                 if connection.state == ConnectionState.READY and not await self._wires.arm(
                     call, mask, lane.number, connection
@@ -487,7 +516,7 @@ class Database:
     async def _check_generic(self, call: Call, mask: int) -> None:
         statement = call.statement(mask)
         try:
-            async with await self._connector.open_plain() as connection:
+            async with self._connector.errand() as connection:
                 # Not read back from self: a reload may forget it in the meantime.
                 names = self._names or await read_user_names(connection)
                 self._names = names
@@ -497,7 +526,12 @@ class Database:
             return
         if is_eligible(plan, names):
             call.generic.add(mask)
-            self._generic.start()
+            self._generic.open_missing()
+
+
+def _left_of(request: Request) -> float:
+    """Seconds of its own limit; 0: it has none."""
+    return max(0.001, request.timeout - request.elapsed) if request.timeout > 0 else 0.0
 
 
 def _ahead_of_sequences(call: Call) -> Ahead:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from rowcall.core.catalogue.session_state import is_tripped
 from rowcall.core.errors.problems import QUERY_CANCELED, Problem, unavailable, unmapped
-from rowcall.ext.driver.request import Loss, Request
+from rowcall.ext.driver.request import Loss, Request, Script
 from rowcall.ext.rendering.body_writer import ColumnsChangedError
 from rowcall.service.database.call import Call
 from rowcall.service.exchange.exchange import Exchange
@@ -25,6 +25,7 @@ log = logging.getLogger("rowcall.database")
 # Errors that say "the prepared statement no longer fits the schema", raised before anything of the call ran.
 STALE = frozenset({"0A000", "26000", "42883", "42703", "42P01", "42704", "42804"})
 
+UNKNOWN_OUTCOME = "it is not known whether it took effect"
 MOST_TRIPS = 3
 CLOCKS_DIFFER = 0.5
 """Seconds by which our clock may have started after the server's: the head of a shared connection is found late."""
@@ -39,6 +40,12 @@ class Tries:
     """Runs that the endpoint's strategy has granted so far."""
     trips: int = 0
     """Runs that were refused because something that the statement rests on has changed."""
+    began: float = 0.0
+    """When the time of the request began to count; each attempt of a strategy has a time of its own."""
+
+
+class OutOfTimeError(Exception):
+    """The limit of a request is over, counted from its beginning, and the server has not said anything."""
 
 
 class Failures:
@@ -66,6 +73,7 @@ class Failures:
             return None
         delay = strategy.delays[tries.retries]
         tries.retries += 1
+        tries.began = 0.0
         log.warning(
             "%s: attempt %d failed (%s), the next one follows in %g s", call.label, tries.retries, _why(request), delay
         )
@@ -73,6 +81,9 @@ class Failures:
 
     def _repeat(self, call: Call, mask: int, request: Request, repeats: int) -> bool:
         """May it run again without having run twice?"""
+        if _is_over(request):
+            self._report_stale(request)
+            return False
         if request.committed and not request.statement.repeatable:
             self._report_stale(request)
             return False
@@ -105,6 +116,11 @@ class Failures:
         """The answer for a run that is not followed by another one."""
         if isinstance(request.failure, Problem):
             return request.failure
+        if isinstance(request.failure, OutOfTimeError):
+            log.warning("%s: no answer within its limit of %g s", call.label, request.timeout)
+            # On a shared connection it may still have its turn.
+            unknown = "" if request.statement.repeatable else f"; {UNKNOWN_OUTCOME}"
+            return call.policy.timeout.problem(QUERY_CANCELED, f"{request.failure}{unknown}")
         if request.loss != Loss.NOT_LOST:
             return _lost(request, committed=call.procedure)
         if request.error is not None:
@@ -171,7 +187,12 @@ def _answer(call: Call, request: Request, message: str, tries: Tries) -> Problem
 def _out_of_time(request: Request) -> bool:
     """The service's own limit has expired, whether the server or the watchdog minded it."""
     limit = request.timeout
-    return limit > 0 and request.seconds >= limit - min(CLOCKS_DIFFER, limit / 2)
+    return limit > 0 and max(request.seconds, request.elapsed) >= limit - min(CLOCKS_DIFFER, limit / 2)
+
+
+def _is_over(request: Request) -> bool:
+    """Nothing is left of its time. Each statement of a file has the whole of it (reference 03, 5)."""
+    return 0 < request.timeout <= request.elapsed and type(request.statement) is not Script
 
 
 def _renew_statement(call: Call, mask: int, request: Request) -> bool:
@@ -187,7 +208,7 @@ def _renew_statement(call: Call, mask: int, request: Request) -> bool:
 
 def _tripped(request: Request) -> bool:
     error = request.error
-    if error is None or not request.statement.wired or request.loss != Loss.NOT_LOST:
+    if error is None or not request.statement.wired or request.loss != Loss.NOT_LOST or request.failure is not None:
         return False
     return is_tripped(error.sqlstate, error.position, error.context)
 
@@ -203,6 +224,6 @@ def _lost(request: Request, *, committed: bool) -> Problem:
     """committed: what the server rolled back may be less than all, as procedures commit on their way."""
     if request.loss == Loss.IN_DOUBT or (committed and request.loss == Loss.ROLLED_BACK):
         return unavailable(
-            "the connection to the database was lost while the request ran; it is not known whether it took effect"
+            f"the connection to the database was lost while the request ran; {UNKNOWN_OUTCOME}"
         )
     return unavailable("the connection to the database was lost before the request took effect")

@@ -16,7 +16,7 @@ import psycopg
 
 from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.lane import offer
+from rowcall.ext.driver.lane import offer, stalled
 from rowcall.ext.driver.request import Request, Statement
 from rowcall.service.database.connector import Connector, pause
 
@@ -24,6 +24,7 @@ log = logging.getLogger("rowcall.database")
 
 STOPPING = "stopping"
 REPLACED = "replaced after its time"
+STILL_BUSY = "its request has been answered, and still runs"
 
 NoticeHandler = Callable[[str | None, str, str, str, str | None], None]
 """Label of the call, severity, SQLSTATE, message, context (the stack)."""
@@ -56,6 +57,13 @@ MANY_WAIT = 0.7
 """Share of calls from which this is how it is: where processors are busy, some are late without it."""
 CANCEL_SECONDS = 5.0
 """How long to wait for the server to take a cancel request."""
+STALLED = 0.05
+"""Seconds at the head of each shared connection after which the next request goes to another lane. Much more than what
+counts as slow: on busy processors heads look older than they are, as their results wait to be read."""
+
+
+class ElsewhereError(Exception):
+    """A request has been taken out of the queue of a shared lane, to run on a connection of its own."""
 
 
 class Overload:
@@ -83,6 +91,22 @@ def log_closed(lane: str, connection: Connection) -> None:
     )
 
 
+async def cancel_safely(connector: Connector, connection: Connection, request: Request) -> bool:
+    """Cancels `request` if the connection still runs it, and nothing stands behind it but its own reset. Nobody else
+    gets the connection before the cancel request has returned and the Sync was read: a late cancel would hit whoever
+    uses it next (reference 08, 5.2). False: there was nothing to cancel."""
+    if not connection.begin_cancel(request):
+        return False
+    try:
+        await connector.cancel(connection, CANCEL_SECONDS)
+    except psycopg.Error as error:
+        # Nobody knows whether it will still arrive, so nobody else may use this connection.
+        log.info("cancelling on %d failed: %s", connection.backend_pid, str(error).strip())
+        connection.drain("a cancel request has not returned")
+    connection.end_cancel()
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Width:
     """How a shared lane grows.
@@ -100,7 +124,10 @@ class Width:
 
 
 class SharedLane:
-    """Pipelined connections. Requests go to the one with the fewest in flight; more are opened when all are full."""
+    """Pipelined connections. Requests go to the one with the fewest in flight; more are opened when all are full.
+
+    elsewhere: how many requests could have a connection of their own now. None: none ever.
+    """
 
     def __init__(
         self, name: str, connector: Connector, options: LaneOptions, slow: float, *, width: Width | None = None,
@@ -125,10 +152,14 @@ class SharedLane:
         self._waiting: deque[tuple[float, Request]] = deque()
         self._closed = False
         self.on_notice: NoticeHandler | None = None
+        self.elsewhere: Callable[[], int] | None = None
+        self.left_behind = 0
+        """Sessions that were given up and that the server may still have: they count (`watchdog.Watchdog`)."""
 
-    def start(self) -> None:
+    def open_missing(self) -> None:
         """Opens what is missing, in the background."""
-        missing = self._wanted - len(self.connections) - len(self._opening)
+        there = len(self.connections) + len(self._opening) + self.left_behind
+        missing = self._wanted - there
         for _ in range(missing if not self._closed else 0):
             task = asyncio.get_running_loop().create_task(self._open())
             self._opening.add(task)
@@ -145,13 +176,13 @@ class SharedLane:
     def _grow(self, most: int) -> None:
         if self._wanted < most and not self._opening:
             self._wanted += 1
-            self.start()
+            self.open_missing()
 
     def _opened(self, task: asyncio.Task[None]) -> None:
         self._opening.discard(task)
         if not task.cancelled() and task.exception() is None:
             # A connection lost before this moment still counted as being opened.
-            self.start()
+            self.open_missing()
 
     async def _open(self) -> None:
         attempt = 0
@@ -176,12 +207,29 @@ class SharedLane:
         self.connections.append(connection)
         self._place_waiting()
 
-    def submit(self, request: Request) -> None:
-        """Places `request` or lets it wait. Raises `Problem` 503 when there is no room."""
+    def submit(self, request: Request) -> bool:
+        """Places `request` or lets it wait. False: what runs here holds the connections up, and elsewhere is room.
+
+        Raises `Problem` 503 when there is no room at all.
+        """
         if self._closed:
             raise Overload.stopping()
         if self._waiting or not self._offer(request):
+            if (room := self._room_elsewhere()) > 0:
+                self._send_elsewhere(room - 1)
+                return False
             self._wait(request)
+        return True
+
+    def _room_elsewhere(self) -> int:
+        """For how many; 0 while the connections here are not held up."""
+        if self.elsewhere is None or not stalled(self.connections, STALLED):
+            return 0
+        return self.elsewhere()
+
+    def _send_elsewhere(self, most: int) -> None:
+        for _ in range(min(most, len(self._waiting))):
+            self._waiting.popleft()[1].refuse(ElsewhereError())
 
     def _offer(self, request: Request) -> bool:
         return offer(self.connections, self._depth, self._slow, request)
@@ -216,18 +264,34 @@ class SharedLane:
         self.connections.remove(connection)
         log_closed(self.name, connection)
         if not self._closed:
-            self.start()
+            self.open_missing()
             self._place_waiting()
 
     def sweep(self, now: float) -> None:
         """Called by the watchdog: ends waits that took too long, replaces old connections."""
-        while self._waiting and now - self._waiting[0][0] > self._options.queue_timeout:
-            _, request = self._waiting.popleft()
-            request.refuse(Overload.late(self._options.queue_timeout))
+        self._refuse_late(now)
+        if self._waiting:
+            self._send_elsewhere(self._room_elsewhere())
         for connection in list(self.connections):
             if now - connection.created > self._options.lifetime or connection.served > self._options.requests:
                 connection.drain(REPLACED)
         self._place_waiting()
+
+    def _refuse_late(self, now: float) -> None:
+        late = [(since, request) for since, request in self._waiting if now - since > self._patience(request)]
+        for entry in late:
+            self._waiting.remove(entry)
+        for _, request in late:
+            request.refuse(Overload.late(self._patience(request)))
+
+    def _patience(self, request: Request) -> float:
+        """Seconds that it may wait: no longer than its own limit, which counts from its beginning."""
+        return patience(self._options.queue_timeout, request.timeout)
+
+    async def cancel(self, connection: Connection, request: Request) -> None:
+        """Cancels `request` if the connection runs it and nothing else is in flight there."""
+        if connection.in_flight == 1:
+            await cancel_safely(self._connector, connection, request)
 
     def close(self) -> None:
         self._closed = True
@@ -237,6 +301,11 @@ class SharedLane:
             self._waiting.popleft()[1].refuse(Overload.stopping())
         for connection in list(self.connections):
             connection.drain(STOPPING)
+
+
+def patience(queue_timeout: float, limit: float) -> float:
+    """Seconds to wait for a connection. limit: what is left of the request's own time; 0: as much as it likes."""
+    return min(queue_timeout, limit) if limit > 0 else queue_timeout
 
 
 class ExclusiveLane:
@@ -252,7 +321,11 @@ class ExclusiveLane:
         self._opening: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[Connection]] = deque()
         self._closed = False
+        self._failing = False
+        """The last attempt to connect has failed: one at a time is enough until one succeeds."""
         self.on_notice: NoticeHandler | None = None
+        self.left_behind = 0
+        """Sessions that were given up and that the server may still have: they count (`watchdog.Watchdog`)."""
 
     @property
     def connections(self) -> set[Connection]:
@@ -271,8 +344,15 @@ class ExclusiveLane:
                 return connection
         return None
 
-    async def acquire(self) -> Connection:
-        """A connection for one request. Raises `Problem` 503 when the queue is full or the wait too long."""
+    def room(self) -> int:
+        """How many more requests could have a connection now, or as soon as it is opened."""
+        return max(0, self._options.exclusive_connections - self.busy - self.left_behind - len(self._waiting))
+
+    async def acquire(self, limit: float = 0.0) -> Connection:
+        """A connection for one request. limit: what is left of its own time, in seconds; 0: as much as it likes.
+
+        Raises `Problem` 503 when the queue is full or the wait too long.
+        """
         connection = self.try_acquire()
         if connection is not None:
             return connection
@@ -284,7 +364,8 @@ class ExclusiveLane:
         waiter: asyncio.Future[Connection] = loop.create_future()
         self._waiting.append(waiter)
         self._grow()
-        timer = loop.call_later(self._options.queue_timeout, self._late, waiter)
+        seconds = patience(self._options.queue_timeout, limit)
+        timer = loop.call_later(seconds, self._late, waiter, seconds)
         try:
             return await waiter
         except asyncio.CancelledError:
@@ -295,9 +376,9 @@ class ExclusiveLane:
         finally:
             timer.cancel()
 
-    def _late(self, waiter: asyncio.Future[Connection]) -> None:
+    def _late(self, waiter: asyncio.Future[Connection], seconds: float) -> None:
         if not waiter.done():
-            waiter.set_exception(Overload.late(self._options.queue_timeout))
+            waiter.set_exception(Overload.late(seconds))
         self._forget_finished()
 
     def _forget_finished(self) -> None:
@@ -305,8 +386,10 @@ class ExclusiveLane:
             self._waiting.popleft()
 
     def _grow(self) -> None:
-        room = self._options.exclusive_connections - len(self._all) - len(self._opening)
+        room = self._options.exclusive_connections - len(self._all) - len(self._opening) - self.left_behind
         if self._closed or room <= 0 or len(self._opening) >= len(self._waiting):
+            return
+        if self._failing and self._opening:
             return
         task = asyncio.get_running_loop().create_task(self._open())
         self._opening.add(task)
@@ -314,8 +397,12 @@ class ExclusiveLane:
 
     def _opened(self, task: asyncio.Task[None]) -> None:
         self._opening.discard(task)
+        self.open_missing()
+
+    def open_missing(self) -> None:
+        """Opens as many as are waited for, in the background, as far as there may be more."""
         self._forget_finished()
-        if self._waiting:
+        for _ in range(len(self._waiting)):
             self._grow()
 
     async def warm(self) -> None:
@@ -328,10 +415,14 @@ class ExclusiveLane:
             try:
                 connection = await self._connector.open()
             except psycopg.Error as error:
+                self._failing = True
                 log.warning("exclusive lane: cannot connect: %s", str(error).strip())
+                if len(self._opening) > 1:
+                    return  # another one goes on trying
                 await asyncio.sleep(pause(attempt))
                 attempt += 1
                 continue
+            self._failing = False
             self._adopt(connection)
             return
 
@@ -356,6 +447,10 @@ class ExclusiveLane:
             return
         if self._closed:
             connection.drain(STOPPING)
+            return
+        if connection.head is not None:
+            # Its request was answered before the server was through with it.
+            connection.drain(STILL_BUSY)
             return
         while self._waiting:
             waiter = self._waiting.popleft()
@@ -399,18 +494,9 @@ class ExclusiveLane:
         self.release(connection)
 
     async def cancel(self, connection: Connection, request: Request) -> None:
-        """Cancels `request` if the connection still runs it. The connection goes back to the pool only when the cancel
-        request has returned and the Sync was read: a late cancel would hit whoever uses it next (reference 08, 5.2)."""
-        if not connection.begin_cancel(request):
-            return
-        try:
-            await self._connector.cancel(connection, CANCEL_SECONDS)
-        except psycopg.Error as error:
-            # Nobody knows whether it will still arrive, so nobody else may use this connection.
-            log.info("cancelling on %d failed: %s", connection.backend_pid, str(error).strip())
-            connection.drain("a cancel request has not returned")
-        connection.end_cancel()
-        if connection.head is None and connection not in self._held:
+        """Cancels `request` if the connection still runs it; then the connection goes back to the pool."""
+        cancelled = await cancel_safely(self._connector, connection, request)
+        if cancelled and connection.head is None and connection not in self._held:
             self.release(connection)
 
     def _lost(self, connection: Connection) -> None:

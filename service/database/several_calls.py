@@ -90,7 +90,7 @@ class SeveralCalls:
         self._watchdog.watch(request, exchange.protocol.client_disconnect)
         try:
             while request.state == RequestState.WAITING:
-                connection = await self._acquired()
+                connection = await self._acquired(request)
                 request.connection = connection
                 connection.submit(request)
             waiter = request.waiter
@@ -103,7 +103,7 @@ class SeveralCalls:
             self._watchdog.forget(request)
         return request
 
-    async def _acquired(self) -> Connection:
+    async def _acquired(self, request: Request) -> Connection:
         """The connection of the calls before, or any other as long as there were none."""
         connection = self._connection
         if connection is not None and connection.state == ConnectionState.READY:
@@ -111,7 +111,7 @@ class SeveralCalls:
         if self._begun:
             raise unavailable("the connection to the database was lost between two statements of the request")
         self._let_go()
-        connection = self._lane.try_acquire() or await self._lane.acquire()
+        connection = self._lane.try_acquire() or await self._lane.acquire(request.timeout)
         self._lane.hold(connection)
         self._connection = connection
         return connection

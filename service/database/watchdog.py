@@ -13,9 +13,12 @@ from typing import Any
 import psycopg
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.request import Request
+from rowcall.ext.driver.request import Request, Script
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.lanes import ExclusiveLane, SharedLane
+from rowcall.service.database.failures import OutOfTimeError
+from rowcall.service.database.lanes import CANCEL_SECONDS, ExclusiveLane, SharedLane
+from rowcall.service.database.left_behind import LeftBehind
+from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 
 log = logging.getLogger("rowcall.database")
 
@@ -23,6 +26,10 @@ WATCH_EVERY = 0.25
 """Seconds between two looks of the watchdog."""
 GRACE = 5.0
 """Seconds past its timeout after which a silent backend is taken for stuck (reference 08, rule 22)."""
+OVERTIME = 0.5
+"""Seconds past its limit after which a request is answered, whatever the server does."""
+HELD_UP = 0.5
+"""Seconds at the head of a shared connection after which those behind it go elsewhere, and the connection ends."""
 Disconnected = Callable[[], Awaitable[None]]
 
 
@@ -62,8 +69,11 @@ class Watchdog:
         self._exclusive = exclusive
         self._shared = shared
         self._background = background
+        self._left_behind = LeftBehind(connector, background.start)
         self._requests: dict[Request, Disconnected] = {}
         self._listening: dict[Request, asyncio.Task[None]] = {}
+        self._shared_heads: dict[Request, asyncio.Task[None]] = {}
+        """Listens for the clients of slow requests on shared connections."""
         self._timer: asyncio.TimerHandle | None = None
 
     def __bool__(self) -> bool:
@@ -76,7 +86,7 @@ class Watchdog:
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        for task in self._listening.values():
+        for task in (*self._listening.values(), *self._shared_heads.values()):
             task.cancel()
 
     def watch(self, request: Request, disconnected: Disconnected) -> None:
@@ -108,9 +118,57 @@ class Watchdog:
                 # After a reset by the peer libuv reports one event and no more; the end of the connection, which
                 # comes behind the last bytes, would go unnoticed.
                 connection.on_readable()
-                self._look_for_silence(connection)
+                for request in connection.late(OVERTIME):
+                    request.give_up(OutOfTimeError("its time was over before the database had answered"))
+                self._look_for_silence(lane, connection)
+        self._look_at_shared_heads()
         for request, disconnected in list(self._requests.items()):
             self._look_at(request, disconnected)
+
+    def _look_at_shared_heads(self) -> None:
+        for request in [request for request in self._shared_heads if request.finished]:
+            self._shared_heads.pop(request).cancel()
+        for lane in self._shared:
+            for connection in list(lane.connections):
+                head = connection.head
+                if head is None or head.age < WATCH_EVERY or connection.state != ConnectionState.READY:
+                    continue
+                if head.age > HELD_UP and connection.in_flight > 1:
+                    self._break_up(connection)
+                elif head not in self._shared_heads and isinstance(head.owner, Exchange):
+                    gone = self._end_when_gone(lane, connection, head, head.owner.protocol.client_disconnect)
+                    self._shared_heads[head] = self._loop.create_task(gone)
+
+    def _break_up(self, connection: Connection) -> None:
+        """All that is in flight runs again, each on a connection of its own: the head may have its whole time there,
+        and whoever stands behind it need not wait for it."""
+        if not connection.repeatable or self._exclusive.room() == 0:
+            return
+        head = connection.head
+        others = connection.in_flight - 1
+        log.info("%s: has held up %d others on a shared connection", head.label if head else None, others)
+        self._background.start(self._cancel_and_close(connection))
+
+    async def _cancel_and_close(self, connection: Connection) -> None:
+        cancelling = self._loop.create_task(self._connector.cancel(connection, CANCEL_SECONDS))
+        await asyncio.sleep(0)  # it has what it needs of the connection
+        connection.close("its first request held up the others")
+        try:
+            await cancelling
+        except psycopg.Error as error:
+            log.info("cancelling failed: %s", str(error).strip())
+
+    async def _end_when_gone(
+        self, lane: SharedLane, connection: Connection, head: Request, disconnected: Disconnected
+    ) -> None:
+        """A query that nobody waits for is cancelled where it is alone on its connection. With others behind it, it
+        goes on until these go elsewhere, which is soon (`_break_up`)."""
+        await disconnected()
+        if head.finished:
+            return
+        log.info("%s: the client is gone", head.label)
+        head.give_up(ClientGoneError("the client has closed the connection"))
+        await lane.cancel(connection, head)
 
     def _look_at(self, request: Request, disconnected: Disconnected) -> None:
         connection = request.connection
@@ -118,29 +176,29 @@ class Watchdog:
             return
         if request not in self._listening:
             self._listening[request] = self._loop.create_task(self._abandon_when_gone(request, disconnected))
-        # Only a request that runs without a timeout of the server's own is cancelled from here.
+        # The server minds its own limit; what has waited before, and what runs without one there, is cancelled here.
         ready = connection.state == ConnectionState.READY
-        if ready and request.unlimited and 0 < request.timeout < request.age:
+        if ready and 0 < request.timeout < _spent(request):
             self._background.start(self._exclusive.cancel(connection, request))
 
-    def _look_for_silence(self, connection: Connection) -> None:
+    def _look_for_silence(self, lane: ExclusiveLane | SharedLane, connection: Connection) -> None:
         head = connection.head
         if head is None or head.timeout <= 0 or connection.state == ConnectionState.PAUSED:
             return
         if head.age > head.timeout + GRACE:
             log.error("connection %d has not answered for %.0f s and is given up", connection.backend_pid, head.age)
-            self._background.start(self._terminate(connection.backend_pid))
-            connection.close("the server has stopped answering")
-
-    async def _terminate(self, backend_pid: int) -> None:
-        try:
-            async with await self._connector.open_plain() as connection:
-                await connection.execute("select pg_catalog.pg_terminate_backend(%s)", (backend_pid,))
-        except psycopg.Error as error:
-            log.warning("cannot terminate backend %d: %s", backend_pid, str(error).strip())
+            self._left_behind.give_up(lane, connection, "the server has stopped answering")
 
     async def _abandon_when_gone(self, request: Request, disconnected: Disconnected) -> None:
         await disconnected()
         if not request.finished and request in self._requests:
             log.info("%s: the client is gone, the query is cancelled", request.label)
             self.abandon(request)
+
+
+def _spent(request: Request) -> float:
+    """Seconds of its limit: from its beginning on, but what streams has it anew for each part, and a file for each of
+    its statements."""
+    if request.streaming or type(request.statement) is Script:
+        return request.age
+    return request.elapsed

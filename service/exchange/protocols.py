@@ -28,7 +28,7 @@ class ObservedProtocol:
 
 
 class HeadersProtocol(ObservedProtocol):
-    """Adds headers to every answer."""
+    """Adds headers to every answer, behind those that it has."""
 
     __slots__ = ("_headers",)
 
@@ -36,20 +36,23 @@ class HeadersProtocol(ObservedProtocol):
         self.inner = protocol
         self._headers = headers
 
+    def _joined(self, headers: Headers) -> Headers:
+        return [*headers, *self._headers]
+
     def response_empty(self, status: int, headers: Headers) -> None:
-        self.inner.response_empty(status, [*headers, *self._headers])
+        self.inner.response_empty(status, self._joined(headers))
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        self.inner.response_bytes(status, [*headers, *self._headers], body)
+        self.inner.response_bytes(status, self._joined(headers), body)
 
     def response_str(self, status: int, headers: Headers, body: str) -> None:
-        self.inner.response_str(status, [*headers, *self._headers], body)
+        self.inner.response_str(status, self._joined(headers), body)
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
-        self.inner.response_file(status, [*headers, *self._headers], file)
+        self.inner.response_file(status, self._joined(headers), file)
 
     def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
-        self.inner.response_file_range(status, [*headers, *self._headers], file, start, end)
+        self.inner.response_file_range(status, self._joined(headers), file, start, end)
 
     def response_stream(self, status: int, headers: Headers) -> Any:
-        return self.inner.response_stream(status, [*headers, *self._headers])
+        return self.inner.response_stream(status, self._joined(headers))

@@ -30,6 +30,7 @@ from rowcall.service.database.lane_choice import LaneChoice
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
+from rowcall.service.outbound.type_calls import call_types, ignore_nulls_of_types
 from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.application_name import application_name
 from rowcall.service.request.before_routine import before_routine
@@ -83,7 +84,15 @@ def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
 
 def resolve_parameters(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """SQL of the comment fills parameters; what it finds may be the NULL that a STRICT routine is not called for."""
-    fill = resolve(endpoint, services)
+    return _with_skip(resolve(endpoint, services), endpoint, services)
+
+
+def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """HTTP types fill parameters too (reference 05, 2.6)."""
+    return _with_skip(call_types(endpoint, services), endpoint, services)
+
+
+def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     if fill is None:
         return None
     skip = skip_null_call(endpoint, services)
@@ -233,8 +242,10 @@ STEPS: Sequence[Factory] = (
     validate,
     hash_parameters,
     comment_headers,
+    ignore_nulls_of_types,
     skip_null_call,
     resolve_parameters,
+    send_requests,
     choose_format,
     sign,
     run,

@@ -21,6 +21,7 @@ from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.before_routine import before_commands
+from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
@@ -67,6 +68,8 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
         ),
         variables=_variables(settings),
+        http_types=options.outbound.types if options.outbound.types.enabled else None,
+        proxies=options.outbound.proxy if options.outbound.proxy.enabled else None,
     )
 
 
@@ -154,6 +157,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         log_commands=settings.flag("Service:LogCommands"),
         log_file_texts=settings.flag("Service:SqlFileSource:LogCommandText"),
         log_command_parameters=settings.flag("Service:LogCommandParameters"),
+        outbound=outbound_options(settings),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
+from rowcall.service.options.browsers import cors, security_headers
 from rowcall.service.options.compression import compression
 from rowcall.service.options.worker import Http2Options, HttpOptions
 from rowcall.service.sockets.certificates import CertificateFiles
@@ -100,6 +101,8 @@ def http_options(settings: Settings) -> HttpOptions:
         redirect_to_https=settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"),
         hsts=settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHsts"),
         compression=compression(settings),
+        security_headers=security_headers(settings),
+        cors=cors(settings),
     )
 
 

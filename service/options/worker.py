@@ -12,7 +12,9 @@ from rowcall.core.errors.problems import ErrorPolicies
 from rowcall.core.errors.retry import RetryStrategies
 from rowcall.core.formats.table_formats import TableFormats
 from rowcall.core.http.compression import Compression
+from rowcall.core.http.cors import Cors
 from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.core.outbound.options import OutboundOptions
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
@@ -59,6 +61,10 @@ class HttpOptions:
     hsts: bool = False
     compression: Compression | None = None
     """Of answers. None: they go out as they are."""
+    security_headers: tuple[tuple[str, str], ...] = ()
+    """Of every answer."""
+    cors: Cors | None = None
+    """None: nothing is told to pages of other origins."""
 
     @property
     def head_limit(self) -> int:
@@ -121,6 +127,7 @@ class WorkerOptions:
     """Values that the key ring protects open in the same application only."""
     application_name: JsonApplicationName | None = None
     """None: that of the connection stays."""
+    outbound: OutboundOptions = field(default_factory=OutboundOptions)
 
     @property
     def asks_who_calls(self) -> bool:

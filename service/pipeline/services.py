@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.database.database import Database
-from rowcall.service.exchange.exchange import Step
+from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.identity.identity import Identity
 from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.upstream.messages import Answer, Headers
+
+if TYPE_CHECKING:
+    from rowcall.service.upstream.client import Client
+
+Inside = Callable[[str, str, Headers, bytes | None, Exchange], Awaitable[Answer]]
+"""Method, path with query, headers, body, the exchange that it is for → the answer of an endpoint of this service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +31,10 @@ class Services:
     auth: Identity
     others: Mapping[str, tuple[Database, Codecs]] = field(default_factory=dict)
     """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""
+    client: Client | None = None
+    """Of requests to other services, where endpoints may make some."""
+    inside: Inside | None = None
+    """Calls an endpoint of this service."""
 
     def known(self, connection: str | None) -> bool:
         """Endpoints may run on it."""

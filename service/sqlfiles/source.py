@@ -140,7 +140,7 @@ def _is_wanted(text: FileText, options: SqlFileOptions) -> bool:
 
 
 def _roots(routines: Sequence[Routine]) -> set[int]:
-    oids = {parameter.type_oid for routine in routines for parameter in routine.parameters}
+    oids = {oid for routine in routines for one in routine.parameters for oid in (one.type_oid, one.record)}
     for routine in routines:
         if isinstance(routine.source, FileSource):
             oids.update(column.type_oid for one in routine.source.statements for column in one.result.columns)
@@ -238,11 +238,22 @@ class _Reading:
 
     def _hinted(self, file: SqlFile, number: int) -> int:
         """The type of a parameter; 0 where the server decides. A composite travels as text that the statement casts."""
+        oid = self._told(file, number)
+        return 0 if self._is_composite(oid) else oid
+
+    def _record(self, file: SqlFile, number: int) -> int:
+        """The composite that a parameter is said to be, else 0."""
+        oid = self._told(file, number)
+        return oid if self._is_composite(oid) else 0
+
+    def _told(self, file: SqlFile, number: int) -> int:
         hint = file.notes.hints.get(number)
         readings = () if hint is None else hint.readings
         oid = next((self._oids[name] for name in readings if name in self._oids), 0)
-        info = self._types.get(oid)
-        return oid if info is not None and info.kind is not TypeKind.COMPOSITE else 0
+        return oid if oid in self._types else 0
+
+    def _is_composite(self, oid: int) -> bool:
+        return oid != 0 and self._types[oid].kind is TypeKind.COMPOSITE
 
     def _routine(self, one: _Parsed, described: Mapping[tuple[str, int], Described]) -> Routine | None:
         file = one.file
@@ -295,7 +306,14 @@ class _Reading:
             own = None if name.startswith("$") else name
             parameters.append(
                 Parameter(
-                    own, oid, shown, ParameterMode.IN, has_default=False, argument=number, placeholder=own is not None
+                    own,
+                    oid,
+                    shown,
+                    ParameterMode.IN,
+                    has_default=False,
+                    argument=number,
+                    placeholder=own is not None,
+                    record=self._record(file, number),
                 )
             )
         for virtual in file.notes.virtual:

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -30,9 +30,13 @@ from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
 from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.response.headers import Headers, problem_headers
+
+if TYPE_CHECKING:
+    from rowcall.service.upstream.client import Client
 
 log = logging.getLogger("rowcall")
 
@@ -58,6 +62,8 @@ class Table:
         self.edition = edition
         routes = build_router(edition.endpoints)[0].routes
         self.router = Router((*routes, *fixed))
+        self.closed = frozenset(id(route) for route in routes if not route.primary.options.cors)
+        """Routes that pages of other origins are told nothing about."""
         self.steps: dict[int, tuple[Step, ...]] = Compiled(routes, services)
         self.steps.update((id(route), steps) for route, steps in fixed.items())
 
@@ -78,6 +84,7 @@ class Application:
         self._identity = Identity(options.auth, self.keys, options.forwarding)
         self.single_use = RefreshTokenUse()
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
+        self._client = client_of(options)
         self._fixed = {Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing}
 
     @property
@@ -102,8 +109,20 @@ class Application:
             key: (database, codecs_for(edition.other_types.get(key, {}), self._options))
             for key, database in self._databases.open(names - self._options.main_names).items()
         }
-        services = Services(self._options, self._databases.main, codecs, self._identity, others)
+        inside = None if self._client is None else SelfCalls(self._runner.start, self._fail)
+        services = Services(
+            self._options,
+            self._databases.main,
+            codecs,
+            self._identity,
+            others,
+            client=self._client,
+            inside=None if inside is None else inside.call,
+        )
         self._prepared = Table(edition, services, self._fixed)
+        if inside is not None:
+            router = build_router(edition.endpoints, internal=True)[0]
+            inside.serve(router, Compiled(router.routes, services))
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
@@ -118,6 +137,8 @@ class Application:
             gc.freeze()
 
     async def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
         self._identity.close()
         await self._databases.close()
 
@@ -134,6 +155,14 @@ class Application:
             self._fail(exchange, error)
             return
         self._runner.start(exchange, steps)
+
+    def keeps_to_its_origin(self, method: str, path: str) -> bool:
+        """Whether the endpoint there says `cors off`."""
+        table = self._table
+        if not table.closed:
+            return False
+        match = table.router.find("GET" if method == "HEAD" else method, path)
+        return match is not None and id(match.route) in table.closed
 
     def _await(self, exchange: Exchange, waiting: Any) -> None:
         task = self._loop.create_task(self._advance_after(exchange, waiting))
@@ -200,6 +229,16 @@ class Application:
             protocol.response_bytes(problem.status, headers, body)
 
 
+def client_of(options: WorkerOptions) -> Client | None:
+    """Of requests to other services. Imported where it is used: most services make none."""
+    outbound = options.outbound
+    if not outbound.types.enabled and not outbound.proxy.enabled:
+        return None
+    from rowcall.service.upstream.client import Client
+
+    return Client(outbound.client)
+
+
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
     """For `Allow`: what is routed, HEAD wherever GET is, and OPTIONS."""
     methods = set(router.allowed(path))
@@ -243,5 +282,6 @@ def _empty_table() -> Table:
     table = Table.__new__(Table)
     table.edition = Edition(0, (), {})
     table.router = Router()
+    table.closed = frozenset()
     table.steps = {}
     return table

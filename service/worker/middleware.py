@@ -18,17 +18,24 @@ from rowcall.service.exchange.protocols import Handle, Headers, HeadersProtocol
 from rowcall.service.log.request_line import Seen
 from rowcall.service.log.request_log import with_correlation, with_log
 from rowcall.service.options.worker import HttpOptions, WorkerOptions
+from rowcall.service.response.browsers import with_cors, with_security_headers
 from rowcall.service.sockets.listeners import Listener
+from rowcall.service.worker.application import Application
 
 HSTS = ("strict-transport-security", "max-age=2592000")
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
 def with_middleware(
-    handle: Handle, options: WorkerOptions, listener: Listener, https_port: int | None, add: Callable[[Seen], None]
+    application: Application,
+    options: WorkerOptions,
+    listener: Listener,
+    https_port: int | None,
+    add: Callable[[Seen], None],
 ) -> Handle:
-    """`handle` for the requests of one listener."""
+    """What handles the requests of one listener. What stands further down sees them first."""
     http = options.http
+    handle: Handle = application.handle
     if http.redirect_to_https and https_port is not None and not listener.secure and not listener.unix:
         handle = redirected(https_port, options)
     handle = limited(handle, options)
@@ -37,6 +44,10 @@ def with_middleware(
         handle = with_log(handle, add)
     if http.compression is not None:
         handle = compressed(handle, http.compression, options, listener)
+    if http.cors is not None:
+        handle = with_cors(handle, http.cors, application.keeps_to_its_origin)
+    if http.security_headers:
+        handle = with_security_headers(handle, http.security_headers)
     if http.hsts and listener.secure:
         handle = with_hsts(handle)
     if not http.server_header:

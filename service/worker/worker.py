@@ -51,7 +51,7 @@ class Worker:
         self._application = Application(start.options)
         self._servers = [
             HttpServer(
-                with_middleware(self._application.handle, start.options, one, start.https_port, forwarder.add_request),
+                with_middleware(self._application, start.options, one, start.https_port, forwarder.add_request),
                 one,
                 start.options.http,
             )

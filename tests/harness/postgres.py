@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import psutil  # type: ignore[import-untyped]
+
 from tests.harness.waiting import wait_until
 
 SUPERUSER = "postgres"
@@ -200,6 +202,25 @@ class PostgresServer:
     @property
     def running(self) -> bool:
         return (self.data / "postmaster.pid").exists()
+
+    @property
+    def pid(self) -> int:
+        """Of the postmaster."""
+        return int((self.data / "postmaster.pid").read_text().split()[0])
+
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Every process of the server stands still: connections are accepted by the kernel, and nothing answers."""
+        postmaster = psutil.Process(self.pid)
+        family = [postmaster, *postmaster.children(recursive=True)]
+        for process in family:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in family:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(

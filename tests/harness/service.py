@@ -108,6 +108,19 @@ class Service:
             return []
         return sorted(process.pid for process in below if _is_worker(process))
 
+    def processes(self) -> list[psutil.Process]:
+        """The supervisor and all below it."""
+        supervisor = psutil.Process(self.process.pid)
+        return [supervisor, *supervisor.children(recursive=True)]
+
+    def connections_to(self, port: int) -> int:
+        """TCP connections that its processes hold to a port of this machine, such as the database's."""
+        found = 0
+        for process in self.processes():
+            with contextlib.suppress(psutil.Error):
+                found += sum(1 for one in process.net_connections("tcp") if one.raddr and one.raddr.port == port)
+        return found
+
     def signal(self, number: signal.Signals) -> None:
         """To the supervisor alone."""
         self.process.send_signal(number)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.service import Service
+from tests.harness.upstream import Upstream
 
 Serve = Callable[..., Service]
 
@@ -99,3 +100,11 @@ def _no_traceback() -> Iterator[None]:
     yield
     for service in _services.running:
         service.check_log()
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[Upstream]:
+    """A service that endpoints call."""
+    server = Upstream()
+    yield server
+    server.close()

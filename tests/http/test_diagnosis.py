@@ -129,7 +129,7 @@ create type answer as (body text, status_code int);
 create type box as (width int);
 create function ask(_a answer) returns int language sql stable as 'select 1';
 comment on function ask(answer) is 'HTTP GET /ask';
-comment on type answer is E'timeout soon\\nGET https://example.net/';
+comment on type answer is E'timeout soon\\nGET http://127.0.0.1:1/';
 comment on type box is 'A box.';
 """
 
@@ -139,8 +139,8 @@ def test_types_that_describe_requests_are_checked_where_they_count(
     own_database: Database, serve_once: Serve, enabled: str
 ) -> None:
     service = serve_once(own_database, OUTGOING, {"Service:HttpClientOptions:Enabled": enabled})
-    said = ("'soon' is not an interval; 30 s are taken", "GET https://example.net/ is understood but not sent yet")
-    assert [len(lines(service, "WRN", text)) for text in said] == [1 if enabled == "true" else 0] * 2
+    said = lines(service, "WRN", "'soon' is not an interval; 30 s are taken")
+    assert len(said) == (1 if enabled == "true" else 0)
     assert answer(service.get("/ask")) == (200, TEXT, "1")
 
 

@@ -20,7 +20,7 @@ from rowcall.core.protection.key_ring import SECRET, Key, element_text, plain_se
 from rowcall.service.command.configuration_files import load_configuration
 from rowcall.service.database.connector import Connector, Target
 from rowcall.service.options.auth import auth_options
-from rowcall.service.protection.key_rotation import keeper_for
+from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.startup_error import StartupError
 from tests.harness.database import Database
 from tests.harness.service import Service
@@ -203,7 +203,7 @@ def test_what_cannot_work_stops_the_start(settings: dict[str, str], message: str
 
     def begin() -> None:
         auth_options(loaded.settings)
-        keeper_for(loaded.settings, Connector(Target({})), lambda _ring: None)
+        key_rotation_for(loaded.settings, Connector(Target({})), lambda _ring: None)
 
     with pytest.raises((StartupError, ConfigError), match=message):
         begin()

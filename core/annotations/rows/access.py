@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, Draft, Line, switch
 
 
 def _authorize(draft: Draft, line: Line) -> None:
@@ -14,6 +14,14 @@ def _authorize(draft: Draft, line: Line) -> None:
 
 def _allow_anonymous(draft: Draft, line: Line) -> None:
     draft.set(requires_authorization=False)
+
+
+def _cors(draft: Draft, line: Line) -> None:
+    _assign_cors(draft, line.arguments[0])
+
+
+def _assign_cors(draft: Draft, value: str) -> None:
+    draft.set(cors=switch(value))
 
 
 ANNOTATIONS = (
@@ -31,5 +39,14 @@ ANNOTATIONS = (
         syntax="allow_anonymous",
         description="Callers need not be signed in.",
         apply=_allow_anonymous,
+    ),
+    Annotation(
+        name="cors",
+        aliases=("cors",),
+        syntax="cors on|off",
+        description="`off`: pages of other origins are kept out here, whatever `Cors` in the configuration allows.",
+        apply=_cors,
+        assign=_assign_cors,
+        minimum_words=2,
     ),
 )

@@ -1,6 +1,6 @@
 """Headers that tell browsers to be careful (spec 2.9)."""
 
-from rowcall.core.config.keys import Key, flag, pending, section, text
+from rowcall.core.config.keys import Key, flag, section, text
 
 _P = "SecurityHeaders:"
 
@@ -9,7 +9,7 @@ def _header(name: str, header: str, default: str | None, remark: str = "") -> Ke
     return text(_P + name, default, f"Value of {header}. null sends none.{remark}", nullable=True)
 
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("SecurityHeaders", "Headers of every answer that tell browsers to be careful."),
     flag(_P + "Enabled", False, "Send them."),
     _header("XContentTypeOptions", "X-Content-Type-Options", "nosniff"),

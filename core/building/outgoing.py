@@ -1,0 +1,116 @@
+"""Endpoint → the outgoing requests that its parameters and its comment ask for (reference 05, 2.5 and 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from rowcall.core.catalogue.catalog import Routine, TypeInfo, TypeKind
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, Options
+from rowcall.core.endpoint.template import parse_template, placeholder_names, with_variables
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.outbound.options import ProxyOptions, TypeOptions
+from rowcall.core.outbound.outgoing import Outgoing, TypeCall
+from rowcall.core.outbound.request_definition import RequestDefinition, read_definition
+
+Variables = Mapping[str, str | None]
+
+
+def outgoing_requests(
+    routine: Routine,
+    parameters: Sequence[EndpointParameter],
+    options: Options,
+    types: Mapping[int, TypeInfo],
+    *,
+    type_options: TypeOptions | None,
+    proxy_options: ProxyOptions | None,
+    variables: Variables,
+) -> Outgoing:
+    """Without options of a kind there is nothing of that kind."""
+    calls = () if type_options is None else _calls(routine, tuple(parameters), types, type_options.fields, variables)
+    replies = () if proxy_options is None or options.proxy is None else _replies(parameters, proxy_options.parameters)
+    return Outgoing(calls, replies)
+
+
+def _replies(parameters: Sequence[EndpointParameter], parts: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
+    named = ((index, parts.get(one.db_name.lower())) for index, one in enumerate(parameters) if one.attribute is None)
+    return tuple((index, part) for index, part in named if part is not None)
+
+
+def _calls(
+    routine: Routine,
+    parameters: tuple[EndpointParameter, ...],
+    types: Mapping[int, TypeInfo],
+    parts: Mapping[str, str],
+    variables: Variables,
+) -> tuple[TypeCall, ...]:
+    calls: dict[int, TypeCall] = {}
+    for index, parameter in enumerate(parameters):
+        info = _request_type(routine, parameter, types)
+        if info is None:
+            continue
+        call = calls.get(info.oid)
+        if call is None:
+            definition = read_definition(info.comment or "").definition
+            if definition is None:
+                continue
+            call = TypeCall(info.display, _with_variables(definition, placeholder_names(parameters), variables))
+        calls[info.oid] = _with_parameter(call, index, parameter, info, parts)
+    return tuple(calls.values())
+
+
+def _request_type(routine: Routine, parameter: EndpointParameter, types: Mapping[int, TypeInfo]) -> TypeInfo | None:
+    declared = routine.parameters[parameter.position]
+    info = types.get(declared.type_oid if parameter.attribute is not None else declared.record)
+    return info if info is not None and info.kind is TypeKind.COMPOSITE and info.comment else None
+
+
+def _with_parameter(
+    call: TypeCall, index: int, parameter: EndpointParameter, info: TypeInfo, parts: Mapping[str, str]
+) -> TypeCall:
+    if parameter.attribute is None:
+        row = tuple(parts.get(attribute.name) for attribute in info.attributes)
+        return replace(call, rows=(*call.rows, (index, row)))
+    part = parts.get(parameter.attribute)
+    fields = call.fields if part is None else (*call.fields, (index, part))
+    return replace(call, fields=fields, members=(*call.members, index))
+
+
+def _with_variables(definition: RequestDefinition, names: Mapping[str, int], variables: Variables) -> RequestDefinition:
+    if not variables:
+        return definition
+
+    def filled(text: str | None) -> str | None:
+        return None if text is None else with_variables(text, names, variables)
+
+    return replace(
+        definition,
+        url=with_variables(definition.url, names, variables),
+        headers=tuple((name, with_variables(value, names, variables)) for name, value in definition.headers),
+        content_type=filled(definition.content_type),
+        body=filled(definition.body),
+    )
+
+
+def outgoing_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
+    """Placeholders that look like a parameter's name and are none."""
+    names = placeholder_names(endpoint.parameters)
+    for call in endpoint.outgoing.calls:
+        definition = call.definition
+        texts = (definition.url, *(value for _, value in definition.headers), definition.content_type, definition.body)
+        for text in texts:
+            for unknown in parse_template(text or "", names).unknown:
+                message = f"{{{unknown}}} in the request of type {call.name} names no parameter and stays as it is"
+                yield Diagnostic(endpoint.routine.identity, None, message)
+
+
+def without_proxies(options: Options) -> Options:
+    """Where `ProxyOptions:Enabled` is false, the endpoint is the routine (reference 05, 4.1)."""
+    return replace(options, proxy=None, proxy_out=None)
+
+
+def disabled_proxies(endpoint_name: str, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
+    for name in ("proxy", "proxy_out"):
+        if name in used:
+            message = f"{endpoint_name}: {name} has no effect, as Service:ProxyOptions:Enabled is false"
+            yield Diagnostic(identity, used[name], message)

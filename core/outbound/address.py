@@ -1,0 +1,160 @@
+"""URLs of requests that go out: read once, strictly, and shown without what nobody may see.
+
+What cannot be meant in a URL is refused and not guessed at: which host is called must not depend on who reads the text
+(RFC 3986, section 7).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from rowcall.core.data.record import Record
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?:#.*)?", re.DOTALL)
+_AUTHORITY = re.compile(
+    r"(?:(?P<userinfo>[^@]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:@\[\]]+)(?::(?P<port>\d{0,5}))?", re.DOTALL
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?")
+_NAMED = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#{}]+[/?#]")
+_SAFE = "!$%&'()*+,-./:;=?@_~"
+_LONE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+class BadUrlError(ValueError):
+    """No request can be made from the text; it says why, and holds nothing of a secret."""
+
+
+class Origin(NamedTuple):
+    """What a connection leads to."""
+
+    scheme: str
+    host: str
+    """Lower case, ASCII; an IPv6 address without its brackets."""
+    port: int
+
+    @property
+    def authority(self) -> str:
+        """As in the header Host."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Address(Record):
+    """An absolute URL."""
+
+    origin: Origin
+    target: str
+    """Path and query as they are sent: ASCII, beginning with `/`."""
+    userinfo: str | None = None
+    """Decoded."""
+
+    @property
+    def url(self) -> str:
+        return f"{self.origin.scheme}://{self.origin.authority}{self.target}"
+
+    @property
+    def shown(self) -> str:
+        """For logs and messages: no userinfo, no values of the query."""
+        return f"{self.origin.scheme}://{self.origin.authority}{without_values(self.target)}"
+
+
+def read_address(text: str) -> Address:
+    """The parts of an absolute http or https URL.
+
+    Raises:
+        BadUrlError: it is none.
+    """
+    text = text.strip(" ")
+    if _CONTROL.search(text):
+        raise BadUrlError("the URL holds a line end or another control character")
+    match = _URL.fullmatch(text)
+    if match is None:
+        raise BadUrlError(
+            "the URL is not absolute: it has to begin with http:// or https://, or with / for an endpoint"
+        )
+    scheme = match["scheme"].lower()
+    if scheme not in DEFAULT_PORTS:
+        raise BadUrlError(f"the scheme {scheme} is neither http nor https")
+    authority = _AUTHORITY.fullmatch(match["authority"])
+    if authority is None or "\\" in match["authority"]:
+        raise BadUrlError("the URL has no usable host")
+    port = int(authority["port"]) if authority["port"] else DEFAULT_PORTS[scheme]
+    if not 0 < port < 65_536:
+        raise BadUrlError(f"{port} is no port")
+    origin = Origin(scheme, _host(authority["host"]), port)
+    userinfo = authority["userinfo"]
+    return Address(origin, request_target(match["rest"]), None if userinfo is None else unquote(userinfo))
+
+
+def request_target(text: str) -> str:
+    """Path and query, percent-encoded where they have to be; what is encoded already stays."""
+    if not text.startswith("/"):
+        text = f"/{text}"
+    return quote(_LONE_PERCENT.sub("%25", text), safe=_SAFE)
+
+
+def without_values(target: str) -> str:
+    """`/v1?key=…&page=…`"""
+    path, mark, query = target.partition("?")
+    if not mark:
+        return path
+    names = (pair.partition("=") for pair in query.split("&"))
+    return f"{path}?{'&'.join(name + ('=…' if sign else '') for name, sign, _ in names)}"
+
+
+def shown_url(text: str) -> str:
+    """A URL, or what was meant to be one, for logs."""
+    try:
+        return read_address(text).shown
+    except BadUrlError:
+        return without_values(re.sub(r"//[^/?#]*@", "//", _CONTROL.sub("", text)))
+
+
+def joined(base: Address, location: str) -> Address:
+    """Where a redirect leads (RFC 3986, section 5.2).
+
+    Raises:
+        BadUrlError: nowhere.
+    """
+    from urllib.parse import urljoin
+
+    if _CONTROL.search(location):
+        raise BadUrlError("the redirect holds a control character")
+    return read_address(urljoin(base.url, location))
+
+
+def names_its_host(template: str) -> bool:
+    """The scheme, the host and the port stand in the text, whatever its placeholders become."""
+    return "{" not in template or _NAMED.match(template) is not None
+
+
+def literal_ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _host(text: str) -> str:
+    if text.startswith("["):
+        address = literal_ip(text[1:-1])
+        if address is None:
+            raise BadUrlError("the URL has no usable host")
+        return str(address)
+    host = text.lower()
+    if not host.isascii():
+        try:
+            host = host.encode("idna").decode()
+        except UnicodeError:
+            raise BadUrlError("the host is no domain name") from None
+    if not _HOST.fullmatch(host):
+        raise BadUrlError("the URL has no usable host")
+    return host

@@ -1,0 +1,98 @@
+"""An answer from elsewhere as the values that a routine receives (reference 05, 2.5 and 4.4)."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from rowcall.core.data.record import Record
+from rowcall.core.text.record_literal import literal
+
+_CONTENT = re.compile(r"content-.*|allow|expires|last-modified", re.IGNORECASE)
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE)
+
+TIMED_OUT = 408
+FAILED = 0
+
+_KNOWN = (
+    "Accept-Ranges Access-Control-Allow-Credentials Access-Control-Allow-Headers Access-Control-Allow-Methods "
+    "Access-Control-Allow-Origin Access-Control-Expose-Headers Access-Control-Max-Age Age Allow Alt-Svc Cache-Control "
+    "Connection Content-Disposition Content-Encoding Content-Language Content-Length Content-Location Content-MD5 "
+    "Content-Range Content-Security-Policy Content-Type Date ETag Expires Keep-Alive Last-Modified Link Location "
+    "Pragma Proxy-Authenticate Referrer-Policy Refresh Retry-After Server Set-Cookie Strict-Transport-Security Trailer "
+    "Transfer-Encoding Upgrade Vary Via Warning WWW-Authenticate X-Content-Type-Options X-Frame-Options X-Powered-By"
+)
+_SPELLING = {name.lower(): name for name in _KNOWN.split()}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Record):
+    """What has come of one call. Without an answer there is an error and no body."""
+
+    status: int
+    body: bytes | None = None
+    headers: str | None = None
+    content_type: str | None = None
+    error: str | None = None
+
+    @property
+    def success(self) -> bool:
+        return 200 <= self.status < 300
+
+    def value(self, part: str, *, binary: bool = False) -> bytes | None:
+        """One part as the text that PostgreSQL reads. binary: the body for a `bytea`."""
+        if part == "body" and binary:
+            return None if self.body is None else b"\\x" + self.body.hex().encode()
+        text = self._text(part)
+        return None if text is None else text.encode()
+
+    def row(self, parts: Sequence[str | None]) -> bytes:
+        """The whole as the literal of a composite, `("{}","200",t,)`."""
+        return literal(self._in_row(part) for part in parts).encode()
+
+    def _in_row(self, part: str | None) -> str | None:
+        if part == "success":
+            return "t" if self.success else "f"
+        return None if part is None else self._text(part)
+
+    def _text(self, part: str) -> str | None:
+        match part:
+            case "status_code":
+                return str(self.status)
+            case "body":
+                return None if self.body is None else decoded(self.body, self.content_type)
+            case "headers":
+                return self.headers
+            case "content_type":
+                return self.content_type
+            case "success":
+                return "true" if self.success else "false"
+        return self.error
+
+
+def decoded(body: bytes, content_type: str | None) -> str:
+    """The text of a body. What is no text in its character set, and what PostgreSQL cannot store, is replaced."""
+    name = _CHARSET.search(content_type or "")
+    try:
+        charset = codecs.lookup(name[1]).name if name else "utf-8"
+        text = body.decode("utf-8-sig" if charset == "utf-8" else charset, "replace")
+    except (LookupError, UnicodeError):
+        text = body.decode("utf-8", "replace")
+    return text.replace("\0", "\ufffd")
+
+
+def headers_json(headers: Iterable[tuple[str, str]]) -> str:
+    """`{"Name":"v1, v2"}`: those of the response, then those of its content, repeated values joined."""
+    joined: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for name, value in headers:
+        lowered = name.lower()
+        known = names.setdefault(lowered, _SPELLING.get(lowered, name))
+        joined[known] = f"{joined[known]}, {value}" if known in joined else value
+    content = {name: value for name, value in joined.items() if _CONTENT.fullmatch(name)}
+    others = {name: value for name, value in joined.items() if name not in content}
+    return orjson.dumps({**others, **content}).replace(b"\\u0000", b"").decode()

@@ -1,0 +1,96 @@
+"""`Cors` and `SecurityHeaders` → what browsers are told with every answer (spec 2.9, reference 04, 16 and 19)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+
+from rowcall.core.config import Settings
+from rowcall.core.http.cors import ANY, Cors
+from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall")
+
+_HEADERS = {
+    "XContentTypeOptions": "x-content-type-options",
+    "XFrameOptions": "x-frame-options",
+    "ReferrerPolicy": "referrer-policy",
+    "ContentSecurityPolicy": "content-security-policy",
+    "PermissionsPolicy": "permissions-policy",
+    "CrossOriginOpenerPolicy": "cross-origin-opener-policy",
+    "CrossOriginEmbedderPolicy": "cross-origin-embedder-policy",
+    "CrossOriginResourcePolicy": "cross-origin-resource-policy",
+}
+_FIELD_VALUE = re.compile(r"[\x20-\x7e\t]*")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[^/?#@:\s\\*]+)(:\d{1,5})?")
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+
+
+def security_headers(settings: Settings) -> tuple[tuple[str, str], ...]:
+    """Field names and values. Anti-forgery sends X-Frame-Options itself, with the pages that need it."""
+    if not settings.flag("SecurityHeaders:Enabled"):
+        return ()
+    fields: list[tuple[str, str]] = []
+    for name, field in _HEADERS.items():
+        key = f"SecurityHeaders:{name}"
+        value = settings.text_or_none(key)
+        if not value or (name == "XFrameOptions" and settings.flag("Antiforgery:Enabled")):
+            continue
+        if not _FIELD_VALUE.fullmatch(value):
+            raise StartupError(f"{key}: {value!r} cannot be sent as a header; only printable ASCII can")
+        fields.append((field, value))
+    log.debug("security headers: %s", ", ".join(field for field, _ in fields) or "none")
+    return tuple(fields)
+
+
+def cors(settings: Settings) -> Cors | None:
+    """None: calls from other origins are neither allowed nor told anything."""
+    if not settings.flag("Cors:Enabled"):
+        return None
+    origins = _given(settings, "Cors:AllowedOrigins")
+    credentials = settings.flag("Cors:AllowCredentials")
+    if ANY in origins and credentials:
+        raise StartupError(
+            "Cors:AllowCredentials: with `*` in Cors:AllowedOrigins every page of the web could act for whoever is "
+            "signed in; name the origins, or leave credentials out"
+        )
+    if not origins:
+        log.warning("Cors:Enabled is true, but Cors:AllowedOrigins names nobody: pages of other origins stay outside")
+    policy = Cors(
+        origins=None if ANY in origins else frozenset(_origins(origins)),
+        methods=_tokens(settings, "Cors:AllowedMethods"),
+        headers=_tokens(settings, "Cors:AllowedHeaders"),
+        exposed=_tokens(settings, "Cors:ExposedHeaders") or (),
+        credentials=credentials,
+        max_age=settings.integer("Cors:PreflightMaxAgeSeconds"),
+    )
+    log.debug("CORS: %s", policy)
+    return policy
+
+
+def _given(settings: Settings, key: str) -> tuple[str, ...]:
+    return tuple(text.strip() for text in settings.texts(key) or () if text.strip())
+
+
+def _tokens(settings: Settings, key: str) -> tuple[str, ...] | None:
+    """None: any."""
+    words = _given(settings, key)
+    for word in words:
+        if not _TOKEN.fullmatch(word):
+            raise StartupError(f"{key}: {word!r} is no name that HTTP knows")
+    return None if ANY in words else words
+
+
+def _origins(texts: Iterable[str]) -> Iterable[str]:
+    """As browsers write them: lower case, no default port, no slash at the end."""
+    for text in texts:
+        origin = text.lower().removesuffix("/")
+        if origin == "null":
+            yield origin
+            continue
+        if not _ORIGIN.fullmatch(origin):
+            raise StartupError(f"Cors:AllowedOrigins: {text!r} is no origin such as https://shop.example:8443")
+        scheme = origin.partition(":")[0]
+        yield origin.removesuffix(_DEFAULT_PORTS.get(scheme, "/"))

@@ -1,0 +1,1 @@
+"""Settings → the options of capabilities, a module each."""

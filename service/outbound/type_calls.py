@@ -1,0 +1,223 @@
+"""The step that sends the requests of HTTP types and fills the parameters that receive the answers (reference 05, 2.6).
+
+All types of a call at once, one request for each distinct type, each with attempts of its own. A request that fails
+never fails the endpoint: its routine learns of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.template import Template, ValueOf, parse_template, placeholder_names, virtual_parameters
+from rowcall.core.outbound.address import BadUrlError, names_its_host, read_address, shown_url
+from rowcall.core.outbound.guard import RefusedError
+from rowcall.core.outbound.outgoing import TypeCall
+from rowcall.core.outbound.reply import FAILED, TIMED_OUT, Reply, headers_json
+from rowcall.core.outbound.request_definition import RequestDefinition
+from rowcall.service.exchange.arguments import put
+from rowcall.service.exchange.attendance import while_client_waits
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.outbound.decoding import decoded_body
+from rowcall.service.response.headers import argument_text
+from rowcall.service.upstream.errors import OutboundError
+from rowcall.service.upstream.messages import Answer, Headers, OutgoingRequest
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
+
+
+def ignore_nulls_of_types(endpoint: Endpoint, _services: Services) -> Step | None:
+    """Behind binding: that the fields of an HTTP type have no values yet is no reason not to call a STRICT routine."""
+    if not endpoint.routine.strict or not endpoint.outgoing.filled:
+        return None
+    return partial(_count_nulls, endpoint.outgoing.members | endpoint.outgoing.filled)
+
+
+def _count_nulls(ignored: frozenset[int], exchange: Exchange) -> None:
+    position = 0
+    exchange.has_null = False
+    for index in range(exchange.mask.bit_length()):
+        if exchange.mask >> index & 1:
+            exchange.has_null |= exchange.arguments[position] is None and index not in ignored
+            position += 1
+
+
+def call_types(endpoint: Endpoint, services: Services) -> Step | None:
+    if not endpoint.outgoing.calls:
+        return None
+    calls = [_Call(endpoint, call, services) for call in endpoint.outgoing.calls]
+    members = endpoint.outgoing.members
+
+    async def send(exchange: Exchange) -> None:
+        await while_client_waits(exchange.protocol, _all(calls, exchange))
+        if endpoint.routine.strict:
+            _count_nulls(members, exchange)
+
+    return send
+
+
+async def _all(calls: list[_Call], exchange: Exchange) -> None:
+    if len(calls) == 1:
+        replies = [await calls[0].reply(exchange)]
+    else:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call.reply(exchange)) for call in calls]
+        replies = [task.result() for task in tasks]
+    # Only now: no request may see what another one has brought.
+    for call, reply in zip(calls, replies, strict=True):
+        call.fill(exchange, reply)
+
+
+class _Call:
+    """One type of one endpoint, taken apart beforehand."""
+
+    def __init__(self, endpoint: Endpoint, call: TypeCall, services: Services) -> None:
+        definition = call.definition
+        names = placeholder_names(endpoint.parameters)
+        parse: Callable[[str], Template] = partial(
+            parse_template, names=names, staying=virtual_parameters(endpoint.parameters)
+        )
+        self._endpoint = endpoint.name
+        self._definition = definition
+        self._type = call
+        self._services = services
+        self._binary = {index for index, _ in call.fields if endpoint.parameters[index].cast == "bytea"}
+        self._named = names_its_host(definition.url)
+        self._url = parse(definition.url)
+        self._headers = tuple((name, parse(value)) for name, value in definition.headers)
+        self._content_type = None if definition.content_type is None else parse(definition.content_type)
+        self._body = None if definition.body is None else parse(definition.body)
+
+    def fill(self, exchange: Exchange, reply: Reply) -> None:
+        for index, part in self._type.fields:
+            put(exchange, index, reply.value(part, binary=index in self._binary))
+        for index, parts in self._type.rows:
+            put(exchange, index, reply.row(parts))
+
+    async def reply(self, exchange: Exchange) -> Reply:
+        value_of = partial(argument_text, exchange)
+        url = self._url.fill(value_of)
+        try:
+            attempt = (
+                self._attempt_inside(exchange, url, value_of) if url.startswith("/") else self._attempt(url, value_of)
+            )
+        except (BadUrlError, RefusedError) as error:
+            log.error("%s: type %s: %s is not called: %s", self._endpoint, self._type.name, shown_url(url), error)
+            return Reply(FAILED, error=str(error))
+        return await self._with_retries(shown_url(url), attempt)
+
+    def _attempt(self, url: str, value_of: ValueOf) -> _Attempt:
+        """Raises `BadUrlError` and `RefusedError` for a request that cannot be made."""
+        body = None if self._body is None else self._body.fill(value_of).encode()
+        request = OutgoingRequest(self._definition.method, read_address(url), self._filled_headers(value_of), body)
+        client = self._services.client
+        if client is None:
+            raise RefusedError("Service:HttpClientOptions:Enabled is false")
+        return _Attempt(
+            partial(client.send, request, named=self._named), self._definition.timeout, client.options.max_response
+        )
+
+    def _attempt_inside(self, exchange: Exchange, target: str, value_of: ValueOf) -> _Attempt:
+        headers = self._filled_headers(value_of)
+        body = None if self._body is None else self._body.fill(value_of).encode()
+        inside = self._services.inside
+        if inside is None:
+            raise RefusedError("Service:HttpClientOptions:Enabled is false")
+        limit = None if self._services.client is None else self._services.client.options.max_response
+        call = partial(inside, self._definition.method, target, headers, body, exchange)
+        return _Attempt(call, None, limit, inside=True)
+
+    def _filled_headers(self, value_of: ValueOf) -> Headers:
+        headers = [(name, template.fill(value_of)) for name, template in self._headers]
+        if self._content_type is not None and self._body is not None:
+            headers.append(("Content-Type", self._content_type.fill(value_of)))
+        return headers
+
+    async def _with_retries(self, shown: str, attempt: _Attempt) -> Reply:
+        definition = self._definition
+        delays = iter(definition.retry_delays)
+        number = 0
+        while True:
+            number += 1
+            log.debug("%s: type %s: %s %s", self._endpoint, self._type.name, definition.method, shown)
+            began = asyncio.get_running_loop().time()
+            reply = await attempt.run()
+            elapsed = (asyncio.get_running_loop().time() - began) * 1000
+            delay = next(delays, None) if attempt.transient and _wants_retry(definition, reply) else None
+            self._report(shown, reply, number, elapsed, delay)
+            if delay is None:
+                return reply
+            await asyncio.sleep(delay)
+
+    def _report(self, shown: str, reply: Reply, number: int, elapsed: float, delay: float | None) -> None:
+        what = f"{self._endpoint}: type {self._type.name}: {self._definition.method} {shown}"
+        outcome = reply.error or f"status {reply.status}"
+        if delay is not None:
+            log.warning("%s: attempt %d: %s; again in %g s", what, number, outcome, delay)
+        elif reply.error is None or reply.status not in (FAILED, TIMED_OUT):
+            size = 0 if reply.body is None else len(reply.body)
+            log.debug("%s: %s, %s, %d bytes, %.0f ms", what, outcome, reply.content_type, size, elapsed)
+        elif reply.status == TIMED_OUT:
+            log.warning("%s: %s", what, outcome)
+        else:
+            log.error("%s: %s", what, outcome)
+
+
+def _wants_retry(definition: RequestDefinition, reply: Reply) -> bool:
+    """Timeouts and network errors always do; of answers those that are listed, or all that are no success."""
+    if reply.status in (FAILED, TIMED_OUT) and reply.error is not None:
+        return True
+    if definition.retry_codes:
+        return reply.status in definition.retry_codes
+    return not reply.success
+
+
+class _Attempt:
+    """Sends one request, as often as it is asked to; nothing of one run is left in the next."""
+
+    def __init__(
+        self,
+        send: Callable[[], Awaitable[Answer]],
+        timeout: float | None,
+        limit: int | None,
+        *,
+        inside: bool = False,
+    ) -> None:
+        self._send = send
+        self._timeout = timeout
+        self._limit = limit
+        self._inside = inside
+        self.transient = True
+        """What failed may succeed another time."""
+
+    async def run(self) -> Reply:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._exchange()
+        except TimeoutError:
+            return Reply(TIMED_OUT, error=f"Request timed out after {self._timeout:g} seconds")
+        except RefusedError as error:
+            self.transient = False
+            return Reply(FAILED, error=str(error))
+        except OutboundError as error:
+            return Reply(FAILED, error=str(error))
+
+    async def _exchange(self) -> Reply:
+        answer = await self._send()
+        try:
+            body = decoded_body(await answer.read(self._limit), answer.header("content-encoding"), self._limit)
+        except BaseException:
+            answer.close()
+            raise
+        reply = Reply(answer.status, body, headers_json(answer.headers), answer.header("content-type"))
+        if self._inside and not reply.success:
+            error = f"Internal request returned {answer.status}"
+            return Reply(reply.status, reply.body, reply.headers, reply.content_type, error)
+        return reply

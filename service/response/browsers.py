@@ -1,0 +1,48 @@
+"""What browsers are told with every answer: security headers, and whether pages of other origins may read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rowcall.core.http.cors import Cors
+from rowcall.service.exchange.protocols import Handle, Headers, HeadersProtocol
+
+
+class SecureProtocol(HeadersProtocol):
+    """The service's own come first; one of the same name from a comment stands beside it (reference 04, 19)."""
+
+    __slots__ = ()
+
+    def _joined(self, headers: Headers) -> Headers:
+        return [*self._headers, *headers]
+
+
+def with_security_headers(handle: Handle, fields: tuple[tuple[str, str], ...]) -> Handle:
+    added = list(fields)
+    return lambda scope, protocol: handle(scope, SecureProtocol(protocol, added))
+
+
+def with_cors(handle: Handle, cors: Cors, closed: Callable[[str, str], bool]) -> Handle:
+    """Preflights are answered here and reach nothing behind.
+
+    closed: whether the endpoint at a method and path keeps to its own origin (`cors off`).
+    """
+
+    def handle_cross_origin(scope: Any, protocol: Any) -> None:
+        headers = scope.headers
+        origin = headers.get("origin")
+        method = headers.get("access-control-request-method") if scope.method == "OPTIONS" else None
+        if origin is not None and method is not None:
+            fields = (
+                []
+                if closed(method, scope.path)
+                else cors.preflight(origin, method, headers.get("access-control-request-headers"))
+            )
+            protocol.response_empty(204, fields)
+        elif closed(scope.method, scope.path):
+            handle(scope, protocol)
+        else:
+            handle(scope, HeadersProtocol(protocol, cors.actual(origin)))
+
+    return handle_cross_origin

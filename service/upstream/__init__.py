@@ -1,0 +1,1 @@
+"""Requests to other servers: connections, the pool of them, and the one client of a worker."""

@@ -1,0 +1,154 @@
+"""The one client of a worker: sends a request, follows where it is led, and gives the answer as a stream.
+
+No cookies are kept, no proxy of the environment is asked, nothing is decoded. Redirects are followed as browsers do
+(RFC 9110, 15.4), each of them after another look of the guard.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+
+from rowcall.core.outbound.address import Address, BadUrlError, Origin, joined
+from rowcall.core.outbound.guard import Guard
+from rowcall.core.outbound.options import ClientOptions
+from rowcall.service.upstream.errors import NotReachedError, OutboundError
+from rowcall.service.upstream.messages import IDEMPOTENT, Answer, Headers, OutgoingRequest
+from rowcall.service.upstream.pool import Pool
+
+log = logging.getLogger("rowcall")
+
+_REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
+_SECRET = frozenset({"authorization", "cookie", "host"})
+_OF_BODY = ("content-", "expect")
+
+
+class Client:
+    """To be made in the running event loop."""
+
+    def __init__(self, options: ClientOptions) -> None:
+        self.options = options
+        self._pool = Pool(options)
+
+    @property
+    def open_connections(self) -> int:
+        return self._pool.open
+
+    def close(self) -> None:
+        self._pool.close()
+
+    async def send(self, request: OutgoingRequest, *, named: bool) -> Answer:
+        """The answer, its body still to be read. named: the operator has named the host; else the guard judges it.
+
+        Raises:
+            OutboundError: there is no answer.
+            RefusedError: the request, or a redirect of it, may not go where it wants to.
+        """
+        guard = None if named else self.options.guard
+        own = request.address.origin if named else None
+        request = _with_credentials(request)
+        for _ in range(self.options.follow):
+            if guard is not None:
+                guard.check_origin(request.address.origin)
+            answer = await self._attempt(request, guard)
+            answer.address = request.address
+            following = _following(request, answer)
+            if following is None:
+                return answer
+            await _drain(answer)
+            request = following
+            guard = None if request.address.origin == own else self.options.guard
+        if guard is not None:
+            guard.check_origin(request.address.origin)
+        answer = await self._attempt(request, guard)
+        answer.address = request.address
+        return answer
+
+    async def _attempt(self, request: OutgoingRequest, guard: Guard | None) -> Answer:
+        """A connection that was used before may be one that its server is about to close: that is no answer of the
+        server, and another one is tried, where a request that was sent twice does no harm (RFC 9110, 9.2.2)."""
+        origin = request.address.origin
+        connection = await self._pool.acquire(origin, guard)
+        used = connection.used > 0
+        try:
+            return await connection.exchange(request)
+        except NotReachedError:
+            raise
+        except OutboundError as error:
+            if not (used and error.unanswered and request.repeatable and request.method in IDEMPOTENT):
+                raise
+        connection = await self._pool.acquire(origin, guard, fresh=True)
+        return await connection.exchange(request)
+
+
+async def _drain(answer: Answer) -> None:
+    """The body of a redirect, where it is short: so that its connection can be used again."""
+    if answer.complete:
+        return
+    if answer.length is not None and answer.length <= 65_536:
+        await answer.read(65_536)
+    else:
+        answer.close()
+
+
+def _with_credentials(request: OutgoingRequest) -> OutgoingRequest:
+    """User and password of the URL, as Basic credentials where the headers have none."""
+    userinfo = request.address.userinfo
+    if not userinfo or any(name.lower() == "authorization" for name, _ in request.headers):
+        return request
+    text = userinfo if ":" in userinfo else f"{userinfo}:"
+    value = f"Basic {base64.b64encode(text.encode()).decode()}"
+    return _changed(request, headers=[*request.headers, ("Authorization", value)])
+
+
+def _following(request: OutgoingRequest, answer: Answer) -> OutgoingRequest | None:
+    """The request that a redirect asks for; None where the answer stands: it is no redirect, it leads nowhere or from
+    https to http, or the body cannot be sent again."""
+    location = answer.header("location") if answer.status in _REDIRECTS else None
+    if location is None:
+        return None
+    try:
+        address = joined(request.address, location)
+    except BadUrlError:
+        return None
+    if (request.address.origin.scheme, address.origin.scheme) == ("https", "http"):
+        return None
+    becomes_get = (answer.status == 303 and request.method not in ("GET", "HEAD")) or (
+        answer.status in (300, 301, 302) and request.method == "POST"
+    )
+    if not becomes_get and not request.repeatable:
+        return None
+    headers = _carried(request.headers, becomes_get=becomes_get, same=_same(request.address.origin, address.origin))
+    if becomes_get:
+        return OutgoingRequest("GET", address, headers)
+    return OutgoingRequest(request.method, address, headers, request.body, request.length)
+
+
+def _carried(headers: Headers, *, becomes_get: bool, same: bool) -> Headers:
+    """Without what was meant for another host, and without what was about a body that is not sent."""
+    carried = []
+    for name, value in headers:
+        lowered = name.lower()
+        if not same and lowered in _SECRET:
+            continue
+        if becomes_get and lowered.startswith(_OF_BODY):
+            continue
+        carried.append((name, value))
+    return carried
+
+
+def _same(first: Origin, second: Origin) -> bool:
+    return first == second
+
+
+def _changed(
+    request: OutgoingRequest, *, headers: Headers | None = None, address: Address | None = None
+) -> OutgoingRequest:
+    return OutgoingRequest(
+        request.method,
+        address or request.address,
+        request.headers if headers is None else headers,
+        request.body,
+        request.length,
+        expects_continue=request.expects_continue,
+    )

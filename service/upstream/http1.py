@@ -1,0 +1,305 @@
+"""One HTTP/1.1 connection to another server: a state machine over a transport, with llhttp as its parser.
+
+One exchange at a time. What arrives goes into the `Answer` of the exchange; when that holds more than its reader has
+taken, the transport stops reading, so that a slow reader is felt by the server. A connection whose exchange has ended
+as it should is free for the next one, whether the answer has been read or not.
+
+Written here because the passthrough of proxies is a hot path: httpx and httpcore (h11) take five times as long for a
+small exchange (docs/performance.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httptools
+
+from rowcall.service.upstream.errors import OutboundError
+from rowcall.service.upstream.messages import Answer, OutgoingRequest
+
+MAX_HEAD = 131_072
+"""Bytes of status lines and headers of an answer, interim ones included."""
+PAUSE_ABOVE = 262_144
+CONTINUE_WITHIN = 1.0
+"""Seconds that a server has to say 100 before the body is sent all the same (RFC 9110, 10.1.1)."""
+
+
+class State(enum.Enum):
+    IDLE = "idle"
+    WAITING = "waiting"
+    """For the final header section."""
+    BODY = "body"
+    CLOSED = "closed"
+
+
+class Http1Connection(asyncio.Protocol):
+    """`answer = await connection.exchange(request)`; `on_free` is told when it can take another or is closed."""
+
+    multiplexed = False
+
+    def __init__(self, on_free: Callable[[Http1Connection], None]) -> None:
+        self._on_free = on_free
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._parser: Any = None
+        self._state = State.IDLE
+        self._answer: Answer | None = None
+        self._headers: list[tuple[str, str]] = []
+        self._head_bytes = 0
+        self._until_close = False
+        self._without_body = False
+        self._sent = True
+        """The whole request is on its way."""
+        self._keeps = True
+        self._final: asyncio.Future[None] | None = None
+        self._continue: asyncio.Future[None] | None = None
+        self._room: asyncio.Future[None] | None = None
+        self._sender: asyncio.Task[None] | None = None
+        self._blocked = False
+        self.used = 0
+        self.born = self._loop.time()
+        self.idle_since = self.born
+
+    @property
+    def usable(self) -> bool:
+        return self._state is State.IDLE
+
+    @property
+    def spare(self) -> bool:
+        """No exchange is under way."""
+        return self._state is State.IDLE
+
+    def retire(self) -> None:
+        """Takes no further exchange."""
+        self._keeps = False
+        if self._state is State.IDLE:
+            self._close()
+
+    # --- an exchange -----------------------------------------------------------------------------------------------
+
+    async def exchange(self, request: OutgoingRequest) -> Answer:
+        """Sends the request and gives its answer once the final header section is there.
+
+        Raises:
+            OutboundError: the connection broke, or what came is no answer.
+        """
+        transport = self._transport
+        if transport is None or self._state is not State.IDLE:
+            raise OutboundError("the connection was closed", unanswered=True)
+        self.used += 1
+        self._state = State.WAITING
+        self._parser = httptools.HttpResponseParser(self)
+        self._head_bytes = 0
+        self._headers = []
+        self._until_close = False
+        self._without_body = request.method == "HEAD"
+        answer = self._answer = Answer(self)
+        self._final = final = self._loop.create_future()
+        body = request.body
+        if body is None or isinstance(body, bytes):
+            self._sent = True
+            transport.write(request.head() + body if body else request.head())
+        else:
+            self._sent = False
+            self._continue = self._loop.create_future() if request.expects_continue else None
+            transport.write(request.head())
+            self._sender = self._loop.create_task(self._send(body, chunked=request.length is None))
+        try:
+            await final
+        except BaseException:
+            self.abort()
+            raise
+        return answer
+
+    async def _send(self, body: AsyncIterator[bytes], *, chunked: bool) -> None:
+        try:
+            if self._continue is not None:
+                await asyncio.wait({self._continue}, timeout=CONTINUE_WITHIN)
+            async for piece in body:
+                if self._transport is None:
+                    return
+                if piece:
+                    self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+                    await self._drained()
+            if chunked and self._transport is not None:
+                self._transport.write(b"0\r\n\r\n")
+            self._sent = True
+        except Exception as error:  # whoever gives the body says what was wrong with it
+            self._fail(error)
+            return
+        if self._state is State.IDLE:
+            self._freed()
+
+    async def _drained(self) -> None:
+        if self._blocked:
+            self._room = self._loop.create_future()
+            await self._room
+
+    def resume_reading(self) -> None:
+        if self._transport is not None:
+            self._transport.resume_reading()
+
+    def abort(self) -> None:
+        """Closes at once; nobody wants what may still come."""
+        self._fail(OutboundError("the exchange was given up"))
+
+    # --- asyncio.Protocol ------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        if self._state is State.IDLE or self._parser is None:
+            self._fail(OutboundError("the server sent what nobody had asked for"))
+            return
+        if self._state is State.WAITING:
+            self._head_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._fail(OutboundError("the server wants to speak another protocol"))
+            return
+        except httptools.HttpParserError as error:
+            if self._parser is None:
+                # Behind a complete answer: that one is good, the connection is not.
+                self._close()
+                return
+            self._fail(OutboundError(f"the answer is not HTTP: {error}"))
+            return
+        if self._state is State.WAITING and self._head_bytes > MAX_HEAD:
+            self._fail(OutboundError(f"the headers of the answer are larger than {MAX_HEAD} bytes"))
+        elif self._state is State.BODY and self._answer is not None and self._answer.buffered > PAUSE_ABOVE:
+            self._transport.pause_reading()  # type: ignore[union-attr]
+            self._answer.paused = True
+
+    def eof_received(self) -> None:
+        if self._state is State.BODY and self._until_close:
+            self._keeps = False
+            self._complete()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._state is State.BODY and self._until_close and error is None:
+            self._keeps = False
+            self._complete()
+            return
+        unanswered = self._state is State.WAITING and self._head_bytes == 0
+        reason = "the connection was closed" if error is None else f"the connection broke: {error}"
+        if self._state is State.BODY:
+            reason = "the connection was closed before the answer was complete"
+        self._fail(OutboundError(reason, unanswered=unanswered))
+
+    def pause_writing(self) -> None:
+        self._blocked = True
+
+    def resume_writing(self) -> None:
+        self._blocked = False
+        room, self._room = self._room, None
+        if room is not None and not room.done():
+            room.set_result(None)
+
+    # --- the parser ------------------------------------------------------------------------------------------------
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        pair = (name.decode("latin-1"), value.decode("latin-1"))
+        if self._state is State.BODY and self._answer is not None:
+            self._answer.trailers.append(pair)
+        else:
+            self._headers.append(pair)
+
+    def on_headers_complete(self) -> None:
+        answer, parser = self._answer, self._parser
+        status = parser.get_status_code()
+        if answer is None or 100 <= status < 200:
+            return
+        answer.status = status
+        answer.headers = self._headers
+        self._keeps = parser.should_keep_alive()
+        self._state = State.BODY
+        self._until_close = not self._without_body and status not in (204, 304) and not _is_framed(self._headers)
+        answer.length = _length(self._headers)
+        if self._final is not None and not self._final.done():
+            self._final.set_result(None)
+        if self._without_body:
+            self._complete()
+
+    def on_body(self, data: bytes) -> None:
+        if self._answer is not None:
+            self._answer.add(data)
+
+    def on_message_complete(self) -> None:
+        if self._parser is None:
+            return
+        if self._state is State.WAITING:
+            # An interim answer, of which nothing is kept (RFC 9110, 15.2).
+            self._headers = []
+            if self._continue is not None and not self._continue.done():
+                self._continue.set_result(None)
+            return
+        self._complete()
+
+    # --- ends ------------------------------------------------------------------------------------------------------
+
+    def _complete(self) -> None:
+        """The answer is whole."""
+        answer, self._answer = self._answer, None
+        self._parser = None
+        self._state = State.IDLE
+        if answer is not None:
+            answer.end()
+        if not self._sent:
+            # An answer to a request that was not read to its end: the rest of it is in the way.
+            self._keeps = False
+        self._freed()
+
+    def _freed(self) -> None:
+        if not self._keeps:
+            self._close()
+        elif self._state is State.IDLE:
+            self.idle_since = self._loop.time()
+            self._on_free(self)
+
+    def _fail(self, error: Exception) -> None:
+        answer, self._answer = self._answer, None
+        self._parser = None
+        final = self._final
+        if final is not None and not final.done():
+            final.set_exception(error)
+        if answer is not None:
+            answer.end(error)
+        self._close()
+
+    def _close(self) -> None:
+        if self._state is State.CLOSED:
+            return
+        self._state = State.CLOSED
+        if self._sender is not None and self._sender is not asyncio.current_task():
+            self._sender.cancel()
+        self.resume_writing()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
+        self._on_free(self)
+
+    def close(self) -> None:
+        self._close()
+
+
+def _is_framed(headers: list[tuple[str, str]]) -> bool:
+    """The end of the body can be told from the message; otherwise it is that of the connection (RFC 9112, 6.3)."""
+    for name, value in headers:
+        lowered = name.lower()
+        if lowered == "content-length":
+            return True
+        if lowered == "transfer-encoding" and value.lower().rstrip().endswith("chunked"):
+            return True
+    return False
+
+
+def _length(headers: list[tuple[str, str]]) -> int | None:
+    for name, value in headers:
+        if name.lower() == "content-length":
+            return int(value) if value.isascii() and value.isdigit() else None
+    return None

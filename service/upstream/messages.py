@@ -1,0 +1,200 @@
+"""A request that goes out and the answer that comes back, whichever protocol carries them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any
+
+from rowcall.core.outbound.address import Address
+from rowcall.core.outbound.guard import RefusedError
+from rowcall.service.upstream.errors import TooLargeError
+
+Headers = list[tuple[str, str]]
+
+_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_LINE_END = re.compile(r"[\r\n\0]")
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS", "QUERY"})
+IDEMPOTENT = SAFE | {"PUT", "DELETE"}
+
+
+class OutgoingRequest:
+    """method, address, headers without Host and framing (those are written here), and a body: bytes, pieces, or none.
+
+    length: of a body that comes in pieces, where it is known.
+    """
+
+    __slots__ = ("address", "body", "expects_continue", "headers", "length", "method")
+
+    def __init__(
+        self,
+        method: str,
+        address: Address,
+        headers: Headers,
+        body: bytes | AsyncIterator[bytes] | None = None,
+        length: int | None = None,
+        *,
+        expects_continue: bool = False,
+    ) -> None:
+        """Raises `RefusedError` for a header that would end its line."""
+        self.method = method
+        self.address = address
+        self.headers = headers
+        self.body = body
+        self.length = length
+        self.expects_continue = expects_continue
+        for name, value in headers:
+            if not _NAME.fullmatch(name):
+                raise RefusedError("the name of a header is none")
+            if _LINE_END.search(value):
+                raise RefusedError(f"the value of the header {name} holds a line end")
+
+    @property
+    def repeatable(self) -> bool:
+        """The body can be sent again."""
+        return self.body is None or isinstance(self.body, bytes)
+
+    def head(self) -> bytes:
+        """Request line and headers of HTTP/1.1."""
+        lines = [f"{self.method} {self.address.target} HTTP/1.1"]
+        if not any(name.lower() == "host" for name, _ in self.headers):
+            lines.append(f"Host: {self.address.origin.authority}")
+        lines += [f"{name}: {value}" for name, value in self.headers]
+        lines += [f"{name}: {value}" for name, value in self.framing()]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+    def framing(self) -> Headers:
+        body = self.body
+        if body is None:
+            return [("Content-Length", "0")] if self.method in ("POST", "PUT", "PATCH") else []
+        framing = [("Content-Length", str(len(body)))] if isinstance(body, bytes) else []
+        if not framing:
+            framing = [
+                ("Transfer-Encoding", "chunked") if self.length is None else ("Content-Length", str(self.length))
+            ]
+        return [*framing, ("Expect", "100-continue")] if self.expects_continue else framing
+
+
+class Answer:
+    """Its header section, and its body as it comes. Has to be read to its end or closed."""
+
+    __slots__ = (
+        "_chunks",
+        "_ended",
+        "_error",
+        "_source",
+        "_waiter",
+        "address",
+        "buffered",
+        "headers",
+        "length",
+        "paused",
+        "status",
+        "trailers",
+    )  # fmt: skip
+
+    def __init__(self, source: Any) -> None:
+        """source: what it comes from, with `resume_reading()` and `abort()`."""
+        self._source = source
+        self._chunks: deque[bytes] = deque()
+        self._ended = False
+        self._error: Exception | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self.status = 0
+        self.headers: Headers = []
+        self.trailers: Headers = []
+        self.length: int | None = None
+        """What Content-Length says."""
+        self.buffered = 0
+        self.paused = False
+        self.address: Address | None = None
+        """Where it came from in the end, behind redirects."""
+
+    @property
+    def complete(self) -> bool:
+        """Everything has arrived; nothing went wrong."""
+        return self._ended and self._error is None
+
+    def header(self, wanted: str) -> str | None:
+        """The first value, by its lower-cased name."""
+        return next((value for name, value in self.headers if name.lower() == wanted), None)
+
+    # What the connection says
+
+    def add(self, data: bytes) -> None:
+        self._chunks.append(data)
+        self.buffered += len(data)
+        self._wake()
+
+    def end(self, error: Exception | None = None) -> None:
+        if not self._ended:
+            self._ended = True
+            self._error = error
+            self._wake()
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    # What its reader asks
+
+    def take(self) -> bytes:
+        """What has arrived and not been taken."""
+        chunks = self._chunks
+        data = chunks.popleft() if len(chunks) == 1 else b"".join(chunks)
+        chunks.clear()
+        self.buffered = 0
+        if self.paused:
+            self.paused = False
+            self._source.resume_reading()
+        return data
+
+    async def chunk(self) -> bytes:
+        """The next piece of the body; empty at its end.
+
+        Raises:
+            OutboundError: the rest does not come.
+        """
+        while not self._chunks:
+            if self._error is not None:
+                raise self._error
+            if self._ended:
+                return b""
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self.take()
+
+    async def read(self, limit: int | None) -> bytes:
+        """The whole body.
+
+        Raises:
+            OutboundError: it does not come.
+            TooLargeError: it is larger than `limit` bytes.
+        """
+        if self.complete:
+            data = self.take()
+            if limit is not None and len(data) > limit:
+                raise TooLargeError(f"the answer is larger than {limit} bytes")
+            return data
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            while size <= (limit if limit is not None else size) and (piece := await self.chunk()):
+                size += len(piece)
+                pieces.append(piece)
+        except BaseException:
+            self.close()
+            raise
+        if limit is not None and size > limit:
+            self.close()
+            raise TooLargeError(f"the answer is larger than {limit} bytes")
+        return b"".join(pieces)
+
+    def close(self) -> None:
+        """Nobody reads on: what is still on its way is not waited for."""
+        if not self._ended:
+            self._source.abort()

@@ -1,0 +1,120 @@
+"""PostgreSQL accepts connections and says nothing: a stopped host, a full disk, a storage that hangs (issue 13)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from tests.harness.database import Database, create_database
+from tests.harness.expect import TEXT, answer
+from tests.harness.load import Load
+from tests.harness.postgres import PostgresServer
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create function echo(_id int) returns int language sql stable as 'select _id';
+create function slow_echo(_id int) returns int language plpgsql stable as $$
+begin perform pg_sleep(0.01); return _id; end $$;
+create table written (id int);
+create function write(_id int) returns int language sql volatile as 'insert into written values (_id) returning id';
+comment on function echo(int) is 'HTTP GET';
+comment on function slow_echo(int) is 'HTTP GET';
+comment on function write(int) is 'HTTP POST';
+"""
+
+MOST_SESSIONS = 2 + 2 + 16 + 1 + 1
+"""docs/operations.md: of a worker the two shared lanes, the exclusive one and one for itself; and the supervisor's."""
+CANCELS = 4
+"""Cancel requests of a worker under way at the same time. They are connections, and no sessions."""
+
+HASTY = {
+    "Service:CommandTimeout": "1 second",
+    "ConnectionSettings:Pool:QueueTimeout": "1 second",
+}
+
+
+def hasty(server: PostgresServer, serve_once: Serve) -> tuple[Database, Service]:
+    """A service that gives up soon: a second for each request, two for each attempt to connect."""
+    database = create_database(server)
+    conninfo = f"{database.conninfo}?connect_timeout=2"
+    return database, serve_once(database, SQL, {**HASTY, "ConnectionStrings:Default": conninfo})
+
+
+def mixed(number: int) -> tuple[str, str, bytes]:
+    paths = (f"/api/echo?id={number}", f"/api/slow-echo?id={number}")
+    return ("POST", "/api/write", b'{"id":%d}' % number) if number % 3 == 2 else ("GET", paths[number % 3], b"")
+
+
+def test_a_hang_leaves_no_connection_behind(own_postgres: PostgresServer, serve_once: Serve) -> None:
+    """Point 1: each attempt to connect that timed out kept its socket, and its session when the server woke."""
+    database, service = hasty(own_postgres, serve_once)
+    most = 0
+    with Load(service.port, mixed, clients=24) as load:
+        load.wait_for(300)
+        with own_postgres.hanging():
+            for _ in range(12):
+                load.wait_for(20, status=503, seconds=60)
+                most = max(most, service.connections_to(own_postgres.port))
+        load.wait_for(300, seconds=60)
+        sessions = len(database.backends())
+    assert most <= MOST_SESSIONS + CANCELS
+    assert sessions <= MOST_SESSIONS
+    assert [o for o in load.outcomes if o.status not in (200, 503, 504)] == []
+    wait_until(lambda: not database.backends("state <> 'idle'"), "every session is idle again", 30)
+    written = [row for (row,) in database.fetch("select id from written")]
+    assert len(written) == len(set(written))
+
+
+def test_a_request_waits_no_longer_than_its_own_limit(own_postgres: PostgresServer, serve_once: Serve) -> None:
+    """Point 9: a read was tried again on a second connection that was as silent, after the grace of the first."""
+    _, service = hasty(own_postgres, serve_once)
+    for number in range(100):
+        assert answer(service.get(f"/api/echo?id={number}")) == (200, TEXT, str(number))
+    with own_postgres.hanging(), httpx.Client(base_url=service.url, timeout=4) as client:
+        for path in ("/api/echo?id=1", "/api/slow-echo?id=1", "/api/echo?id=2"):
+            assert client.get(path).status_code in (503, 504)
+    wait_until(lambda: service.get("/api/echo?id=3").status_code == 200, "the service is back", 30)
+
+
+def test_sessions_of_backends_that_hang_count_until_they_are_gone(
+    own_postgres: PostgresServer, serve_once: Serve
+) -> None:
+    """The server is well but for some backends: nobody can end them, so nothing may take their place in the pool."""
+    database, service = hasty(own_postgres, serve_once)
+    with ThreadPoolExecutor(16) as clients, database.locked(3):
+        database.execute(
+            "create function hold() returns int language plpgsql volatile as"
+            " $$begin perform pg_advisory_xact_lock_shared(3); return 1; end$$;"
+            "comment on function hold() is 'HTTP GET'"
+        )
+        database.execute("notify rowcall, 'reload'")
+        service.wait_for_log("added GET /api/hold")
+        sent = [clients.submit(httpx.get, f"{service.url}/api/hold", timeout=20) for _ in range(10)]
+        wait_until(lambda: len(database.waiting()) >= 5, "some hold")
+        stuck = [psutil.Process(pid) for pid in database.waiting()[:5]]
+        for process in stuck:
+            process.suspend()
+        try:
+            assert {future.result().status_code for future in sent} <= {503, 504}
+            service.wait_for_log("is given up", 30)
+            for number in range(60):
+                service.get(f"/api/slow-echo?id={number}")
+            assert len(database.backends()) <= MOST_SESSIONS + 1  # and the one that holds the lock
+        finally:
+            for process in stuck:
+                process.resume()
+    wait_until(lambda: not any(process.is_running() for process in stuck), "they have been ended", 30)
+    assert answer(service.get("/api/echo?id=1")) == (200, TEXT, "1")
+
+
+@pytest.mark.parametrize("path", ["/api/echo?id=1", "/api/slow-echo?id=1"])
+def test_the_service_is_back_when_the_server_wakes(own_postgres: PostgresServer, serve_once: Serve, path: str) -> None:
+    _, service = hasty(own_postgres, serve_once)
+    with own_postgres.hanging(), httpx.Client(base_url=service.url, timeout=4) as client:
+        assert client.get(path).status_code in (503, 504)
+    wait_until(lambda: service.get(path).status_code == 200, "the service is back", 30)

@@ -1,0 +1,163 @@
+"""A server that endpoints call: real sockets, and whatever servers do, well and badly.
+
+`upstream.on("/path", behaviour)` says what a request gets; a behaviour is bytes to send as they are, or a function of
+the `Seen` request and its socket. Every request is kept in `upstream.seen`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request as it came over the wire."""
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    peer: int
+    """Port of the connection it came over."""
+
+    @property
+    def path(self) -> str:
+        return self.target.partition("?")[0]
+
+    def header(self, name: str) -> str | None:
+        values = self.all(name)
+        return values[0] if values else None
+
+    def all(self, name: str) -> list[str]:
+        return [value for key, value in self.headers if key.lower() == name.lower()]
+
+
+Behaviour = bytes | Callable[[Seen, socket.socket], bytes | None]
+
+
+def answer(
+    body: bytes | str | Any = b"",
+    status: int = 200,
+    headers: Iterable[tuple[str, str]] = (),
+    content_type: str | None = "application/json",
+) -> bytes:
+    """A whole response. What is neither bytes nor text is sent as JSON."""
+    content = body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = [f"HTTP/1.1 {status} Reason", f"Content-Length: {len(content)}"]
+    if content_type is not None:
+        lines.append(f"Content-Type: {content_type}")
+    lines += [f"{name}: {value}" for name, value in headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + content
+
+
+def echo(seen: Seen, _connection: socket.socket) -> bytes:
+    """What was asked, as JSON."""
+    told = {
+        "method": seen.method,
+        "target": seen.target,
+        "headers": {name.lower(): value for name, value in seen.headers},
+        "body": seen.body.decode("latin-1"),
+    }
+    return answer(told)
+
+
+class Upstream:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
+        self._behaviours: dict[str, Behaviour] = {"/echo": echo}
+        self.seen: list[Seen] = []
+        self.released = threading.Event()
+        """Set when the server ends: behaviours that wait, wait for it."""
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self._connections: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self.accepted = 0
+        self.port = self._listener.getsockname()[1]
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def on(self, path: str, behaviour: Behaviour) -> None:
+        """`path` without its query; `*` for all others."""
+        self._behaviours[path] = behaviour
+
+    def to(self, path: str) -> list[Seen]:
+        return [seen for seen in list(self.seen) if seen.path == path]
+
+    @property
+    def open_connections(self) -> int:
+        with self._lock:
+            return len(self._connections)
+
+    def close(self) -> None:
+        self.released.set()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        with self._lock:
+            for connection in self._connections:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.accepted += 1
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, plain: socket.socket) -> None:
+        try:
+            connection = plain if self._tls is None else self._tls.wrap_socket(plain, server_side=True)
+        except OSError:
+            plain.close()
+            return
+        with self._lock:
+            self._connections.add(connection)
+        try:
+            with connection, contextlib.suppress(OSError), connection.makefile("rb") as stream:
+                while (seen := self._read(stream, connection)) is not None:
+                    behaviour = self._behaviours.get(seen.path) or self._behaviours.get("*") or answer({}, 404)
+                    self.seen.append(seen)
+                    sent = behaviour if isinstance(behaviour, bytes) else behaviour(seen, connection)
+                    if sent is None:
+                        return
+                    connection.sendall(sent)
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
+
+    def _read(self, stream: Any, connection: socket.socket) -> Seen | None:
+        line = stream.readline().decode("latin-1").strip()
+        if not line:
+            return None
+        method, target, _ = line.split(" ", 2)
+        headers = []
+        while text := stream.readline().decode("latin-1").rstrip("\r\n"):
+            name, _, value = text.partition(":")
+            headers.append((name, value.strip()))
+        known = {name.lower(): value for name, value in headers}
+        if known.get("expect") == "100-continue":
+            connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if known.get("transfer-encoding", "").lower() == "chunked":
+            body = self._chunks(stream)
+        else:
+            body = stream.read(int(known.get("content-length", "0")))
+        return Seen(method, target, tuple(headers), body, connection.getpeername()[1])
+
+    def _chunks(self, stream: Any) -> bytes:
+        pieces = []
+        while size := int(stream.readline().split(b";")[0], 16):
+            pieces.append(stream.read(size))
+            stream.readline()
+        while stream.readline().strip():
+            pass
+        return b"".join(pieces)

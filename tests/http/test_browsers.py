@@ -1,0 +1,216 @@
+"""Security headers and calls from other origins, as a browser sees them (reference 04, 16 and 19)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.harness.command import rowcall
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create function hello() returns text language sql stable as $$ select 'hello' $$;
+comment on function hello is 'HTTP GET
+allow_anonymous';
+create function framed() returns text language sql stable as $$ select 'framed' $$;
+comment on function framed is 'HTTP GET
+allow_anonymous
+X-Frame-Options: SAMEORIGIN';
+create function alone() returns text language sql stable as $$ select 'alone' $$;
+comment on function alone is 'HTTP GET
+allow_anonymous
+cors off';
+create function closed() returns text language sql stable as $$ select 'closed' $$;
+comment on function closed is 'HTTP GET
+authorize';
+create function many(_n int) returns table (n int) language sql stable as $$ select generate_series(1, _n) $$;
+comment on function many is 'HTTP GET
+allow_anonymous';
+"""
+SHOP = "https://shop.example:8443"
+ON = {"SecurityHeaders:Enabled": "true"}
+CORS = {"Cors:Enabled": "true"}
+LISTED = {
+    **CORS,
+    "Cors:AllowedOrigins:0": "HTTPS://Shop.example:8443/",
+    "Cors:AllowedOrigins:1": "http://other.example:80",
+    "Cors:AllowedMethods:0": "GET",
+    "Cors:AllowedMethods:1": "POST",
+    "Cors:AllowedHeaders:0": "X-Till",
+    "Cors:ExposedHeaders:0": "X-Total",
+    "Cors:AllowCredentials": "true",
+}
+
+
+@pytest.fixture(scope="module")
+def listed(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, {**LISTED, **ON, "SecurityHeaders:ContentSecurityPolicy": "default-src 'self'"})
+
+
+@pytest.fixture(scope="module")
+def open_to_all(database: Database, serve: Serve) -> Service:
+    return serve(database, "", {**CORS, "Cors:AllowedOrigins:0": "*", "Cors:PreflightMaxAgeSeconds": "0"})
+
+
+def told(response: httpx.Response) -> dict[str, str]:
+    """The fields of CORS, without what they begin with."""
+    start = "access-control-"
+    return {name.removeprefix(start): value for name, value in response.headers.items() if name.startswith(start)}
+
+
+def preflight(
+    service: Service, path: str, origin: str, method: str = "GET", headers: str | None = None
+) -> httpx.Response:
+    fields = {"Origin": origin, "Access-Control-Request-Method": method}
+    if headers is not None:
+        fields["Access-Control-Request-Headers"] = headers
+    return service.request("OPTIONS", path, headers=fields)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/api/hello", 200), ("/api/closed", 401), ("/nowhere", 404), ("/api/%ff", 400), ("/api/many?n=100000", 200)],
+)
+def test_every_answer_carries_the_security_headers(listed: Service, path: str, status: int) -> None:
+    response = listed.get(path)
+    assert response.status_code == status
+    assert {name: response.headers.get_list(name) for name in ("x-content-type-options", "x-frame-options")} == {
+        "x-content-type-options": ["nosniff"],
+        "x-frame-options": ["DENY"],
+    }
+    assert response.headers["referrer-policy"] == "strict-origin-when-cross-origin"
+    assert response.headers["content-security-policy"] == "default-src 'self'"
+    assert "permissions-policy" not in response.headers
+
+
+def test_a_preflight_carries_them_too(listed: Service) -> None:
+    assert preflight(listed, "/api/hello", SHOP).headers["x-frame-options"] == "DENY"
+
+
+def test_a_header_of_the_comment_stands_beside_the_one_of_the_service(listed: Service) -> None:
+    assert listed.get("/api/framed").headers.get_list("x-frame-options") == ["DENY", "SAMEORIGIN"]
+
+
+def test_null_and_empty_values_leave_a_header_out(own_database: Database, serve_once: Serve) -> None:
+    settings = {**ON, "SecurityHeaders:XFrameOptions": "", "SecurityHeaders:ReferrerPolicy": ""}
+    headers = serve_once(own_database, SQL, settings).get("/api/hello").headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "x-frame-options" not in headers
+    assert "referrer-policy" not in headers
+
+
+@pytest.mark.parametrize("origin", [SHOP, "http://other.example"])
+def test_an_origin_of_the_list_is_let_in(listed: Service, origin: str) -> None:
+    response = listed.get("/api/hello", headers={"Origin": origin})
+    assert response.text == "hello"
+    assert told(response) == {"allow-origin": origin, "allow-credentials": "true", "expose-headers": "X-Total"}
+    assert response.headers["vary"] == "Origin"
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://shop.example",
+        "http://shop.example:8443",
+        "https://shop.example:8443.evil.example",
+        "https://evil.shop.example:8443",
+        "null",
+        "",
+    ],
+)
+def test_any_other_origin_is_told_nothing_and_answered(listed: Service, origin: str) -> None:
+    response = listed.get("/api/hello", headers={"Origin": origin})
+    assert (response.status_code, response.text, told(response)) == (200, "hello", {})
+    assert response.headers["vary"] == "Origin"
+
+
+def test_without_an_origin_there_is_nothing_to_allow(listed: Service) -> None:
+    assert told(listed.get("/api/hello")) == {}
+
+
+def test_errors_can_be_read_by_the_page_that_asked(listed: Service) -> None:
+    response = listed.get("/api/closed", headers={"Origin": SHOP})
+    assert (response.status_code, told(response)["allow-origin"]) == (401, SHOP)
+
+
+PREFLIGHTS: list[tuple[str, str, str | None, Mapping[str, str]]] = [
+    (
+        SHOP,
+        "POST",
+        "x-till",
+        {
+            "allow-origin": SHOP,
+            "allow-credentials": "true",
+            "allow-methods": "GET,POST",
+            "allow-headers": "X-Till",
+            "max-age": "600",
+        },
+    ),
+    (
+        SHOP,
+        "DELETE",
+        None,
+        {
+            "allow-origin": SHOP,
+            "allow-credentials": "true",
+            "allow-methods": "GET,POST",
+            "allow-headers": "X-Till",
+            "max-age": "600",
+        },
+    ),
+    ("https://evil.example", "POST", "x-till", {}),
+    ("null", "POST", None, {}),
+]
+
+
+@pytest.mark.parametrize("path", ["/api/hello", "/api/closed", "/nowhere"])
+@pytest.mark.parametrize(("origin", "method", "headers", "fields"), PREFLIGHTS)
+def test_a_preflight_is_answered_before_everything_else(
+    listed: Service, path: str, origin: str, method: str, headers: str | None, fields: Mapping[str, str]
+) -> None:
+    response = preflight(listed, path, origin, method, headers)
+    assert (response.status_code, response.content, told(response)) == (204, b"", fields)
+    assert "Origin" in response.headers["vary"]
+
+
+def test_an_endpoint_may_keep_to_its_own_origin(listed: Service) -> None:
+    assert told(listed.get("/api/alone", headers={"Origin": SHOP})) == {}
+    response = preflight(listed, "/api/alone", SHOP)
+    assert (response.status_code, told(response)) == (204, {})
+
+
+def test_options_without_a_preflight_is_what_it_was(listed: Service) -> None:
+    response = listed.request("OPTIONS", "/api/hello")
+    assert (response.status_code, response.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
+
+
+def test_any_origin_is_told_so(open_to_all: Service) -> None:
+    response = open_to_all.get("/api/hello", headers={"Origin": "https://anywhere.example"})
+    assert told(response) == {"allow-origin": "*"}
+    assert "vary" not in response.headers
+    response = preflight(open_to_all, "/api/hello", "null", "PURGE", "x-one, x-two")
+    assert told(response) == {"allow-origin": "*", "allow-methods": "PURGE", "allow-headers": "x-one, x-two"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"Cors:AllowedOrigins:0": "*", "Cors:AllowCredentials": "true"}, "Cors:AllowCredentials"),
+        ({"Cors:AllowedOrigins:0": "shop.example"}, "'shop.example' is no origin"),
+        ({"Cors:AllowedOrigins:0": "https://*.shop.example"}, "is no origin"),
+        ({"Cors:AllowedOrigins:0": "https://shop.example/path"}, "is no origin"),
+        ({"Cors:AllowedMethods:0": "GET POST"}, "Cors:AllowedMethods"),
+    ],
+)
+def test_a_policy_that_cannot_be_ends_the_start(
+    own_database: Database, tmp_path: Path, settings: Mapping[str, str], words: str
+) -> None:
+    given = {"ConnectionStrings:Default": own_database.conninfo, **CORS, **settings}
+    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
+    assert done.returncode == 1
+    assert words in done.stderr + done.stdout
