@@ -68,7 +68,7 @@ def _cython_imports(text: str) -> Iterator[str]:
 ORDER = {
     "core": (
         "text data errors catalogue outbound endpoint",
-        "http binding tables formats protection auth",
+        "http binding tables formats protection auth events operations cache limits uploads",
         "annotations sqlfile building",
         "config",
     ),

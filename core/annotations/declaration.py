@@ -78,11 +78,19 @@ class Draft:
     """Database names of the parameters: a `key = value` with such a key is an expression."""
     claimed: frozenset[str] = frozenset()
     """Lines that have been understood elsewhere."""
+    methods: frozenset[str] = frozenset()
+    """Those that a line outside of a `for` block may give it (`core.catalogue.source`); empty: any."""
+    writes: bool = False
+    """It never answers GET."""
+    misses_method: bool = False
+    """The comment exposes other operations of the same object, and not this one."""
     path: str | None = None
     """As annotated; None: the generated path."""
     exposed: bool = False
     """An active HTTP annotation was seen."""
     enabled: bool = True
+    block: bool = False
+    """Inside a `for` block."""
     muted: bool = False
     """Inside a `for` block that is not about this object."""
     parameter_changes: list[ParameterChange] = field(default_factory=list)

@@ -19,7 +19,8 @@ class Access:
     two people.
     """
 
-    def __init__(self, values: Iterable[str]) -> None:
+    def __init__(self, values: Iterable[str], *, roles_match_users: bool = False) -> None:
+        """roles_match_users: a bare word is an id and a name too, as in the field's other services."""
         roles: list[str] = []
         users: set[str] = set()
         names: set[str] = set()
@@ -30,6 +31,9 @@ class Access:
                 names.add(value[len(NAME) :])
             else:
                 roles.append(value)
+                if roles_match_users:
+                    users.add(value)
+                    names.add(value)
         self.roles = tuple(roles)
         """As written, in order: what may be told to whoever has none of them."""
         self._roles = frozenset((*roles, *(role.lower() for role in roles)))

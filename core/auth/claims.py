@@ -80,7 +80,9 @@ class User:
     context: names and values of the session variables, kept by whoever works them out (`service.auth.context`).
     """
 
-    __slots__ = ("_json", "arrays", "claims", "context", "ids", "names", "roles", "scheme", "subject", "texts")
+    __slots__ = (
+        "__weakref__", "_json", "arrays", "claims", "context", "ids", "names", "roles", "scheme", "subject", "texts"
+    )  # fmt: skip
 
     def __init__(self, claims: tuple[Claim, ...], identity: IdentityClaims, scheme: str) -> None:
         self.claims = claims

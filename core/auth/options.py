@@ -24,6 +24,8 @@ class LoginOptions:
     """The first parameter whose name contains this, in any case, holds the password."""
     failed_command: str | None = None
     succeeded_command: str | None = None
+    tells_wrong_passwords: bool = False
+    """A wrong password is answered by 404, and an unknown user by 401."""
     serialize: bool = False
     """A cookie sign-in without `body` answers with the row."""
     iterations: int = ITERATIONS
@@ -66,6 +68,13 @@ class BasicOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class CrossSite:
+    """origins: those that may act for who is signed in by cookie, besides the service's own; in lower case."""
+
+    origins: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class AuthOptions:
     schemes: Schemes = field(default_factory=Schemes)
     identity: IdentityClaims = field(default_factory=IdentityClaims)
@@ -74,3 +83,9 @@ class AuthOptions:
     basic: BasicOptions = field(default_factory=BasicOptions)
     single_use: bool = True
     """Of refresh tokens."""
+    roles_match_users: bool = False
+    """Values of `authorize` are compared with ids and names too."""
+    claims_from_anonymous: bool = False
+    """Who is not signed in may supply parameters that are filled from claims."""
+    cross_site: CrossSite | None = None
+    """What guards cookie sessions against other sites. None: nothing."""

@@ -15,11 +15,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from rowcall.core.binding.conversion import NotConvertible
 from rowcall.core.binding.json_values import Reader
+from rowcall.core.binding.unfit import Spot, UnfitError, unfit
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull, ValueKind
-from rowcall.core.errors.binding_error import BindingError, shown
+from rowcall.core.endpoint.refusals import FIELD, Refusals
+from rowcall.core.errors.binding_error import MOST_FAULTS, BindingError, Fault, shown, type_word
 from rowcall.core.text import json_text, query_text
 from rowcall.core.text.array_literal import Nested
 
@@ -54,7 +55,7 @@ class _Slot:
     parameter: EndpointParameter
     reader: Reader
     default: _Value
-    """What is bound when the request has nothing usable; `ABSENT`: see `optional`."""
+    """What is bound when the request has nothing; `ABSENT`: see `optional`."""
     optional: bool
     """The argument may be left out of the call."""
 
@@ -79,8 +80,27 @@ _Plain: TypeAlias = tuple[
 ]
 
 
+@dataclass(slots=True)
+class _Values:
+    """What one request brings, by API name, and what has been found to be wrong with it."""
+
+    path: Mapping[str, str]
+    texts: Mapping[str, list[str]]
+    members: Mapping[str, bytes]
+    places: Mapping[str, str]
+    """Where a value stands, if not under its own name: `box.width`."""
+    faults: list[Fault]
+    in_json: bool
+
+    def place(self, name: str) -> str:
+        return self.places.get(name, name)
+
+    def note(self, name: str, error: UnfitError) -> None:
+        self.faults += [spot.fault(name, self.place(name)) for spot in error.spots]
+
+
 class Binder:
-    """Binds requests of one endpoint. Every `bind` method raises `BindingError`.
+    """Binds requests of one endpoint. Every `bind` method raises `BindingError`, for everything that is wrong at once.
 
     `path_values` holds texts that win over query and body, by API name: the decoded path segments, and the whole body
     of an endpoint with a raw body parameter.
@@ -93,13 +113,15 @@ class Binder:
         query_null: QueryNull,
         timestamps_utc: bool = True,
         *,
+        refusals: Refusals = FIELD,
         defaults: Mapping[int, str | None] = MappingProxyType({}),
     ) -> None:
-        """`defaults`: texts bound explicitly for parameters (by index) that the request has nothing usable for; they
+        """`defaults`: texts bound explicitly for parameters (by index) that the request has nothing for; they
         win over the defaults of annotations. None for values that the service fills in afterwards."""
         self._transport = transport
         self._query_null = query_null
         self._timestamps_utc = timestamps_utc
+        self._refusals = refusals
         self._slots = tuple(
             _Slot.of(parameter, defaults.get(index, ABSENT), timestamps_utc)
             for index, parameter in enumerate(parameters)
@@ -138,134 +160,169 @@ class Binder:
         return self.bind_query(query, path_values)
 
     def bind_query(self, query: str, path_values: Mapping[str, str] = _Nothing) -> Binding:
-        return self.bind_texts(_query_pairs(query), path_values)
+        pairs = _query_pairs(query)
+        if self._refusals.strangers_pass:
+            # Only of a query: what is added to links (`utm_source`) is nowhere else.
+            pairs = [pair for pair in pairs if pair[0] in self._names or pair[0] in self._groups]
+        return self.bind_texts(pairs, path_values)
 
     def bind_texts(self, pairs: Iterable[tuple[str, str]], path_values: Mapping[str, str] = _Nothing) -> Binding:
         """Keys and texts, decoded, wherever they come from."""
         texts: dict[str, list[str]] = {}
         for key, text in pairs:
             texts.setdefault(key, []).append(text)
-        members = self._objects_in(texts) if self._groups else {}
-        self._refuse_unknown(texts)
-        return self._bind(texts, members, path_values, wrong=404)
+        faults: list[Fault] = []
+        members, places = self._objects_in(texts, faults) if self._groups else ({}, {})
+        self._note_unknown(texts, faults)
+        return self._bind(_Values(path_values, texts, members, places, faults, in_json=False))
 
     def bind_body(self, body: bytes, path_values: Mapping[str, str] = _Nothing) -> Binding:
         try:
             members = dict(json_text.body_members(body))
         except json_text.JsonTextError as error:
             raise BindingError(400, str(error)) from None
-        failure = None
+        faults: list[Fault] = []
+        places: dict[str, str] = {}
         if self._groups:
-            members, failure = self._spread(members)
-        self._refuse_unknown(members)
-        return self._bind({}, members, path_values, wrong=500, failure=failure)
+            members, places = self._spread(members, faults)
+        self._note_unknown(members, faults)
+        return self._bind(_Values(path_values, {}, members, places, faults, in_json=True))
 
-    def _bind(
-        self,
-        texts: Mapping[str, list[str]],
-        members: Mapping[str, bytes],
-        path_values: Mapping[str, str],
-        *,
-        wrong: int,
-        failure: BindingError | None = None,
-    ) -> Binding:
-        """wrong: status for a member that is no value of its type; below 500 a default stands for it. failure: raised
-        when nothing worse is found."""
-        values: list[_Value] = []
-        for slot in self._slots:
-            name = slot.parameter.api_name
-            outer = path_values.get(name)
-            sources = [[outer]] if outer is not None else []
-            sources += [texts[name]] if name in texts else []
-            value, reason = self._first_usable(slot, sources)
-            raw = members.get(name)
-            if value is ABSENT and raw is not None:
-                try:
-                    value = slot.reader.read(raw)
-                except NotConvertible as error:
-                    reason = reason or str(error)
-                    if wrong == 500:
-                        # Whatever is missing or unknown (404) is reported before a wrong type (500).
-                        failure = failure or BindingError(500, str(error), name)
-                        continue
-            values.append(self._or_default(slot, reason) if value is ABSENT else value)
-        if failure is not None:
-            raise failure
+    def _bind(self, request: _Values) -> Binding:
+        find = self._find_leniently if self._refusals.lenient else self._find
+        values = [find(slot, request) for slot in self._slots]
+        if request.faults:
+            raise self._refusals.error(request.faults, in_json=request.in_json)
         return _binding(values)
 
-    def _spread(self, members: dict[str, bytes]) -> tuple[dict[str, bytes], BindingError | None]:
-        """An object under the name of a composite parameter becomes its fields; null leaves all of them NULL."""
+    def _find(self, slot: _Slot, request: _Values) -> _Value:
+        """The value of the first source that has one. One that cannot be used is never replaced by another: a filter
+        that cannot be read must not widen the answer."""
+        name = slot.parameter.api_name
+        try:
+            if name in request.path:
+                return self._from_texts(slot, [request.path[name]])
+            if name in request.texts:
+                return self._from_texts(slot, request.texts[name])
+            if name in request.members:
+                return slot.reader.read(request.members[name])
+        except UnfitError as error:
+            request.note(name, error)
+            return None
+        return self._or_default(slot, request)
+
+    def _or_default(self, slot: _Slot, request: _Values) -> _Value:
+        """What stands for a value that was not sent (reference 01, 7.1)."""
+        if slot.default is not ABSENT:
+            return slot.default
+        if slot.optional:
+            return ABSENT
+        if slot.parameter.attribute is None:
+            name = slot.parameter.api_name
+            message = f"parameter '{name}' ({type_word(slot.parameter.type_text)}) is required"
+            request.faults.append(Fault(name, name, message, unfit=False))
+        return None
+
+    def _find_leniently(self, slot: _Slot, request: _Values) -> _Value:
+        """The established way: a text that cannot be used gives way to the next source, and at last to the default."""
+        name = slot.parameter.api_name
+        failed: UnfitError | None = None
+        for texts in ([request.path[name]] if name in request.path else None, request.texts.get(name)):
+            if texts is None:
+                continue
+            try:
+                return self._from_texts(slot, texts)
+            except UnfitError as error:
+                failed = failed or error
+        if name in request.members:
+            try:
+                return slot.reader.read(request.members[name])
+            except UnfitError as error:
+                request.note(name, error)
+                return None
+        if failed is not None and (slot.parameter.exact or (slot.default is ABSENT and not slot.optional)):
+            request.note(name, failed)
+            return None
+        return self._or_default(slot, request)
+
+    def _spread(self, members: dict[str, bytes], faults: list[Fault]) -> tuple[dict[str, bytes], dict[str, str]]:
+        """An object under the name of a composite parameter becomes its fields; null leaves all of them NULL.
+
+        Gives the members, and where those of objects stand.
+        """
         spread = dict(members)
-        failure: BindingError | None = None
-        for key in members.keys() & self._groups.keys():
+        places: dict[str, str] = {}
+        for key in members:
+            if key not in self._groups:
+                continue
             raw = spread.pop(key)
             if raw == b"null":
                 continue
             if raw[:1] == b"{":
-                self._spread_object(key, raw, spread)
+                self._spread_object(key, raw, spread, places, faults)
             else:
-                failure = BindingError(500, f"parameter '{key}': {shown(raw)} is not an object", key)
-        return spread, failure
+                faults.append(Fault(key, key, f"parameter '{key}': {shown(raw)} is not an object"))
+        return spread, places
 
-    def _spread_object(self, key: str, raw: bytes, spread: dict[str, bytes]) -> None:
+    def _spread_object(
+        self, key: str, raw: bytes, spread: dict[str, bytes], places: dict[str, str], faults: list[Fault]
+    ) -> None:
         fields = self._groups[key]
         for member, value in _members_of(key, raw):
             field = fields.get(member)
             if field is None:
-                raise BindingError(404, f"unknown parameter {shown(f'{key}.{member}')}", key)
-            if field in spread:
-                raise BindingError(400, f"the value of {shown(field)} is there twice", field)
-            spread[field] = value
+                faults.append(Spot(f".{member[:100]}", "is unknown").fault(key, key))
+            elif field in spread:
+                faults.append(Fault(key, f"{key}.{member}", f"the value of {shown(field)} is there twice"))
+            else:
+                spread[field] = value
+                places[field] = f"{key}.{member}"
 
-    def _objects_in(self, texts: dict[str, list[str]]) -> dict[str, bytes]:
+    def _objects_in(self, texts: dict[str, list[str]], faults: list[Fault]) -> tuple[dict[str, bytes], dict[str, str]]:
         """The same for a JSON object in a query string; what is taken leaves `texts`."""
         spread: dict[str, bytes] = {}
+        places: dict[str, str] = {}
         for key in texts.keys() & self._groups.keys():
             raw = "".join(texts[key]).strip().encode()
             if raw[:1] == b"{":
                 del texts[key]
-                _check_json(key, raw)
-                self._spread_object(key, raw, spread)
-        twice = spread.keys() & texts.keys()
-        if twice:
-            raise BindingError(400, f"the value of {shown(min(twice))} is there twice", min(twice))
-        return spread
+                self._check_json(key, raw)
+                self._spread_object(key, raw, spread, places, faults)
+        both = sorted(spread.keys() & texts.keys())
+        faults += [Fault(name, places[name], f"the value of {shown(name)} is there twice") for name in both]
+        return spread, places
 
-    def _first_usable(self, slot: _Slot, sources: Iterable[list[str]]) -> tuple[_Value, str | None]:
-        """The value of the first source that converts, and why an earlier one did not."""
-        reason = None
-        for texts in sources:
-            try:
-                return self._from_texts(slot, texts), reason
-            except NotConvertible as error:
-                reason = reason or str(error)
-        return ABSENT, reason
-
-    def _or_default(self, slot: _Slot, reason: str | None) -> _Value:
-        """What stands for a value that was not sent, or that was not usable for `reason` (reference 01, 7.1)."""
-        refused = reason is not None and slot.parameter.exact
-        if slot.default is not ABSENT and not refused:
-            return slot.default
-        if slot.optional and not refused:
-            return ABSENT
-        if reason is not None:
-            raise BindingError(404, reason, slot.parameter.api_name)
-        if slot.parameter.attribute is not None:
-            return None
-        raise BindingError(404, f"{slot.reader.title} is required", slot.parameter.api_name)
+    def _check_json(self, key: str, raw: bytes) -> None:
+        try:
+            json_text.check(raw)
+        except json_text.JsonTextError as error:
+            status = 404 if self._refusals.lenient else 400
+            raise BindingError(status, f"parameter {shown(key)}: {error}", key) from None
 
     def _from_texts(self, slot: _Slot, texts: list[str]) -> str | None:
         """Query, path and raw body values (reference 01, 7.2 and 7.3)."""
         if not slot.parameter.array:
+            if len(texts) > 1 and not self._refusals.lenient:
+                raise unfit(f"takes one value, and has {len(texts)}", slot.parameter.type_text)
             return self._from_text(slot, "".join(texts))
         if slot.parameter.kind is ValueKind.COMPOSITE and len(texts) == 1 and texts[0].lstrip()[:1] == "[":
             # No record begins like this, so it is a JSON array of them.
             return slot.reader.read(_json_of(slot, texts[0]))
-        elements: list[Nested] = [self._from_text(slot, text) for text in texts]
+        elements: list[Nested] = []
+        spots: list[Spot] = []
+        for index, text in enumerate(texts):
+            try:
+                elements.append(self._from_text(slot, text))
+            except UnfitError as error:
+                spots += error.below(f"[{index}]" if len(texts) > 1 else "")
+                if len(spots) >= MOST_FAULTS:
+                    break
+        if spots:
+            raise UnfitError(spots)
         return slot.reader.joined(elements)
 
     def _from_text(self, slot: _Slot, text: str) -> str | None:
-        _refuse_unsendable(slot.reader, text)
+        _refuse_unsendable(slot, text)
         if not text and (slot.parameter.kind not in _EMPTY_IS_TEXT or self._query_null is QueryNull.EMPTY_STRING):
             return None
         if self._query_null is QueryNull.NULL_LITERAL and len(text) == 4 and text.lower() == "null":
@@ -274,10 +331,13 @@ class Binder:
             return slot.reader.read_element(_json_of(slot, text))
         return slot.reader.convert_text(text)
 
-    def _refuse_unknown(self, keys: Iterable[str]) -> None:
+    def _note_unknown(self, keys: Iterable[str], faults: list[Fault]) -> None:
         for key in keys:
-            if key not in self._names:
-                raise BindingError(404, f"unknown parameter {shown(key)}{self._suggestion(key)}", key[:100])
+            if key in self._names:
+                continue
+            if len(faults) < MOST_FAULTS:
+                message = f"unknown parameter {shown(key)}{self._suggestion(key)}"
+                faults.append(Fault(key[:100], key[:100], message, unfit=False))
 
     def _suggestion(self, key: str) -> str:
         same = [name for name in sorted(self._names) if name.lower() == key.lower()]
@@ -312,31 +372,26 @@ def _members_of(key: str, raw: bytes) -> list[tuple[str, bytes]]:
         raise BindingError(400, f"parameter {shown(key)}: {error}", key) from None
 
 
-def _check_json(key: str, raw: bytes) -> None:
-    try:
-        json_text.check(raw)
-    except json_text.JsonTextError as error:
-        raise BindingError(404, f"parameter {shown(key)}: {error}", key) from None
-
-
 def _json_of(slot: _Slot, text: str) -> bytes:
     """JSON in a query string, for composites."""
     raw = text.strip().encode()
     try:
         json_text.check(raw)
     except json_text.JsonTextError as error:
-        raise NotConvertible(f"{slot.reader.title}: {error}") from None
+        raise unfit(str(error), slot.parameter.type_text) from None
     return raw
 
 
-def _refuse_unsendable(reader: Reader, text: str) -> None:
-    """Query texts are clean already; those of the path come from elsewhere."""
-    if "\0" in text:
-        raise BindingError(400, f"{reader.title}: the value holds a NUL character", reader.name)
+def _refuse_unsendable(slot: _Slot, text: str) -> None:
+    """Query texts are clean already; those of the path come from elsewhere. No default stands for such a value."""
+    reason = "holds a NUL character" if "\0" in text else None
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise BindingError(400, f"{reader.title}: the value is not valid UTF-8", reader.name) from None
+        reason = "is not valid UTF-8"
+    if reason is not None:
+        name = slot.parameter.api_name
+        raise BindingError(400, f"parameter '{name}' ({type_word(slot.parameter.type_text)}): the value {reason}", name)
 
 
 def _binding(values: list[_Value]) -> Binding:

@@ -32,6 +32,27 @@ _MIN_REAL = 7.006492321624085e-46
 """Half of the smallest `real`: PostgreSQL does not round down to zero."""
 
 
+NOUNS: dict[ValueKind, str] = {
+    ValueKind.SMALLINT: "an integer",
+    ValueKind.INTEGER: "an integer",
+    ValueKind.BIGINT: "an integer",
+    ValueKind.FLOAT: "a number",
+    ValueKind.NUMERIC: "a number",
+    ValueKind.BOOLEAN: "true or false",
+    ValueKind.UUID: "a uuid",
+    ValueKind.TIMESTAMPTZ: "a timestamp",
+    ValueKind.TIMESTAMP: "a timestamp",
+    ValueKind.DATE: "a date",
+    ValueKind.TIME: "a time",
+    ValueKind.TIMETZ: "a time",
+    ValueKind.TEXT: "a text",
+    ValueKind.JSON: "a JSON value",
+    ValueKind.OTHER: "a value of this type",
+    ValueKind.COMPOSITE: "an object",
+}
+"""What a value of a kind is called, for whoever sent something else."""
+
+
 class NotConvertible(ValueError):
     """The text is no value of the type; the message completes "'x' …": `is not an integer`."""
 
@@ -134,19 +155,19 @@ def _uuid(text: str) -> str:
 
 
 def _moment(kind: ValueKind, moments: TimestampReader) -> Converter:
-    convert_moment, noun = {
-        ValueKind.TIMESTAMPTZ: (moments.timestamptz, "a timestamp"),
-        ValueKind.TIMESTAMP: (moments.timestamp, "a timestamp"),
-        ValueKind.DATE: (moments.date, "a date"),
-        ValueKind.TIME: (moments.time, "a time"),
-        ValueKind.TIMETZ: (moments.timetz, "a time"),
+    convert_moment = {
+        ValueKind.TIMESTAMPTZ: moments.timestamptz,
+        ValueKind.TIMESTAMP: moments.timestamp,
+        ValueKind.DATE: moments.date,
+        ValueKind.TIME: moments.time,
+        ValueKind.TIMETZ: moments.timetz,
     }[kind]
 
     def convert(text: str) -> str:
         try:
             return convert_moment(text.strip(" \t\n\r\v\f"))
         except BadTimestampError:
-            raise NotConvertible(f"is not {noun}") from None
+            raise NotConvertible(f"is not {NOUNS[kind]}") from None
 
     return convert
 

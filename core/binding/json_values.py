@@ -1,7 +1,7 @@
 """A JSON value, as it is written in a request → the text that PostgreSQL reads (reference 01, 6, JSON specifics).
 
 Objects become record literals where the type is a composite, at any depth, and arrays become array literals. Numbers
-are never parsed, so that every digit arrives.
+are never parsed, so that every digit arrives. Everything that is wrong with a value is found, not the first thing only.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rowcall.core.binding.conversion import MAX_NUMBER_LENGTH, Converter, NotConvertible, converter
+from rowcall.core.binding.conversion import MAX_NUMBER_LENGTH, NOUNS, Converter, NotConvertible, converter
+from rowcall.core.binding.unfit import Spot, UnfitError, unfit
 from rowcall.core.endpoint.endpoint import EndpointParameter, Field, ValueKind
-from rowcall.core.errors.binding_error import BindingError, shown
+from rowcall.core.errors.binding_error import MOST_FAULTS, shown
 from rowcall.core.text import json_text, record_literal
 from rowcall.core.text.array_literal import MAX_DIMENSIONS, ArrayShapeError, Nested, literal
 
@@ -23,10 +24,13 @@ _NUMBER_START = b"-0123456789"
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads values of one type: that of a parameter, or of an attribute inside a composite."""
+    """Reads values of one type: that of a parameter, or of an attribute inside a composite.
+
+    Every method raises `UnfitError` for what is no value of the type.
+    """
 
     name: str
-    """As requests spell it: `box`, `box.unitCode`."""
+    """Of the parameter or of the attribute, as requests spell it."""
     kind: ValueKind
     array: bool
     type_text: str
@@ -41,7 +45,7 @@ class Reader:
     def of(cls, name: str, typed: EndpointParameter | Field, timestamps_utc: bool) -> Reader:
         kind, fields = typed.kind, typed.fields
         element = typed.type_text.removesuffix("[]")
-        inner = (cls.of(f"{name}.{field.api_name}", field, timestamps_utc) for field in fields)
+        inner = (cls.of(field.api_name, field, timestamps_utc) for field in fields)
         return cls(
             name,
             kind,
@@ -54,16 +58,12 @@ class Reader:
         )
 
     @property
-    def title(self) -> str:
-        return f"parameter '{self.name}' ({self.type_text})"
+    def element_text(self) -> str:
+        """The type of an element, for messages about one."""
+        return self.type_text.removesuffix("[]")
 
     def read(self, raw: bytes) -> str | None:
-        """None for NULL.
-
-        Raises:
-            NotConvertible: not a value of this type.
-            BindingError: 400 for what PostgreSQL cannot store, 404 for a member that is no attribute.
-        """
+        """None for NULL."""
         if raw == b"null":
             return None
         if not self.array:
@@ -71,31 +71,42 @@ class Reader:
         if raw[:1] == b'"':
             return self._literal(self._string(raw))
         if raw[:1] != b"[":
-            raise NotConvertible(f"{self.title}: {shown(raw)} is not an array")
+            raise unfit(f"{shown(raw)} is not an array", self.type_text)
         return self.joined(self._items(raw, 1))
 
     def convert_text(self, text: str) -> str:
         try:
             return self.convert(text)
         except NotConvertible as error:
-            raise NotConvertible(f"{self.title}: {shown(text)} {error}") from None
+            raise unfit(f"{shown(text)} {error}", self.element_text) from None
 
     def joined(self, elements: list[Nested]) -> str:
         """The array literal."""
         try:
             return literal(elements, quoted=self.kind not in _BARE_IN_ARRAYS, delimiter=self.delimiter)
         except ArrayShapeError as error:
-            raise NotConvertible(f"{self.title}: {error}") from None
+            raise unfit(str(error), self.type_text) from None
 
     def _items(self, raw: bytes, depth: int) -> list[Nested]:
-        return [self._item(element, depth) for element in json_text.elements(raw)]
+        items: list[Nested] = []
+        spots: list[Spot] = []
+        for index, element in enumerate(json_text.elements(raw)):
+            try:
+                items.append(self._item(element, depth))
+            except UnfitError as error:
+                spots += error.below(f"[{index}]")
+                if len(spots) >= MOST_FAULTS:
+                    break
+        if spots:
+            raise UnfitError(spots)
+        return items
 
     def _item(self, raw: bytes, depth: int) -> Nested:
         # An element of json[] that is an array is a JSON value; of every other type, one more dimension.
         if raw[:1] != b"[" or self.kind is ValueKind.JSON:
             return self.read_element(raw)
         if depth == MAX_DIMENSIONS:
-            raise NotConvertible(f"{self.title}: arrays have at most {MAX_DIMENSIONS} dimensions")
+            raise unfit(f"arrays have at most {MAX_DIMENSIONS} dimensions", self.type_text)
         return self._items(raw, depth + 1)
 
     def read_element(self, raw: bytes) -> str | None:
@@ -113,44 +124,47 @@ class Reader:
             return raw.decode()
         if kind in _NUMBERS and raw[:1] in _NUMBER_START:
             return self.convert_text(raw.decode())
-        raise NotConvertible(f"{self.title}: {shown(raw)} is not a value of this type")
+        raise unfit(f"{shown(raw)} is not {NOUNS[kind]}", self.element_text)
 
     def _literal(self, text: str) -> str:
         """A text in the place of an array is PostgreSQL's own way to write one: `{1,2}`."""
         if text[:1] == "{" and text[-1:] == "}":
             return text
-        raise NotConvertible(f"{self.title}: {shown(text)} is not an array")
+        raise unfit(f"{shown(text)} is not an array", self.type_text)
 
     def _record(self, raw: bytes) -> str:
         """Attributes that are missing are NULL, as they are for a composite parameter."""
         values: list[str | None] = [None] * len(self.attributes)
-        for index, value in self.members(raw).items():
-            values[index] = self.attributes[index].read(value)
-        return record_literal.literal(values)
-
-    def members(self, raw: bytes) -> dict[int, bytes]:
-        """Of an object: index of the attribute → its value as it is written."""
-        found: dict[int, bytes] = {}
+        spots: list[Spot] = []
+        seen: set[int] = set()
         for key, value in self._object(raw):
             index = (self.keys or {}).get(key)
             if index is None:
-                raise BindingError(404, f"unknown parameter {shown(f'{self.name}.{key}')}", self.name)
-            if index in found:
-                raise BindingError(400, f"the attribute {shown(f'{self.name}.{key}')} is there twice", self.name)
-            found[index] = value
-        return found
+                spots.append(Spot(f".{key[:100]}", "is unknown"))
+                continue
+            if index in seen:
+                spots.append(Spot(f".{key[:100]}", "the attribute is there twice", self.attributes[index].type_text))
+                continue
+            seen.add(index)
+            try:
+                values[index] = self.attributes[index].read(value)
+            except UnfitError as error:
+                spots += error.below(f".{key}")
+        if spots:
+            raise UnfitError(spots)
+        return record_literal.literal(values)
 
     def _object(self, raw: bytes) -> list[tuple[str, bytes]]:
         try:
             return json_text.object_members(raw)
         except json_text.JsonTextError as error:
-            raise BindingError(400, f"{self.title}: {error}", self.name) from None
+            raise unfit(str(error), self.element_text) from None
 
     def _string(self, raw: bytes) -> str:
         try:
             return json_text.unescape(raw)
         except json_text.JsonTextError as error:
-            raise BindingError(400, f"{self.title}: the value {error}", self.name) from None
+            raise unfit(f"the value {error}", self.type_text) from None
 
 
 def _keys(fields: Sequence[Field]) -> dict[str, int] | None:

@@ -23,11 +23,15 @@ from rowcall.core.building.outgoing import (
     outgoing_requests,
     without_proxies,
 )
+from rowcall.core.building.uploads import UploadEndpoint, UploadNames
+from rowcall.core.cache.diagnostics import cache_diagnostics
+from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.catalogue.catalog import Catalog, Routine, Volatility
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode, NullText, Options, QueryNull, ResultPath, ResultShape
 from rowcall.core.endpoint.parameter_changes import change_parameters
 from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
+from rowcall.core.endpoint.refusals import FIELD, Refusals
 from rowcall.core.endpoint.result_shape import VOID, result_shape
 from rowcall.core.endpoint.template import placeholder_names, with_variables
 from rowcall.core.endpoint.validation import validation_diagnostics
@@ -61,6 +65,7 @@ class EndpointDefaults:
     camel_case_names: bool = True
     requires_authorization: bool = True
     query_null: QueryNull = QueryNull.IGNORE
+    refusals: Refusals = FIELD
     request_headers: HeadersMode = HeadersMode.PARAMETER
     headers_parameter: str | None = "_headers"
     null_text: NullText = NullText.EMPTY_STRING
@@ -77,6 +82,7 @@ class EndpointDefaults:
     connection: str | None = None
     """Where routines of this source run unless their comments say otherwise. None: on the main connection."""
     known: KnownNames = NOBODY_LOOKED
+    cache: CacheOptions = NO_CACHE
     variables: tuple[tuple[str, str | None], ...] = ()
     """Variables of the environment that values of annotations may name, in lower case, with their values."""
     user_parameters: bool = False
@@ -87,6 +93,8 @@ class EndpointDefaults:
     logout_path: str | None = None
     hide_signing: bool = True
     """Values of logins and logouts are kept out of logs and errors."""
+    uploads: UploadNames | None = None
+    """None: nobody looked."""
     http_types: TypeOptions | None = None
     """None: composite types send nothing."""
     proxies: ProxyOptions | None = None
@@ -110,6 +118,8 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
     draft = _draft(routine, defaults)
     if defaults.comments_mode is not CommentsMode.IGNORE:
         read_comment(routine.comment or "", draft)
+    if draft.misses_method:
+        return Built(None, tuple(draft.diagnostics))
     if not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
         return Built(None, tuple(draft.diagnostics))
     if not draft.enabled:
@@ -122,6 +132,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *validation_diagnostics(endpoint, defaults.known.rules),
         *table_diagnostics(endpoint, defaults.table_formats),
         *identity_diagnostics(endpoint, defaults.claims),
+        *cache_diagnostics(endpoint, defaults.cache, defaults.claims),
         *outgoing_diagnostics(endpoint),
         *(() if defaults.proxies is not None else disabled_proxies(endpoint.name, routine.identity, draft.used)),
     )
@@ -159,6 +170,9 @@ def _default_options(defaults: EndpointDefaults) -> Options:
     return Options(
         requires_authorization=defaults.requires_authorization,
         query_null=defaults.query_null,
+        absent_status=defaults.refusals.absent,
+        strangers_pass=defaults.refusals.strangers_pass,
+        lenient=defaults.refusals.lenient,
         request_headers=defaults.request_headers,
         headers_parameter=defaults.headers_parameter,
         null_text=defaults.null_text,
@@ -181,6 +195,8 @@ def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
         tags=tags if source is None else source.tags,
         parameters=frozenset(one.name or f"${number}" for number, one in enumerate(routine.parameters, 1)),
         claimed=frozenset() if source is None else source.claimed,
+        methods=frozenset() if source is None else source.methods,
+        writes=source is not None and source.writes,
     )
 
 
@@ -221,6 +237,9 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     draft.diagnostics += wrong
     variables = dict(defaults.variables)
     options = _with_variables(options, placeholder_names(parameters), variables)
+    upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used)
+    draft.diagnostics += upload.noticed(routine.identity, draft.used)
+    options = upload.options
     # Raw text has no way to nest (reference 02, 9).
     nested = options.nested and not options.raw
     whole = _shape(routine, catalog, defaults, nested=nested)
@@ -231,7 +250,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     flat = _shape(routine, catalog, defaults, nested=whole_in_tables) if as_table else None
     return Endpoint(
         routine=routine,
-        method=draft.method,
+        method=upload.method,
         path=path,
         parameters=claim_segments(parameters, path_segments(path)),
         shape=shape,

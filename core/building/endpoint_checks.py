@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from rowcall.core.annotations import BY_NAME
+from rowcall.core.catalogue.catalog import Volatility
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode
 from rowcall.core.endpoint.header_lines import unknown_placeholders
@@ -32,6 +33,14 @@ def _without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         if not BY_NAME[name].in_effect:
             message = f"{endpoint.name}: the annotation {name} is understood but not in effect yet"
             yield Diagnostic(endpoint.routine.identity, line, message)
+
+
+def _volatile_get(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Browsers, caches and link checkers follow GET without asking; whoever means a write should have said POST."""
+    routine = endpoint.routine
+    if endpoint.method == "GET" and routine.volatility is Volatility.VOLATILE and not endpoint.options.internal:
+        message = f"{endpoint.name} runs a volatile routine, which may write; declare it stable if it only reads"
+        yield Diagnostic(routine.identity, None, message, told=True)
 
 
 def _impossible_path(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
@@ -97,6 +106,7 @@ def _expressions(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 CHECKS: tuple[Check, ...] = (
     _without_effect,
+    _volatile_get,
     _impossible_path,
     _unbound_segments,
     _name_clashes,

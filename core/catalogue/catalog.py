@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.source import Source
 from rowcall.core.data.record import Record
+from rowcall.core.errors.diagnostics import Diagnostic
 
 VOID_TYPE = 2278
 """Oid of the pseudo-type `void`, the same in every database."""
@@ -118,6 +119,17 @@ class Column(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Owner(Record):
+    """The role that an object belongs to.
+
+    powerful: what it publishes it could do anyway: a superuser, the owner of the database, the service's own role.
+    """
+
+    name: str
+    powerful: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Routine(Record):
     """What an endpoint stands for: a function or procedure the connected role may call, or something that is exposed
     like one and has SQL of its own (`source`): one operation on a table, a file."""
@@ -143,6 +155,8 @@ class Routine(Record):
     """Pure OUT parameters of a procedure."""
     source: Source | None = None
     """None: a function or procedure, which is called."""
+    owner: Owner | None = None
+    """None: nobody in the database; a file is the operator's own."""
 
     @property
     def identity(self) -> str:
@@ -203,6 +217,7 @@ class Table(Record):
     """Conflicts with the key can be named in ON CONFLICT: it is not deferrable."""
     deletable: bool
     """Rows can be deleted, by the kind of relation and by the role's privilege."""
+    owner: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,3 +234,5 @@ class Catalog(Record):
     """Sorted by schema and name."""
     files: tuple[Routine, ...] = ()
     """Made of files, in the order of their paths."""
+    left_out: tuple[Diagnostic, ...] = ()
+    """What would be published if its owner were trusted."""

@@ -41,6 +41,15 @@ class Source(Protocol):
         """What `for`, `enabled` and `disabled` match. Without any, `for` lines are prose."""
 
     @property
+    def methods(self) -> frozenset[str]:
+        """Methods that a line `HTTP <method>` outside of a `for` block may give it: with another one it does not
+        exist, as such a line is about every operation of its object. Empty: any will do."""
+
+    @property
+    def writes(self) -> bool:
+        """Known to change something, whatever else it does: it never answers GET."""
+
+    @property
     def claimed(self) -> frozenset[str]:
         """Lines of the comment that mean something to the source, and to nothing else."""
 

@@ -19,6 +19,8 @@ from rowcall.core.config.validation import RENAMED
 from rowcall.core.text.interval import parse_interval
 
 _LENIENT = {
+    "CacheOptions:Profiles:<name>:Expiration",
+    "CacheOptions:Profiles:<name>:Type",
     "Config:ValidateConfigKeys",
     "ConnectionSettings:MultiHostConnectionTargets:Default",
     "Service:BeforeRoutineCommands:[]:Parameters:[]:Source",

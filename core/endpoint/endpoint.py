@@ -23,6 +23,7 @@ from rowcall.core.endpoint.capabilities import (
     Tool,
     Upload,
 )
+from rowcall.core.endpoint.refusals import Refusals
 from rowcall.core.outbound.outgoing import NOTHING_SENT, Outgoing
 
 
@@ -222,6 +223,10 @@ class Options(Record):
     body_parameter: str | None = None
     """Parameter (database, API or field name, in any case) that receives the whole body as text."""
     query_null: QueryNull = QueryNull.IGNORE
+    absent_status: int = 404
+    """Here and the two below: what becomes of requests that do not fit (`refusals`)."""
+    strangers_pass: bool = False
+    lenient: bool = False
     request_headers: HeadersMode = HeadersMode.IGNORE
     headers_parameter: str | None = None
     """Database or API name of the parameter that receives the request's headers in their `PARAMETER` mode."""
@@ -278,6 +283,8 @@ class Options(Record):
     """Parameter to fill → parameter whose value is hashed for it, as the comment names them (reference 04, 4)."""
     caching: Caching | None = None
     """Here and below: None where the comment says nothing about the capability."""
+    invalidates: bool = False
+    """Does not run its routine: forgets the answer that is kept for the same request of another endpoint."""
     rate_limiter: str | None = None
     """Name of a policy, as written."""
     basic_auth: BasicAuth | None = None
@@ -330,6 +337,11 @@ class Endpoint(Record):
             if wanted in (parameter.db_name.lower(), parameter.api_name.lower(), parameter.field.lower()):
                 return parameter
         return None
+
+    @property
+    def refusals(self) -> Refusals:
+        options = self.options
+        return Refusals(options.absent_status, options.strangers_pass, options.lenient)
 
     @property
     def transport(self) -> Transport:

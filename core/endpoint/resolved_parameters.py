@@ -50,11 +50,27 @@ def resolved_parameters(endpoint: Endpoint) -> tuple[Resolved, ...]:
 
 def bound_parameters(endpoint: Endpoint) -> tuple[EndpointParameter, ...]:
     """The parameters as binding shall see them: what will be filled need not be sent, nor be right."""
-    targets = {one.target for one in resolved_parameters(endpoint)} | endpoint.outgoing.filled
+    targets = supplied_by_nobody(endpoint) | endpoint.outgoing.filled
     return tuple(
         replace(one, has_default=True, kind=ValueKind.TEXT, array=False) if index in targets else one
         for index, one in enumerate(endpoint.parameters)
     )
+
+
+def metadata_parameter(endpoint: Endpoint) -> int | None:
+    """Index of the parameter that receives the metadata of uploaded files."""
+    upload = endpoint.options.upload
+    if upload is None or upload.metadata is None:
+        return None
+    names = (index for index, one in enumerate(endpoint.parameters) if one.db_name == upload.metadata)
+    return next(names, None)
+
+
+def supplied_by_nobody(endpoint: Endpoint) -> frozenset[int]:
+    """Indexes of the parameters that only the service fills: what a request has for them is dropped."""
+    metadata = metadata_parameter(endpoint)
+    resolved = frozenset(one.target for one in resolved_parameters(endpoint))
+    return resolved if metadata is None else resolved | {metadata}
 
 
 def expression_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:

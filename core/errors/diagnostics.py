@@ -18,6 +18,9 @@ class Diagnostic:
     fatal: bool = False
     """The service must not start like this (reference 01, 9). Otherwise it is a warning."""
 
+    told: bool = False
+    """Nothing is wrong, but it should be known: told once at Information."""
+
     def __str__(self) -> str:
         place = "" if self.line is None else f" (comment line: {self.line})"
         return f"{self.object}: {self.message}{place}"

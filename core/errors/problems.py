@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from rowcall.core.errors.binding_error import BindingError
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -62,7 +65,7 @@ TITLES: Mapping[int, str] = {
 class Problem(Exception):
     """An answer that is not the routine's result.
 
-    headers: further response headers, as (name, value).
+    headers: further response headers, as (name, value). others: further members of the body (RFC 9457, 3.2).
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Problem(Exception):
         title: str | None = None,
         type_url: str | None = None,
         headers: tuple[tuple[str, str], ...] = (),
+        others: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         super().__init__(status, title, detail)
         self.status = status
@@ -80,10 +84,11 @@ class Problem(Exception):
         self.detail = detail
         self.type_url = type_url
         self.headers = headers
+        self.others = others
 
-    def members(self, *, with_type: bool = True) -> dict[str, str | int]:
+    def members(self, *, with_type: bool = True) -> dict[str, object]:
         """The members of the body in their order; absent ones left out (reference 01, 11.1)."""
-        members: dict[str, str | int] = {}
+        members: dict[str, object] = {}
         type_url = self.type_url or TYPES.get(self.status)
         if with_type and type_url:
             members["type"] = type_url
@@ -91,7 +96,14 @@ class Problem(Exception):
         members["status"] = self.status
         if self.detail is not None:
             members["detail"] = self.detail
+        members.update(self.others)
         return members
+
+
+def unbound(error: BindingError) -> Problem:
+    """Every fault at once, so that whoever mends the request need not ask again for each."""
+    faults = [fault.members for fault in error.faults]
+    return Problem(error.status, error.detail, others={"errors": faults} if faults else {})
 
 
 def unauthorized(challenge: str, detail: str) -> Problem:

@@ -10,6 +10,12 @@ from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.errors.diagnostics import Diagnostic
 
+STYLE = (
+    "<style>table{font-family:Calibri,Arial,sans-serif;font-size:11pt;border-collapse:collapse}"
+    "th,td{border:1px solid #d4d4d4;padding:4px 8px}th{background-color:#f5f5f5;font-weight:600}</style>"
+)
+"""So that a table looks the same pasted into a spreadsheet."""
+
 
 @dataclass(frozen=True, slots=True)
 class HtmlTables(Record):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -27,12 +27,17 @@ class Forwarding:
     """Entries that count; None: all."""
     proxies: tuple[Address, ...] = ()
     networks: tuple[Network, ...] = ()
-    """Without any proxy and network, everybody is believed."""
+    """Without any proxy and network, a proxy on this host is believed and nobody else."""
+    anybody: bool = False
+    """Whoever connects is believed."""
     hosts: tuple[str, ...] = ()
 
-    def trusts(self, peer: Address | None) -> bool:
-        if not self.proxies and not self.networks:
+    def trusts(self, peer: Address | None, *, local: bool = False) -> bool:
+        """local: the peer has come over a Unix socket, where there is no address."""
+        if self.anybody:
             return True
+        if not self.proxies and not self.networks:
+            return local if peer is None else peer.is_loopback
         return peer is not None and (peer in self.proxies or any(peer in network for network in self.networks))
 
 
@@ -61,15 +66,9 @@ def parse_address(text: str) -> Address | None:
     return mapped or address
 
 
-def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Those that can be read; the others are left out (reference 04, 20)."""
-    networks: list[Network] = []
-    for text in texts:
-        try:
-            networks.append(ipaddress.ip_network(text.strip(), strict=False))
-        except ValueError:
-            continue
-    return tuple(networks)
+def parse_network(text: str) -> Network:
+    """`10.0.0.0/8`. Raises `ValueError`."""
+    return ipaddress.ip_network(text.strip(), strict=False)
 
 
 def client_of(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> Client:
@@ -83,7 +82,7 @@ def client_of(options: Forwarding, values: Callable[[str], Sequence[str]], peer:
     )
     count = max(len(addresses), len(schemes), len(hosts))
     for index in range(count if options.limit is None else min(count, options.limit)):
-        if not options.trusts(current):
+        if not options.trusts(current, local=current is None and not index):
             break
         if index < len(addresses):
             current = parse_address(addresses[index])

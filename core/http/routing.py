@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from urllib.parse import unquote_to_bytes
 
-from rowcall.core.catalogue.catalog import RoutineKind
+from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.http.overloads import hidden
@@ -139,10 +139,14 @@ def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tu
     overloads: dict[tuple[str, str], list[Endpoint]] = {}
     templates: dict[tuple[str, str], Endpoint] = {}
     diagnostics: list[Diagnostic] = []
+    endpoints = [endpoint for endpoint in endpoints if internal or not endpoint.options.internal]
+    holders = _holders(endpoints)
     for endpoint in endpoints:
-        if endpoint.options.internal and not internal:
-            continue
         template = _template(endpoint)
+        holder = holders.get((endpoint.method, _shape(template)), endpoint)
+        if not _may_share(endpoint, holder):
+            diagnostics.append(_foreign(endpoint, holder))
+            continue
         first = templates.setdefault((endpoint.method, _shape(template)), endpoint)
         if _template(first) != template:
             diagnostics.append(_ambiguity(endpoint, first))
@@ -156,6 +160,42 @@ def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tu
         diagnostics += (*hidden(candidates), *_met_from_elsewhere(candidates))
     routes = (_route(method, path, candidates) for (method, path), candidates in overloads.items())
     return Router(routes), diagnostics
+
+
+def _holders(endpoints: Iterable[Endpoint]) -> dict[tuple[str, str], Endpoint]:
+    """Whose a route is, among owners who do not share: that of the owner who is trusted by nature, else of the older
+    object. Whoever comes later does not get it by the name of his schema.
+    """
+    holders: dict[tuple[str, str], Endpoint] = {}
+    for endpoint in endpoints:
+        key = endpoint.method, _shape(_template(endpoint))
+        holder = holders.setdefault(key, endpoint)
+        if not _may_share(endpoint, holder) and _standing(endpoint.routine) < _standing(holder.routine):
+            holders[key] = endpoint
+    return holders
+
+
+def _standing(routine: Routine) -> tuple[bool, int]:
+    return routine.owner is not None and not routine.owner.powerful, routine.oid
+
+
+def _may_share(one: Endpoint, other: Endpoint) -> bool:
+    """Routines of different owners of one database do not (issue 12.5). A file is the operator's, and shares with
+    whoever is as powerful."""
+    mine, theirs = one.routine.owner, other.routine.owner
+    if (one.options.connection or "").casefold() != (other.options.connection or "").casefold():
+        return True
+    if mine is None or theirs is None:
+        return (mine or theirs) is None or bool((mine or theirs).powerful)  # type: ignore[union-attr]
+    return mine.name == theirs.name
+
+
+def _foreign(endpoint: Endpoint, holder: Endpoint) -> Diagnostic:
+    message = (
+        f"{endpoint.name} belongs to {holder.routine.identity}, which has another owner, and is left out; give it "
+        "another path or the same owner"
+    )
+    return Diagnostic(endpoint.routine.identity, None, message)
 
 
 def _met_from_elsewhere(candidates: Sequence[Endpoint]) -> Iterator[Diagnostic]:

@@ -64,6 +64,14 @@ class FileSource(Record):
         return self.file
 
     @property
+    def methods(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def writes(self) -> bool:
+        return False
+
+    @property
     def tags(self) -> frozenset[str]:
         return frozenset()
 

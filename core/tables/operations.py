@@ -41,6 +41,12 @@ class Operation(Record):
         return Transport.QUERY if self.method in ("GET", "DELETE") else Transport.BODY
 
     @property
+    def methods(self) -> frozenset[str]:
+        """Its own, and those that mean the same (RFC 9110 and RFC 10008)."""
+        others = {Command.SELECT: ("QUERY",), Command.UPDATE: ("PATCH",)}.get(self.command, ())
+        return frozenset((self.method, *others))
+
+    @property
     def label(self) -> str:
         """`insert on conflict do nothing returning`, for messages."""
         words = (

@@ -60,6 +60,14 @@ class TableOperation(Record):
         return self.operation.transport
 
     @property
+    def methods(self) -> frozenset[str]:
+        return self.operation.methods
+
+    @property
+    def writes(self) -> bool:
+        return self.operation.command is not Command.SELECT
+
+    @property
     def claimed(self) -> frozenset[str]:
         return frozenset()
 
@@ -149,6 +157,7 @@ def _routine(operation: Operation, parts: _Parts, defaults: TableDefaults) -> Ro
         parameters=parameters,
         columns=parts.results if gives_rows else (),
         returns_composite=gives_rows,
+        owner=table.owner,
         source=TableOperation(operation, table, chosen, _path(operation, table, defaults)),
     )
 

@@ -44,6 +44,7 @@ cdef class Connection:
     cdef bint send_failed
     cdef bint cancelling
     cdef str farewell
+    cdef public bint owned
     cdef long flushes
     cdef int gathered
     cdef bint busy
@@ -94,7 +95,9 @@ cdef class Connection:
     cdef int _answer(self, Request request) except -1
     cdef int _start_head(self) except -1
     cdef int _batch_done(self) except -1
+    cdef int _finish_draining(self) except -1
     cdef int _notice(self, const PGresult *result) except -1
+    cdef int _hear(self, hearer, str severity, const PGresult *result) except -1
     cdef int _last_words(self) except -1
     cdef tuple _session_parameters(self)
     cdef bint _session_changed(self) except -1

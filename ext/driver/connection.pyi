@@ -17,6 +17,7 @@ class Connection:
     on_capacity: Callable[[Connection], None] | None
     owner: object
     corked: bool
+    owned: bool
     def __init__(self, pgconn: object, loop: asyncio.AbstractEventLoop, named: bool = True) -> None: ...
     @property
     def pgconn(self) -> object: ...

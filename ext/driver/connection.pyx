@@ -102,6 +102,7 @@ cdef class Connection:
     on_capacity(connection): after a read that finished at least one request.
     owner: whatever has to live as long as the connection.
     corked: more follows at once, and whoever places it calls `flush` then.
+    owned: a transaction over several requests is open, and whoever opened it will end it.
     """
 
     def __init__(self, pgconn, loop, bint named=True):
@@ -168,6 +169,7 @@ cdef class Connection:
             request.start_part()
             return self._segment(request)
         if request.ahead is not None:
+            request.make_room(2 * (<int>len(request.ahead) + 1))
             for statement, values in request.ahead:
                 self._command(request, statement, values, STEP_AHEAD)
             request.steps_ahead = request.step_count
@@ -532,7 +534,7 @@ cdef class Connection:
             self.drain("a routine deallocated prepared statements")
         elif error.sqlstate == "42P05":
             self.drain("a routine left a prepared statement")
-        elif error.sqlstate == "25P02":
+        elif error.sqlstate == "25P02" and not self.owned:
             self.drain("a transaction was left open")
         if request.error is None:
             request.error = error
@@ -588,7 +590,7 @@ cdef class Connection:
                     and request.placed < len(request.script.parts):
                 request.committed = True
                 return self._place_more(request)
-            if pq.transactionStatus(self.conn) in (PQTRANS_INTRANS, PQTRANS_INERROR):
+            if not self.owned and pq.transactionStatus(self.conn) in (PQTRANS_INTRANS, PQTRANS_INERROR):
                 return self._roll_back(request)
         except BaseException:
             self._lose("a script could not be continued")
@@ -638,6 +640,9 @@ cdef class Connection:
         """Free checks once for each read: has a routine left something behind for the next request?"""
         if self.state == ConnectionState.CLOSED:
             return 0
+        if self.owned:
+            # What it sets for itself ends with it, and is looked at then.
+            return self._finish_draining()
         if self.head is None:
             status = pq.transactionStatus(self.conn)
             if status != PQTRANS_IDLE and status != PQTRANS_ACTIVE:
@@ -651,10 +656,14 @@ cdef class Connection:
             self.drain("too many prepared statements")
             return 0
         if self.state == ConnectionState.DRAINING and self.head is None:
-            self._lose(self.close_reason)
-            return 0
+            return self._finish_draining()
         if self.on_capacity is not None:
             self.on_capacity(self)
+        return 0
+
+    cdef int _finish_draining(self) except -1:
+        if self.state == ConnectionState.DRAINING and self.head is None:
+            self._lose(self.close_reason)
         return 0
 
     cdef bint _session_changed(self) except -1:
@@ -701,12 +710,24 @@ cdef class Connection:
         if severity == "FATAL":
             # To an idle connection the last word comes as a notice; nothing may be placed behind it.
             self.farewell = error_field(result, c"M") or "the server has ended the connection"
+        if self.head is not None and self.head.hearer is not None:
+            self._hear(self.head.hearer, severity, result)
         if self.on_notice is None:
             return 0
         # The head owns what arrives. Exact enough for logging (reference 08, 7).
         label = None if self.head is None else self.head.label
         message = error_field(result, c"M") or ""
         self.on_notice(label, severity, error_field(result, c"C") or "", message, error_field(result, c"W"))
+        return 0
+
+    cdef int _hear(self, hearer, str severity, const PGresult *result) except -1:
+        """What a hearer does wrong must not keep the notice from the log."""
+        cdef str sqlstate = error_field(result, c"C") or ""
+        cdef str message = error_field(result, c"M") or ""
+        try:
+            hearer.hear(severity, sqlstate, message, error_field(result, c"H"))
+        except Exception as error:
+            self.loop.call_exception_handler({"message": "a notice could not be heard", "exception": error})
         return 0
 
     # --- streaming -------------------------------------------------------------------------------------------------

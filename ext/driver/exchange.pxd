@@ -15,10 +15,14 @@ cdef class Exchange:
     cdef public bint answered
     cdef public object comment_headers
     cdef public object user
+    cdef public object ticket
+    cdef public list endings
     cdef tuple steps
     cdef Py_ssize_t next_step
 
     cpdef follow(self, tuple steps)
+    cpdef skip(self, Py_ssize_t count)
+    cpdef at_end(self, ending)
 
 
 cdef class Runner:
@@ -31,3 +35,4 @@ cdef class Runner:
     cpdef advance(self, Exchange exchange)
     cpdef fail(self, Exchange exchange, error)
     cdef int _run(self, Exchange exchange) except -1
+    cdef int _end(self, Exchange exchange, error) except -1

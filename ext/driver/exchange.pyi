@@ -17,9 +17,13 @@ class Exchange:
     answered: bool
     comment_headers: Any
     user: Any
+    ticket: Any
+    endings: list[Callable[[Exchange, Exception | None], None]] | None
 
     def __init__(self, scope: Any, protocol: Any) -> None: ...
     def follow(self, steps: tuple[Callable[[Exchange], Waiting], ...]) -> None: ...
+    def skip(self, count: int) -> None: ...
+    def at_end(self, ending: Callable[[Exchange, Exception | None], None]) -> None: ...
 
 class Runner:
     def __init__(

@@ -19,6 +19,8 @@ cdef class Exchange:
     request: the run of the routine, under way or finished.
     comment_headers: the header lines of the comment, once the caller has been let in.
     user: who is calling (`core.auth.claims.User`); None for nobody, and where no step has asked.
+    ticket: what the result is waited for with by others; None where nobody else wants it.
+    endings: called with the exchange, and its error or None, once nothing follows.
     answered: set by a step that has sent the response itself; nothing follows.
     """
 
@@ -34,6 +36,16 @@ cdef class Exchange:
         """Goes on with these steps instead of what was left, from a step that has been awaited."""
         self.steps = steps
         self.next_step = 0
+
+    cpdef skip(self, Py_ssize_t count):
+        """Leaves out the next steps."""
+        self.next_step += count
+
+    cpdef at_end(self, ending):
+        """Has `ending(exchange, error)` called when the last step is done or one has failed."""
+        if self.endings is None:
+            self.endings = []
+        self.endings.append(ending)
 
 
 cdef class Runner:
@@ -66,11 +78,22 @@ cdef class Runner:
             self.fail(exchange, error)
             return
         self.active.discard(exchange)
+        if exchange.endings is not None:
+            self._end(exchange, None)
 
     cpdef fail(self, Exchange exchange, error):
         """Ends the exchange with an error."""
         self.active.discard(exchange)
+        if exchange.endings is not None:
+            self._end(exchange, error)
         self.on_failure(exchange, error)
+
+    cdef int _end(self, Exchange exchange, error) except -1:
+        endings = exchange.endings
+        exchange.endings = None
+        for ending in endings:
+            ending(exchange, error)
+        return 0
 
     cdef int _run(self, Exchange exchange) except -1:
         """1: a step has to wait. 0: there is nothing left to do."""

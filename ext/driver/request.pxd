@@ -93,6 +93,7 @@ cdef class Request:
     cdef public object label
     cdef public object connection
     cdef public object owner
+    cdef public object hearer
     cdef public double timeout
     cdef public Py_ssize_t stream_after
     cdef public long flush_rows

@@ -1,7 +1,7 @@
 import asyncio
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from rowcall.ext.rendering.body_writer import BodyWriter, RowPlan
 
@@ -101,6 +101,10 @@ class Script(Statement):
     def tail(self) -> bytes: ...
     def next_generation(self) -> Script: ...
 
+class _Hearer(Protocol):
+    def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None: ...
+    def end(self, committed: bool) -> None: ...
+
 class Request:
     arms: Statement | None
     waiter: asyncio.Future[None] | None
@@ -108,6 +112,7 @@ class Request:
     label: str | None
     connection: Any  # the Connection that runs it, or None; what holds requests stands above them
     owner: object
+    hearer: _Hearer | None
     timeout: float
     began: float
     stream_after: int
@@ -168,3 +173,5 @@ class Request:
     def succeeded(self) -> bool: ...
     @property
     def age(self) -> float: ...
+
+def finished_request(body: bytes, rows: int, is_null: bool) -> Request: ...

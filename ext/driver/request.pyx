@@ -145,6 +145,9 @@ cdef class Request:
     arms: a wired statement that is prepared, and not run, between those statements and the call.
     waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
     on_done: called with the request once it is DONE, whatever came of it.
+    hearer: told of each notice that the run raises, while it runs, by `hear(severity, sqlstate, message, hint)`, and by
+    `end(committed)` of its end. Only for requests that have their connection to themselves: on a shared one a notice
+    can be taken for that of the request before (reference 08, 7).
     timeout: seconds the server may take, for whoever watches; nothing here acts on it.
     unlimited: the server knows of no time limit, so that it is for the watcher to cancel.
     wide_rows: rows are known to be so large that they are better taken one by one.
@@ -207,6 +210,8 @@ cdef class Request:
         self.wake()
         if self.on_done is not None:
             self.on_done(self)
+        if self.hearer is not None:
+            self.hearer.end(self.error is None and self.loss == Loss.NOT_LOST)
         return 0
 
     cpdef refuse(self, failure):
@@ -258,6 +263,17 @@ cdef class Request:
     def age(self):
         """Seconds since this became the head of its connection; 0 when it is not."""
         return now() - self.head_since if self.head_since > 0 else 0.0
+
+
+def finished_request(bytes body not None, Py_ssize_t rows, bint is_null):
+    """One that looks as if it had run with this result: for answers that come from elsewhere."""
+    cdef Request request = Request.__new__(Request)
+    request.state = RequestState.DONE
+    request.loss = Loss.NOT_LOST
+    request.body = body
+    request.rows = rows
+    request.is_null = is_null
+    return request
 
 
 cdef int check_values(Statement statement, list values) except -1:

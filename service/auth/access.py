@@ -27,7 +27,8 @@ def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
 
 def needs_identity(endpoint: Endpoint) -> bool:
     options = endpoint.options
-    return options.user_parameters or options.user_context or is_closed(endpoint)
+    tells_rows = options.upload is not None
+    return options.user_parameters or options.user_context or tells_rows or is_closed(endpoint)
 
 
 def is_closed(endpoint: Endpoint) -> bool:
@@ -41,7 +42,8 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
         return None
     detail = _what_opens(endpoint, by_default=services.options.requires_authorization)
     challenge = services.options.auth.schemes.challenge
-    access = Access(endpoint.options.roles) if endpoint.options.roles else None
+    matching = services.options.auth.roles_match_users
+    access = Access(endpoint.options.roles, roles_match_users=matching) if endpoint.options.roles else None
     refusal = _who_may(endpoint, access)
 
     def let_in(exchange: Exchange) -> None:

@@ -16,7 +16,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.exchange.arguments import put, take_out
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.request import binding
-from rowcall.service.request.headers import without_their_default
+from rowcall.service.request.headers import with_headers_filled
 from rowcall.service.response.headers import argument_text
 
 if TYPE_CHECKING:
@@ -27,38 +27,43 @@ log = logging.getLogger("rowcall")
 
 def bind(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Request values, and what the service knows itself → the arguments of the call."""
-    endpoint = without_their_default(endpoint)
+    endpoint = with_headers_filled(endpoint, services)
     filled = filled_parameters(endpoint, services.options.auth.mapping)
     hashed = hashed_parameters(endpoint)
     if not filled and not hashed:
         return (binding.bind(endpoint, services),)
     targets = {target for target, source in hashed if target != source}
     sources = {source for target, source in hashed if target == source}
-    addresses = tuple(one for one in filled if one.source is Source.ADDRESS)
 
     def binder(claims: Sequence[Filled]) -> Step:
         return binding.bind(with_filled(endpoint, {one.index for one in claims} | targets, sources), services)
 
-    steps: tuple[Step, ...] = (binder(()),)
-    if filled:
-        anonymous, signed_in = binder(addresses), binder(filled)
+    if not filled:
+        return (binder(()),)
+    if not services.options.auth.claims_from_anonymous:
+        return (binder(filled), _fill(endpoint, filled, filled, services))
+    addresses = tuple(one for one in filled if one.source is Source.ADDRESS)
+    anonymous, signed_in = binder(addresses), binder(filled)
 
-        def bind_for_user(exchange: Exchange) -> Waiting:
-            return (anonymous if exchange.user is None else signed_in)(exchange)
+    def bind_for_user(exchange: Exchange) -> Waiting:
+        return (anonymous if exchange.user is None else signed_in)(exchange)
 
-        steps = (bind_for_user, _fill(endpoint, filled, addresses, services))
-    return steps
+    return bind_for_user, _fill(endpoint, filled, addresses, services)
 
 
-def _fill(endpoint: Endpoint, filled: Sequence[Filled], addresses: Sequence[Filled], services: Services) -> Step:
+def _fill(endpoint: Endpoint, filled: Sequence[Filled], for_anonymous: Sequence[Filled], services: Services) -> Step:
+    """Nobody's claims are like those that somebody does not have: the default, else NULL."""
     address_of = services.auth.address
     place = "body" if endpoint.transport is Transport.BODY else "query"
 
     def fill(exchange: Exchange) -> None:
         user = exchange.user
-        for one in filled if user is not None else addresses:
+        for one in for_anonymous if user is None else filled:
             if one.source is Source.ADDRESS:
                 put(exchange, one.index, address_of(exchange.scope))
+                continue
+            if user is None:
+                _put_default(exchange, one)
                 continue
             if exchange.mask >> one.index & 1:
                 _warn(endpoint, one, place)

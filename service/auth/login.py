@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rowcall")
 
+NOBODY = "nobody is known by these credentials"
+"""Whatever was wrong: an answer of its own for a wrong password tells which names exist."""
+
 
 def login_steps(endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
     """What follows the run of the routine. call: gives `CellRows`; only its first row counts."""
@@ -53,7 +56,7 @@ class _Login:
         if row.refused:
             if self._has_hash:
                 await self._hasher.pretend(self._given_password(exchange))
-            raise Problem(401, "nobody is known by these credentials")
+            raise Problem(401, NOBODY)
         if row.hash is not None:
             await self._verify(exchange, row)
         self._answer(exchange, row, cells)
@@ -94,7 +97,9 @@ class _Login:
             shown = (None if value is None else one_line(value) for value in values[1:])
             log.warning("%s: wrong password, user id %s, user name %s", self._endpoint.name, *shown)
             await self._report_failure(exchange, values)
-            raise Problem(404, "the password is wrong")
+            if self._options.tells_wrong_passwords:
+                raise Problem(404, "the password is wrong")
+            raise Problem(401, NOBODY)
         if self._succeeded is not None:
             upgrade = 4 in self._succeeded.takes and password is not None and self._hasher.is_outdated(stored)
             renewed = await self._hasher.hash(password or "") if upgrade else None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from rowcall.core.binding.server_refusals import ServerRefusals
 from rowcall.core.catalogue.session_state import UNKNOWN, SessionState
 from rowcall.core.errors.problems import ErrorPolicy
 from rowcall.core.errors.retry import RetryStrategy
@@ -24,6 +26,19 @@ Describe = Callable[[Exchange], str]
 """What a request runs, in words for the log."""
 
 
+class Hearer(Protocol):
+    """Told of the notices of one run while it runs, and of its end."""
+
+    def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
+        """severity: as the server has it in every language."""
+
+    def end(self, committed: bool) -> None:
+        """committed: what the run did has taken effect. False also where that cannot be known."""
+
+
+Hear = Callable[[Exchange], Hearer]
+
+
 @dataclass(slots=True, eq=False)
 class Call:
     """What one endpoint runs, and what has been learned about it.
@@ -39,12 +54,16 @@ class Call:
     procedure: bool = False
     rows: bool = False
     """Gives a set, which may be large."""
+    stream_after: int | None = None
+    """Bytes after which a result leaves as a stream; None: as for all others."""
     flush_rows: int = 0
     """Rows that are sent together on the way to the client; 0: as many as fill a part."""
     single: bool = False
     timeout: float | None = None
     policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     """What its errors become."""
+    refusals: ServerRefusals | None = None
+    """Tells whose value the server could not read. None: that is an error like others."""
     retry: RetryStrategy | None = None
     describe: Describe | None = None
     """For the log. None: commands are not logged."""
@@ -86,6 +105,8 @@ class Call:
     wide: bool = True
     """Its rows are large, or not known yet: a chunk of them could be more than a worker should hold."""
     made: Callable[[int], Statement] | None = None
+    hear: Hear | None = None
+    """Its notices are data. It then has a connection of its own, so that no notice is taken for another request's."""
 
     def statement(self, mask: int) -> Statement:
         """Compiled when first needed: most endpoints are called with one or two choices of parameters."""

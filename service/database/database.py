@@ -22,6 +22,8 @@ from rowcall.service.database.connector import SESSION, Connector, Target, state
 from rowcall.service.database.context import Ahead, Values, ahead_of
 from rowcall.service.database.failures import Failures, Tries
 from rowcall.service.database.generic_plans import UserNames, generic_plan, is_eligible, read_user_names
+from rowcall.service.database.held.several_calls import SeveralCalls
+from rowcall.service.database.held.transaction import Transaction
 from rowcall.service.database.lanes import (
     RESET_SECONDS,
     STOPPING,
@@ -34,7 +36,6 @@ from rowcall.service.database.lanes import (
 )
 from rowcall.service.database.session.resets import DISCARD_SEQUENCES, FULL_RESET, resets
 from rowcall.service.database.session.wires import Wires
-from rowcall.service.database.several_calls import SeveralCalls
 from rowcall.service.database.statements import settings_statement
 from rowcall.service.database.watchdog import HELD_UP, Background, Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
@@ -246,6 +247,28 @@ class Database:
         unknown = [] if self._pooler else FULL_RESET
         return SeveralCalls(self._exclusive, self._watchdog, self._failures, request_of, resets=unknown)
 
+    def transaction(self, call: Call, exchange: Exchange) -> Transaction:
+        """For many commands of one request and its call, which take effect together or not at all."""
+
+        def ahead() -> Ahead:
+            settings = self._settings_of(call, watched=False)
+            return ahead_of(settings) if call.context is None else call.context.ahead(exchange, settings)
+
+        return Transaction(
+            self._exclusive,
+            self._watchdog,
+            self._failures,
+            call,
+            exchange,
+            ahead,
+            seconds=self._timeout_of(call),
+            resets=[] if self._pooler else FULL_RESET,
+        )
+
+    async def run_alone(self, call: Call, exchange: Exchange) -> None:
+        """`begin` and `settle` in one, on a connection of its own."""
+        await self._run_alone(call, exchange)
+
     def _shared_request(self, call: Call, statement: Statement, values: list[bytes | None]) -> Request:
         if not call.known:
             # The same for every request of the call, so worked out by the first.
@@ -376,10 +399,13 @@ class Database:
         request.first_row_only = call.single
         request.wide_rows = call.wide or call.flush_rows > 0
         request.flush_rows = call.flush_rows
-        request.stream_after = self._options.stream_after if may_stream else 0
+        stream_after = self._options.stream_after if call.stream_after is None else call.stream_after
+        request.stream_after = stream_after if may_stream else 0
         request.timeout = self._timeout_of(call)
         # Behind a pooler nothing can be said to the session in front of a CALL.
         request.unlimited = watched or (call.procedure and self._pooler)
+        if call.hear is not None:
+            request.hearer = call.hear(exchange)
         request.waiter = self._loop.create_future()
         return request
 
@@ -467,7 +493,7 @@ class Database:
             self._examine(call, mask)
 
     def _may_share(self, call: Call, statement: Statement) -> bool:
-        if call.procedure or not self._options.sharing or not call.may_share:
+        if call.procedure or call.hear is not None or not self._options.sharing or not call.may_share:
             return False
         if self._pooler:
             return not call.volatile

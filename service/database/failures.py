@@ -12,8 +12,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rowcall.core.binding.server_refusals import refused_argument
 from rowcall.core.catalogue.session_state import is_tripped
-from rowcall.core.errors.problems import QUERY_CANCELED, Problem, unavailable, unmapped
+from rowcall.core.errors.problems import QUERY_CANCELED, Problem, unavailable, unbound, unmapped
 from rowcall.ext.driver.request import Loss, Request, Script
 from rowcall.ext.rendering.body_writer import ColumnsChangedError
 from rowcall.service.database.call import Call
@@ -108,6 +109,10 @@ class Failures:
             return True
         return _renew_statement(call, mask, request)
 
+    def renew(self, call: Call, mask: int, request: Request) -> None:
+        """After a run that no other may follow: a statement that no longer fits is made anew for the next request."""
+        self._repeat(call, mask, request, 1)
+
     def _report_stale(self, request: Request) -> None:
         if self.on_stale is not None and _is_stale(request):
             self.on_stale()
@@ -127,7 +132,8 @@ class Failures:
             message = request.error.message
             if call.sensitive:
                 message = hide_values(message, exchange.arguments)
-            problem = _answer(call, request, message, tries or Tries())
+            problem = _refused_value(call, exchange, request, message)
+            problem = problem or _answer(call, request, message, tries or Tries())
             what = "" if call.describe is None else f"\n{call.describe(exchange)}"
             log.log(_level(problem.status), "%s: %s: %s%s", call.label, request.error.sqlstate, message, what)
             return problem
@@ -138,6 +144,22 @@ class Failures:
             return unavailable("the result has other columns than before; what it has now is being read")
         log.error("%s: the result could not be rendered", call.label, exc_info=request.failure)
         return Problem(500, "the result could not be rendered")
+
+
+def _refused_value(call: Call, exchange: Exchange, request: Request, message: str) -> Problem | None:
+    """400 for a value of the request that is none of its type, whatever the policy says of its SQLSTATE."""
+    error = request.error
+    number = refused_argument(error.context) if error is not None else None
+    if number is None or call.refusals is None or request.failed_ahead or isinstance(request.statement, Script):
+        return None
+    picks = request.statement.picks
+    place = number - 1 if picks is None else picks[number - 1]
+    # Constraints of a domain have names, which are nobody's business.
+    reason = "the value is not allowed" if error is not None and error.sqlstate.startswith("23") else message
+    refused = call.refusals.error(exchange.mask, place, reason)
+    if refused is None:
+        return None
+    return unbound(refused.discreetly() if call.sensitive else refused)
 
 
 def _level(status: int) -> int:
@@ -223,7 +245,5 @@ def _is_stale(request: Request) -> bool:
 def _lost(request: Request, *, committed: bool) -> Problem:
     """committed: what the server rolled back may be less than all, as procedures commit on their way."""
     if request.loss == Loss.IN_DOUBT or (committed and request.loss == Loss.ROLLED_BACK):
-        return unavailable(
-            f"the connection to the database was lost while the request ran; {UNKNOWN_OUTCOME}"
-        )
+        return unavailable(f"the connection to the database was lost while the request ran; {UNKNOWN_OUTCOME}")
     return unavailable("the connection to the database was lost before the request took effect")

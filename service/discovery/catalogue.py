@@ -5,10 +5,11 @@ A handful of statements, whatever the number of routines. What is found follows 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import TupleRow, tuple_row
@@ -17,6 +18,7 @@ from rowcall.core.catalogue.catalog import (
     Attribute,
     Catalog,
     Column,
+    Owner,
     Parameter,
     ParameterMode,
     Routine,
@@ -25,9 +27,10 @@ from rowcall.core.catalogue.catalog import (
     TypeKind,
     Volatility,
 )
-from rowcall.service.discovery.filters import RoutineFilter, TableFilter
+from rowcall.service.discovery.filters import NameFilter, RoutineFilter, TableFilter
 from rowcall.service.discovery.queries import ATTRIBUTES, ROUTINES, TYPES
 from rowcall.service.discovery.tables import TableRows, build_tables, read_tables
+from rowcall.service.discovery.trust import NOBODY, Owners, Trust, left_out, read_owners
 
 DEFAULT_SEARCH_PATH = "public"
 
@@ -43,6 +46,12 @@ class Wanted:
     routines: RoutineFilter | None = field(default_factory=RoutineFilter)
     tables: TableFilter | None = None
 
+    @property
+    def trust(self) -> Trust:
+        """For types."""
+        names = self.routines or self.tables
+        return Trust() if names is None else Trust.of(names)
+
 
 async def discover(
     connection: AsyncConnection[Any], wanted: Wanted | None = None, search_path: str | None = None
@@ -52,25 +61,66 @@ async def discover(
     The search path decides how type names are displayed and is gone again afterwards.
     """
     wanted = wanted or Wanted()
+    untrusted: list[tuple[str, str]] = []
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
+        owners = await read_owners(cursor)
         rows = await _read_routines(cursor, wanted.routines)
+        rows = _trusted(rows, _ROUTINE, wanted.routines, owners, untrusted)
         table_rows = TableRows() if wanted.tables is None else await read_tables(cursor, wanted.tables)
-        types = await _load_types(cursor, [*{*_roots(rows), *table_rows.types}])
-        tables = await build_tables(cursor, table_rows, types)
+        table_rows = table_rows.of(_trusted(table_rows.tables, _TABLE, wanted.tables, owners, untrusted))
+        types = await _load_types(cursor, [*{*_roots(rows), *table_rows.types}], owners, wanted.trust)
+        tables = await build_tables(cursor, table_rows, types, owners)
     return Catalog(
         server_version=connection.info.server_version,
-        routines=tuple(_routine(row, types) for row in rows),
+        routines=tuple(_routine(row, types, owners) for row in rows),
         types=types,
         tables=tables,
+        left_out=left_out(untrusted),
     )
 
 
-async def load_types(connection: AsyncConnection[Any], roots: Sequence[int]) -> Mapping[int, TypeInfo]:
+async def load_types(
+    connection: AsyncConnection[Any], roots: Sequence[int], trust: Trust = NOBODY
+) -> Mapping[int, TypeInfo]:
     """These types and all that their elements, bases and attributes refer to."""
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await _set_search_path(cursor, DEFAULT_SEARCH_PATH)
-        return await _load_types(cursor, roots)
+        return await _load_types(cursor, roots, await read_owners(cursor), trust)
+
+
+class _Places(NamedTuple):
+    """Where rows of a query have what trust is about."""
+
+    schema: int
+    comment: int
+    owner: int
+
+
+_ROUTINE = _Places(2, 4, 16)
+_TABLE = _Places(2, 4, 10)
+
+
+def _trusted(
+    rows: Sequence[TupleRow],
+    places: _Places,
+    names: NameFilter | None,
+    owners: Owners,
+    untrusted: list[tuple[str, str]],
+) -> list[TupleRow]:
+    """Those whose owner may publish. Of the others, what would be published is added to `untrusted`."""
+    trust = Trust() if names is None else Trust.of(names)
+    found: list[TupleRow] = []
+    for row in rows:
+        schema, owner = row[places.schema], row[places.owner]
+        if owners.trusts(trust, schema, owner):
+            found.append(row)
+        elif (names is not None and names.everything) or _PUBLISHED.search(row[places.comment] or ""):
+            untrusted.append((schema, owners.name(owner)))
+    return found
+
+
+_PUBLISHED = re.compile(r"^[ \t]*@?http(?:[ \t]|$)", re.IGNORECASE | re.MULTILINE)
 
 
 async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> None:
@@ -91,7 +141,9 @@ def _roots(rows: Sequence[TupleRow]) -> set[int]:
     return oids
 
 
-async def _load_types(cursor: AsyncCursor[TupleRow], roots: Sequence[int]) -> dict[int, TypeInfo]:
+async def _load_types(
+    cursor: AsyncCursor[TupleRow], roots: Sequence[int], owners: Owners, trust: Trust
+) -> dict[int, TypeInfo]:
     await cursor.execute(TYPES, {"roots": list(roots)})
     rows = await cursor.fetchall()
     composites = [row[0] for row in rows if row[4] == TypeKind.COMPOSITE.value]
@@ -100,11 +152,12 @@ async def _load_types(cursor: AsyncCursor[TupleRow], roots: Sequence[int]) -> di
         await cursor.execute(ATTRIBUTES, {"composites": composites})
         for type_oid, name, attribute_type, display in await cursor.fetchall():
             attributes[type_oid].append(Attribute(name, attribute_type, display))
-    return {row[0]: _type(row, tuple(attributes.get(row[0], ()))) for row in rows}
+    return {row[0]: _type(row, tuple(attributes.get(row[0], ())), owners, trust) for row in rows}
 
 
-def _type(row: TupleRow, attributes: tuple[Attribute, ...]) -> TypeInfo:
-    oid, schema, name, display, kind, element, delimiter, base, comment = row
+def _type(row: TupleRow, attributes: tuple[Attribute, ...], owners: Owners, trust: Trust) -> TypeInfo:
+    """The comment of a type may say where requests are sent, so it counts like that of a routine."""
+    oid, schema, name, display, kind, element, delimiter, base, comment, owner = row
     type_kind = _TYPE_KINDS[kind]
     return TypeInfo(
         oid=oid,
@@ -116,7 +169,7 @@ def _type(row: TupleRow, attributes: tuple[Attribute, ...]) -> TypeInfo:
         delimiter=delimiter,
         base=base,
         attributes=attributes,
-        comment=comment,
+        comment=comment if comment is not None and owners.trusts(trust, schema, owner) else None,
     )
 
 
@@ -134,7 +187,7 @@ def _argument_types(row: TupleRow) -> Iterator[int]:
     return map(int, everything.strip("{}").split(",") if everything else inputs.split())
 
 
-def _routine(row: TupleRow, types: Mapping[int, TypeInfo]) -> Routine:
+def _routine(row: TupleRow, types: Mapping[int, TypeInfo], owners: Owners) -> Routine:
     modes: str | None = row[13]
     names: list[str] = row[14] or []
     arguments = [
@@ -161,6 +214,7 @@ def _routine(row: TupleRow, types: Mapping[int, TypeInfo]) -> Routine:
         columns=tuple(_attribute_columns(return_type)) if direct else outputs,
         returns_composite=direct and bool(return_type.attributes),
         out_parameters=tuple(_pure_outputs(arguments, types)) if procedure else (),
+        owner=Owner(owners.name(row[16]), row[16] in owners.powerful),
     )
 
 

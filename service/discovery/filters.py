@@ -20,6 +20,10 @@ class NameFilter:
     name_not_similar_to: str | None = None
     include_names: tuple[str, ...] | None = None
     exclude_names: tuple[str, ...] | None = None
+    trusted_owners: tuple[str, ...] = ()
+    """Roles whose objects are published wherever they are; `*` is all of them (`service.discovery.trust`)."""
+    everything: bool = False
+    """Objects without an annotation become endpoints too."""
 
     def parameters(self) -> Parameters:
         """Values for the query, conditions that are off as NULL."""

@@ -11,6 +11,7 @@ from psycopg import AsyncConnection
 
 from rowcall.service.discovery.catalogue import Wanted
 from rowcall.service.discovery.queries import ROUTINES
+from rowcall.service.discovery.trust import ROLES
 
 _HASH = "coalesce(sum(hashtextextended({row}::text, 0)), 0)::text"
 
@@ -21,12 +22,12 @@ from ({ROUTINES}) as found join pg_catalog.pg_proc p using (oid)
 """
 _OTHERS = f"""
 select pg_catalog.concat_ws(' ',
-  (select {_HASH.format(row="row(c.oid, c.relname, c.relkind, c.relacl, c.relnamespace, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attidentity, a.attgenerated, a.atthasdef, a.attacl)")}
+  (select {_HASH.format(row="row(c.oid, c.relname, c.relkind, c.relacl, c.relowner, c.relnamespace, a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attidentity, a.attgenerated, a.atthasdef, a.attacl)")}
    from pg_catalog.pg_class c
    join pg_catalog.pg_namespace n on n.oid = c.relnamespace
    join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
    where left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema' and c.relkind in ('r', 'v', 'm', 'f', 'p', 'c')),
-  (select {_HASH.format(row="row(t.oid, t.typname, t.typbasetype, t.typtypmod, t.typnotnull, t.typacl)")}
+  (select {_HASH.format(row="row(t.oid, t.typname, t.typbasetype, t.typtypmod, t.typnotnull, t.typowner, t.typacl)")}
    from pg_catalog.pg_type t join pg_catalog.pg_namespace n on n.oid = t.typnamespace
    where left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'),
   (select {_HASH.format(row="row(w.ev_class, w.xmin)")}
@@ -42,11 +43,15 @@ select pg_catalog.concat_ws(' ',
    where left(n.nspname, 3) <> 'pg_'))
 """  # noqa: E501 (one row of a catalogue is one line)
 
+_ROLES = f"select {_HASH.format(row='r')} from ({ROLES}) as r"
+
 
 async def catalogue_fingerprint(connection: AsyncConnection[Any], wanted: Wanted) -> str:
     texts = []
     if wanted.routines is not None:
         row = await (await connection.execute(_ROUTINES.encode(), wanted.routines.parameters())).fetchone()
         texts += [str(part) for part in row or ()]
-    row = await (await connection.execute(_OTHERS.encode())).fetchone()
-    return " ".join([*texts, *(str(part) for part in row or ())])
+    for query in (_OTHERS, _ROLES):
+        row = await (await connection.execute(query.encode())).fetchone()
+        texts += [str(part) for part in row or ()]
+    return " ".join(texts)

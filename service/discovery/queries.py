@@ -6,7 +6,7 @@ ROUTINES = """
 select p.oid, p.prokind = 'p', n.nspname, p.proname, d.description, l.lanname, p.proisstrict,
        p.provolatile, p.proretset, p.prorettype, format_type(p.prorettype, null),
        p.proargtypes::text, p.proallargtypes::text, array_to_string(p.proargmodes, ''), p.proargnames,
-       p.pronargdefaults
+       p.pronargdefaults, p.proowner
 from pg_catalog.pg_proc p
 join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 join pg_catalog.pg_language l on l.oid = p.prolang
@@ -51,7 +51,7 @@ with recursive needed(oid) as (
 )
 select t.oid, n.nspname, t.typname, format_type(t.oid, null),
        case when e.typarray = t.oid then 'a' else t.typtype::text end,
-       t.typelem, t.typdelim, t.typbasetype, d.description
+       t.typelem, t.typdelim, t.typbasetype, d.description, t.typowner
 from needed
 join pg_catalog.pg_type t on t.oid = needed.oid
 join pg_catalog.pg_namespace n on n.oid = t.typnamespace

@@ -5,7 +5,7 @@ from __future__ import annotations
 TABLES = """
 select c.oid, c.relkind, n.nspname, c.relname, d.description, c.reltype,
        i.indkey::int2[], coalesce(i.indimmediate, false),
-       events.granted & 16 > 0 and has_table_privilege(c.oid, 'DELETE'), events.granted
+       events.granted & 16 > 0 and has_table_privilege(c.oid, 'DELETE'), events.granted, c.relowner
 from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 left join pg_catalog.pg_index i on i.indrelid = c.oid and i.indisprimary

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from psycopg import AsyncCursor
 from psycopg.rows import TupleRow
 
-from rowcall.core.catalogue.catalog import Identity, RoutineKind, Table, TableColumn, TypeInfo, TypeKind
+from rowcall.core.catalogue.catalog import Identity, Owner, RoutineKind, Table, TableColumn, TypeInfo, TypeKind
 from rowcall.core.catalogue.equality_operators import equality
 from rowcall.core.text.naming import quote_identifier
 from rowcall.service.discovery.filters import TableFilter
 from rowcall.service.discovery.table_queries import COLUMNS, OPERATORS, TABLES
+from rowcall.service.discovery.trust import Owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,11 @@ class TableRows:
 
     tables: Sequence[TupleRow] = ()
     columns: Sequence[TupleRow] = ()
+
+    def of(self, tables: Sequence[TupleRow]) -> TableRows:
+        """Those of these tables."""
+        oids = {row[0] for row in tables}
+        return TableRows(tables, [row for row in self.columns if row[0] in oids])
 
     @property
     def types(self) -> Iterator[int]:
@@ -43,7 +49,7 @@ async def read_tables(cursor: AsyncCursor[TupleRow], tables: TableFilter) -> Tab
 
 
 async def build_tables(
-    cursor: AsyncCursor[TupleRow], rows: TableRows, types: Mapping[int, TypeInfo]
+    cursor: AsyncCursor[TupleRow], rows: TableRows, types: Mapping[int, TypeInfo], owners: Owners
 ) -> tuple[Table, ...]:
     if not rows.tables:
         return ()
@@ -51,7 +57,7 @@ async def build_tables(
     columns: defaultdict[int, list[TupleRow]] = defaultdict(list)
     for row in rows.columns:
         columns[row[0]].append(row)
-    return tuple(_table(row, columns[row[0]], types, operators) for row in rows.tables)
+    return tuple(_table(row, columns[row[0]], types, operators, owners) for row in rows.tables)
 
 
 async def _operators(cursor: AsyncCursor[TupleRow], types: Iterable[TypeInfo]) -> dict[int, str]:
@@ -64,9 +70,13 @@ async def _operators(cursor: AsyncCursor[TupleRow], types: Iterable[TypeInfo]) -
 
 
 def _table(
-    row: TupleRow, columns: Sequence[TupleRow], types: Mapping[int, TypeInfo], operators: Mapping[int, str]
+    row: TupleRow,
+    columns: Sequence[TupleRow],
+    types: Mapping[int, TypeInfo],
+    operators: Mapping[int, str],
+    owners: Owners,
 ) -> Table:
-    oid, kind, schema, name, comment, row_type, key_numbers, immediate, deletable, _ = row
+    oid, kind, schema, name, comment, row_type, key_numbers, immediate, deletable, _, owner = row
     names = {column[1]: column[2] for column in columns if column[8] and column[11]}
     key = tuple(names[number] for number in key_numbers or () if number in names)
     return Table(
@@ -80,6 +90,7 @@ def _table(
         key=key if len(key) == len(key_numbers or ()) else (),
         key_decides=immediate,
         deletable=deletable,
+        owner=Owner(owners.name(owner), owner in owners.powerful),
     )
 
 

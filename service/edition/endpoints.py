@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from rowcall.core.building.endpoint_builder import Built, EndpointDefaults, build_endpoint
+from rowcall.core.cache.plan import with_invalidation
 from rowcall.core.catalogue.catalog import Catalog, Routine
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -41,6 +42,7 @@ class EndpointBuilder:
         """
         diagnostics: list[Diagnostic] = []
         catalogs = tuple(found)
+        diagnostics += (diagnostic for catalog, _ in catalogs for diagnostic in catalog.left_out)
         groups = tuple(_endpoints(catalog, exposed, diagnostics) for catalog, exposed in catalogs)
         endpoints = [endpoint for group in groups for endpoint in group]
         if self._sends:
@@ -59,7 +61,7 @@ class EndpointBuilder:
         seen: set[Diagnostic] = set()
         for diagnostic in diagnostics:
             if diagnostic not in self._reported and diagnostic not in seen:
-                log.warning("%s", diagnostic)
+                log.log(logging.INFO if diagnostic.told else logging.WARNING, "%s", diagnostic)
             seen.add(diagnostic)
         # What was mended and comes back is worth another word.
         self._reported = seen
@@ -81,6 +83,9 @@ def _endpoints(catalog: Catalog, exposed: Exposed, diagnostics: list[Diagnostic]
         diagnostics += built.diagnostics
         if built.endpoint is not None:
             endpoints.append(built.endpoint)
+            forgetting = with_invalidation(built.endpoint, defaults.cache)
+            if forgetting is not None:
+                endpoints.append(forgetting)
     return tuple(endpoints)
 
 

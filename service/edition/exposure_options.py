@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from rowcall.core.tables.operations import Conflict, Variant
 from rowcall.core.tables.routines import TableDefaults
 from rowcall.service.discovery.catalogue import Wanted
 from rowcall.service.discovery.filters import RoutineFilter, TableFilter
+from rowcall.service.discovery.trust import EVERYBODY
 from rowcall.service.edition.exposure import Exposure
 from rowcall.service.options.connections import ConnectionPlan
 from rowcall.service.options.from_settings import comments_mode, endpoint_defaults
@@ -20,7 +22,10 @@ from rowcall.service.options.sql_files import sql_file_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.startup_error import StartupError
 
+log = logging.getLogger("rowcall")
+
 _TABLES = "Service:CrudSource:"
+TRUSTED = "Service:TrustedOwners"
 
 _PATTERN_KEYS: Mapping[Variant, str] = {
     (None, True): "ReturningUrlPattern",
@@ -34,6 +39,8 @@ _PATTERN_KEYS: Mapping[Variant, str] = {
 def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> Exposure:
     """`options`: those that hold the things that annotations name."""
     defaults = endpoint_defaults(settings, options, plan)
+    if EVERYBODY in (settings.texts(TRUSTED) or ()):
+        log.warning("%s is %s: whoever can create a function anywhere publishes it as the service", TRUSTED, EVERYBODY)
     patterns = {variant: settings.text(_TABLES + key) for variant, key in _PATTERN_KEYS.items()}
     operations = TableDefaults(
         operations=_operations(settings),
@@ -60,6 +67,7 @@ def _wanted(settings: Settings) -> Wanted:
 def _routine_filter(settings: Settings) -> RoutineFilter:
     return RoutineFilter(
         **_names(settings),
+        everything=comments_mode(settings, "Service:CommentsMode") is not CommentsMode.ONLY_ANNOTATED,
         include_languages=settings.texts("Service:RoutineOptions:IncludeLanguages"),
         exclude_languages=settings.texts("Service:RoutineOptions:ExcludeLanguages"),
     )
@@ -67,7 +75,8 @@ def _routine_filter(settings: Settings) -> RoutineFilter:
 
 def _table_filter(settings: Settings) -> TableFilter:
     mode = comments_mode(settings, _TABLES + "CommentsMode")
-    return TableFilter(**_names(settings, _TABLES), commented=mode is CommentsMode.ONLY_ANNOTATED)
+    annotated = mode is CommentsMode.ONLY_ANNOTATED
+    return TableFilter(**_names(settings, _TABLES), commented=annotated, everything=not annotated)
 
 
 def _names(settings: Settings, own: str | None = None) -> dict[str, Any]:
@@ -88,6 +97,7 @@ def _names(settings: Settings, own: str | None = None) -> dict[str, Any]:
         "name_not_similar_to": text("NameNotSimilarTo"),
         "include_names": texts("IncludeNames"),
         "exclude_names": texts("ExcludeNames"),
+        "trusted_owners": settings.texts(TRUSTED) or (),
     }
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import psycopg
 
 from rowcall.core.building.endpoint_builder import EndpointDefaults
+from rowcall.core.cache.diagnostics import unused_profiles
 from rowcall.core.catalogue.catalog import Catalog, Routine, RoutineKind, TypeInfo
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -21,6 +22,7 @@ from rowcall.core.sqlfile.session_reach import World, session_state
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.first_connection import Opening
 from rowcall.service.discovery.catalogue import discover
+from rowcall.service.discovery.fingerprint import catalogue_fingerprint
 from rowcall.service.discovery.routed import missing_routines, types_of_the_same_names
 from rowcall.service.discovery.session_state import read_world
 from rowcall.service.edition.catalogue_watch import Watcher, watcher
@@ -55,11 +57,13 @@ class EndpointReader:
         self._plan = plan
         self._exposure = exposure
         self._builder = EndpointBuilder(settings)
+        self._fingerprints: dict[str, str] = {}
+        """Of the catalogues as they were read last, by the key of their connection."""
         self._catalogs: list[Catalog] = []
         """As they were read last, without files."""
         self._worlds: dict[str, World] = {}
         """What statements can reach, by case-folded name of the connection; read together with the catalogues."""
-        self._files = sql_file_source(settings, exposure.files, exposure.routines)
+        self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.wanted.trust)
         self._verify = settings.choice("Service:RoutineOptions:VerifyRoutedEndpoints")
 
     def sources(self) -> Iterator[Connector]:
@@ -81,6 +85,19 @@ class EndpointReader:
     def watcher(self) -> Watcher | None:
         """Of what is read here. Raises `StartupError` where there is nothing to watch."""
         return watcher(self._settings, self._exposure, tuple(self.sources()))
+
+    @property
+    def has_files(self) -> bool:
+        return self._files is not None
+
+    async def has_changed(self) -> bool:
+        """A catalogue is not what it was when it was last read. Raises `psycopg.Error`."""
+        for name in self._plan.sources:
+            key = self._key(name)
+            async with await self._connector(key).open_plain() as connection:
+                if await catalogue_fingerprint(connection, self._exposure.wanted) != self._fingerprints.get(key):
+                    return True
+        return False
 
     async def read(self, number: int, *, only_files: bool = False) -> Edition:
         """One reading. only_files: the databases are taken to be as they were at the last one.
@@ -117,12 +134,17 @@ class EndpointReader:
                     one.endpoints += there
                     one.types |= {(info.schema, info.name): info for info in reached.values()}
         await self._look_at_targets(routed, types)
+        if number == 1:
+            for name in unused_profiles(self._options.cache, (one for group in found for one in group)):
+                log.info("cache profile '%s' is used by no endpoint", name)
         main = types.pop(MAIN)
         return Edition(number, tuple(one for group in found for one in group), main, types)
 
     async def _discover(self, key: str) -> Catalog:
         async with await self._connector(key).open_plain() as connection:
             schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
+            # Before it is read: what changes meanwhile is found by the next look.
+            self._fingerprints[key] = await catalogue_fingerprint(connection, self._exposure.wanted)
             catalog = await discover(connection, self._exposure.wanted, schema)
             self._worlds[key] = await read_world(connection)
             return catalog

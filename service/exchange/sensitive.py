@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Iterable
 
-from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 
@@ -24,30 +23,20 @@ def hide_values(message: str, values: Iterable[bytes | None]) -> str:
     return message
 
 
-def bind_discreetly(endpoint: Endpoint, bind: Step) -> Step:
+def bind_discreetly(bind: Step) -> Step:
     """`bind`, with refusals that do not repeat the value they are about."""
-    missing = {
-        parameter.api_name: f"parameter '{parameter.api_name}' ({parameter.cast}) is required"
-        for parameter in endpoint.parameters
-    }
-
-    def discreet(error: BindingError) -> BindingError:
-        name = error.parameter
-        if name not in missing or error.detail == missing[name]:
-            return error
-        return BindingError(error.status, f"parameter '{name}': the value cannot be used", name)
 
     async def wait(waiting: Awaitable[None]) -> None:
         try:
             await waiting
         except BindingError as error:
-            raise discreet(error) from None
+            raise error.discreetly() from None
 
     def bind_and_hide(exchange: Exchange) -> Waiting:
         try:
             waiting = bind(exchange)
         except BindingError as error:
-            raise discreet(error) from None
+            raise error.discreetly() from None
         return None if waiting is None else wait(waiting)  # type: ignore[arg-type]  # never a request: nothing runs yet
 
     return bind_and_hide

@@ -30,8 +30,14 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     in_body = route.primary.transport is Transport.BODY
     limit = services.options.http.body_limit
 
+    known = frozenset().union(*(candidate.names | candidate.groups.keys() for candidate in candidates))
+    strangers_pass = route.primary.options.strangers_pass
+
     async def choose_by_query(exchange: Exchange) -> None:
-        exchange.follow(compiled[choose(candidates, _keys(exchange, in_body=False), route.path_values)])
+        keys = _keys(exchange, in_body=False)
+        if strangers_pass:
+            keys = [key for key in keys if key in known]
+        exchange.follow(compiled[choose(candidates, keys, route.path_values)])
 
     async def choose_by_body(exchange: Exchange) -> None:
         exchange.body = await read_body(exchange.scope, exchange.protocol, limit)

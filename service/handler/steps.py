@@ -10,10 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from rowcall.core.auth.filling import filled_parameters, hashed_parameters
+from rowcall.core.binding.server_refusals import ServerRefusals
+from rowcall.core.cache.plan import CachePlan
 from rowcall.core.catalogue.catalog import Routine, RoutineKind, Volatility
 from rowcall.core.catalogue.session_state import UNKNOWN
 from rowcall.core.endpoint.call import UncallableError, call_sql
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.resolved_parameters import resolved_parameters
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.rendering.body_writer import BodyWriter
@@ -21,9 +25,11 @@ from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.ext.rendering.timed_rows import TimedWriter
 from rowcall.service.auth.access import authenticate, authorize
 from rowcall.service.auth.context import user_context
+from rowcall.service.auth.cross_site import refuse_cross_site
 from rowcall.service.auth.filling import bind, hash_parameters
 from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
+from rowcall.service.cache.steps import around, forgetting, plan_of
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
 from rowcall.service.database.lane_choice import LaneChoice
@@ -43,6 +49,8 @@ from rowcall.service.response.headers import CommentHeaders, argument_text
 from rowcall.service.response.rendering import body_writer
 from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
+from rowcall.service.uploads.making import in_transaction
+from rowcall.service.uploads.receiving import receive
 
 
 def request_log(endpoint: Endpoint, services: Services) -> Step | None:
@@ -102,7 +110,7 @@ def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tup
 def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     """`table_format` leads away from JSON, where the request or the comment names a format (reference 02, 11.1)."""
     shape = endpoint.table_shape
-    if shape is None or not services.options.tables.keys or is_sign(endpoint):
+    if shape is None or not services.options.tables.keys or is_sign(endpoint) or endpoint.options.invalidates:
         return None
     wanted = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
     flat = replace(endpoint, shape=shape)
@@ -123,7 +131,11 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Runs the routine: begins, and judges how it ended."""
     if is_sign(endpoint):
         return ()
-    return _run(endpoint, services, body_writer(endpoint, services.codecs))
+    plan = plan_of(endpoint, services)
+    if plan is not None and endpoint.options.invalidates:
+        return (forgetting(endpoint, services, plan),)
+    steps = _run(endpoint, services, body_writer(endpoint, services.codecs), plan)
+    return steps if plan is None else around(endpoint, services, plan, steps, None)
 
 
 def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
@@ -142,14 +154,22 @@ def is_sign(endpoint: Endpoint) -> bool:
 
 def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     database = services.database
-    begin = database.begin if call.context is None else database.begin_with_context
     logged = log_command(call, endpoint, services.options)
+    if endpoint.options.upload is not None:
+        return (*((logged,) if logged else ()), receive(endpoint, call, services))
+    begin = database.begin if call.context is None else database.begin_with_context
     return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))
 
 
-def _run(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> tuple[Step, ...]:
+def _run(
+    endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
+) -> tuple[Step, ...]:
     timed = services.options.http.server_timing
     call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
+    if plan is not None:
+        # Kept whole or not at all: it begins to stream when it is known to be none that is kept.
+        call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
+        call.stream_after = services.answers.largest(plan.place)
     steps = _begin(call, endpoint, services)
     return (start_clock, *steps) if timed else steps
 
@@ -179,7 +199,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             writer,
             services.codecs,
             repeatable=not volatile and not procedure,
-            wrapped=services.options.wrap_in_transaction,
+            wrapped=services.options.wrap_in_transaction or in_transaction(endpoint, services),
         ),
         pace=LaneChoice(services.options.database.slow),
         volatile=volatile,
@@ -187,7 +207,8 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         harmless=not session.traces and not procedure,
         may_share=not endpoint.options.exclusive_connection,
         procedure=procedure,
-        rows=may_stream(endpoint),
+        # What has been uploaded stays or goes with the routine, so its success has to be known before the answer.
+        rows=may_stream(endpoint) and endpoint.options.upload is None,
         # 0 means every row (reference 02, 12).
         flush_rows=0 if endpoint.options.buffer_rows is None else max(1, endpoint.options.buffer_rows),
         single=single and shape.path is not ResultPath.OBJECT,
@@ -195,10 +216,21 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         context=context or None,
         wrapped=services.options.wrap_in_transaction,
         policy=services.options.policies.of(endpoint.options.error_policy),
+        refusals=_server_refusals(endpoint, services),
         retry=services.options.retries.of(endpoint.options.retry_strategy),
         describe=description(endpoint, services.options),
         sensitive=endpoint.options.sensitive,
+        hear=services.hear(endpoint),
     )
+
+
+def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals | None:
+    if endpoint.options.lenient:
+        return None
+    filled = {one.index for one in filled_parameters(endpoint, services.options.auth.mapping)}
+    hashed = {target for target, _ in hashed_parameters(endpoint)}
+    resolved = {one.target for one in resolved_parameters(endpoint)}
+    return ServerRefusals(endpoint.parameters, filled | hashed | resolved)
 
 
 def may_stream(endpoint: Endpoint) -> bool:
@@ -225,7 +257,7 @@ def context_of(endpoint: Endpoint, services: Services) -> Context:
 
 def respond(endpoint: Endpoint, services: Services) -> Step | None:
     """The result becomes the response."""
-    if is_sign(endpoint):
+    if is_sign(endpoint) or endpoint.options.invalidates:
         return None
     return responses.respond(endpoint, services.database, services.options.http.slow_client)
 
@@ -233,6 +265,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
 STEPS: Sequence[Factory] = (
     request_log,
     authenticate,
+    refuse_cross_site,
     authorize,
     refuse_unknown_connection,
     keep_body,

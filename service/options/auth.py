@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 
 from rowcall.core.auth.claims import IdentityClaims
-from rowcall.core.auth.options import AuthOptions, BasicOptions, ClaimMapping, LoginOptions
+from rowcall.core.auth.options import AuthOptions, BasicOptions, ClaimMapping, CrossSite, LoginOptions
 from rowcall.core.auth.password_hash import ITERATIONS, MOST_ITERATIONS
 from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme, Schemes
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
 from rowcall.core.text.interval import parse_interval
-from rowcall.service.options.http import listener_plans
+from rowcall.service.options.server.http import listener_plans
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -41,7 +42,45 @@ def auth_options(settings: Settings) -> AuthOptions:
         mapping=_mapping(settings),
         basic=_basic(settings),
         single_use=settings.flag(_AUTH + "RefreshTokenSingleUse"),
+        roles_match_users=opened(
+            settings,
+            _OPTIONS + "RolesMatchUsers",
+            "a user who chooses the name of a role is let in like one who has it",
+        ),
+        claims_from_anonymous=opened(
+            settings, _OPTIONS + "ClaimsFromAnonymous", "who is not signed in can say to be anybody"
+        ),
+        cross_site=_cross_site(settings),
     )
+
+
+def _cross_site(settings: Settings) -> CrossSite | None:
+    if not settings.flag(_AUTH + "RefuseCrossSite"):
+        if settings.flag(_AUTH + "CookieAuth"):
+            log.warning("%sRefuseCrossSite is false: pages of any site can act for who is signed in by cookie", _AUTH)
+        return None
+    origins = [*(settings.texts(_AUTH + "TrustedOrigins") or ())]
+    if settings.flag("Cors:Enabled"):
+        # `*` is for calls without a session.
+        origins += (origin for origin in settings.texts("Cors:AllowedOrigins") or () if origin != "*")
+    wrong = next((origin for origin in origins if not _ORIGIN.fullmatch(origin)), None)
+    if wrong is not None:
+        raise StartupError(f"{_AUTH}TrustedOrigins: {wrong!r} is no origin, such as https://app.example")
+    return CrossSite(frozenset(origin.lower() for origin in origins))
+
+
+_ORIGIN = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#\s*]+")
+
+
+def opened(settings: Settings, key: str, consequence: str) -> bool:
+    """A flag that brings back what is closed by default; whoever uses it is told at the start what it opens.
+
+    consequence: what is possible then, as the end of a sentence.
+    """
+    on = settings.flag(key)
+    if on:
+        log.warning("%s is on: %s", key, consequence)
+    return on
 
 
 _REMOVED = {
@@ -77,6 +116,9 @@ def _login(settings: Settings) -> LoginOptions:
         password=_named(settings, "PasswordParameterNameContains", "pass"),
         failed_command=settings.text_or_none(_OPTIONS + "PasswordVerificationFailedCommand") or None,
         succeeded_command=settings.text_or_none(_OPTIONS + "PasswordVerificationSucceededCommand") or None,
+        tells_wrong_passwords=opened(
+            settings, _OPTIONS + "DistinguishWrongPasswords", "whoever tries names learns which of them exist"
+        ),
         serialize=settings.flag(_OPTIONS + "SerializeAuthEndpointsResponse"),
         iterations=iterations,
     )

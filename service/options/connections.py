@@ -15,6 +15,7 @@ log = logging.getLogger("rowcall.client")
 MAIN_ALIAS = "_default"
 """The main connection, whatever its name is."""
 
+STATISTICS = "Stats:ConnectionName"
 _TARGETS = "ConnectionSettings:MultiHostConnectionTargets"
 _ROLES = {
     "Primary": "primary",
@@ -69,8 +70,13 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
         return ConnectionPlan(main, _without(names, main), True, sources, True)
     metadata = settings.text_or_none("ConnectionSettings:MetadataQueryConnectionName")
     source = _known(names, metadata, "ConnectionSettings:MetadataQueryConnectionName") if metadata else main
-    others = _without(names if multiple else (source,), main)
+    asked = _known(names, statistics, STATISTICS) if (statistics := _statistics(settings)) else main
+    others = _without(names if multiple else dict.fromkeys((source, asked)), main)
     return ConnectionPlan(main, others, multiple, (source,))
+
+
+def _statistics(settings: Settings) -> str | None:
+    return settings.text_or_none(STATISTICS) if settings.flag("Stats:Enabled") else None
 
 
 def _known(names: Iterable[str], wanted: str, key: str) -> str:

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
 from rowcall.core.building.known_names import KnownNames
+from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
+from rowcall.core.endpoint.refusals import ABSENT_STATUSES, Refusals
 from rowcall.core.formats.table_formats import HtmlTables, TableFormats, Workbooks
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
@@ -19,14 +21,18 @@ from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.options.application_name import application_name, json_application_name
-from rowcall.service.options.auth import auth_options
+from rowcall.service.options.auth import auth_options, opened
 from rowcall.service.options.before_routine import before_commands
+from rowcall.service.options.capabilities.cache import cache_options
+from rowcall.service.options.capabilities.events import event_options
+from rowcall.service.options.capabilities.operations import health_options, statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
+from rowcall.service.options.capabilities.uploads import upload_options
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
-from rowcall.service.options.forwarded_headers import forwarding
-from rowcall.service.options.http import http_options
+from rowcall.service.options.server.forwarded_headers import forwarding
+from rowcall.service.options.server.http import http_options
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
@@ -46,6 +52,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         method=settings.choice_or_none("Service:DefaultHttpMethod"),
         transport=_transport(settings),
         query_null=QueryNull(settings.choice("Service:QueryStringNullHandling")),
+        refusals=_refusals(settings),
         request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
@@ -59,17 +66,33 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         hide_signing=settings.flag(_AUTHENTICATION + "ObfuscateAuthParameterLogValues"),
         logout_path=settings.text_or_none(_AUTHENTICATION + "LogoutPath"),
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
+        cache=options.cache,
         known=KnownNames(
             error_policies=frozenset(options.policies.named),
             retry_strategies=frozenset(options.retries.named),
             rules=frozenset(options.rules),
             rate_limiters=_enabled_names(settings, "RateLimiterOptions", "Policies"),
-            cache_profiles=_enabled_names(settings, "CacheOptions", "Profiles"),
+            cache_profiles=options.cache.names if options.cache.enabled else None,
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
         ),
         variables=_variables(settings),
+        uploads=UploadNames(
+            tuple(options.uploads.handlers), options.uploads.default_handler, options.uploads.metadata_parameter
+        ),
         http_types=options.outbound.types if options.outbound.types.enabled else None,
         proxies=options.outbound.proxy if options.outbound.proxy.enabled else None,
+    )
+
+
+def _refusals(settings: Settings) -> Refusals:
+    status = settings.integer("Service:ParameterMismatchStatusCode")
+    if status not in ABSENT_STATUSES:
+        allowed = ", ".join(map(str, ABSENT_STATUSES))
+        raise StartupError(f"Service:ParameterMismatchStatusCode: {status} is none of {allowed}")
+    return Refusals(
+        status,
+        strangers_pass=settings.choice("Service:UnknownQueryParameters") == "Ignore",
+        lenient=settings.choice("Service:UnusableValues") == "Established",
     )
 
 
@@ -141,12 +164,17 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         timestamps_utc=settings.flag("Service:JsonTimestampsAreUtc"),
         camel_case=settings.flag("Service:CamelCaseNames"),
         tables=table_formats(settings),
+        uploads=upload_options(settings),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
         problem_traces=not settings.flag("ErrorHandlingOptions:RemoveTraceId"),
         request_log=logs_requests(settings),
         correlation_header=correlation_header(settings),
         auth=auth_options(settings),
         forwarding=forwarding(settings),
+        events=event_options(settings),
+        cache=cache_options(settings),
+        health=health_options(settings),
+        statistics=statistics_options(settings, target, connections),
         application=application_name(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         headers=_request_headers(settings),
@@ -202,4 +230,7 @@ def _request_headers(settings: Settings) -> RequestHeaders:
     if instance is not None:
         # Made once, by the supervisor, so that it is the same for all workers.
         added[instance.lower()] = uuid.uuid4().hex
-    return RequestHeaders(key, tuple(added.items()))
+    from_client = opened(
+        settings, "Service:RequestHeadersFromClient", "a request can forge the headers that routines see"
+    )
+    return RequestHeaders(key, tuple(added.items()), from_client)

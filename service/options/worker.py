@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
 from rowcall.core.endpoint.validation import BUILT_IN, Rule
 from rowcall.core.errors.problems import ErrorPolicies
@@ -15,11 +16,14 @@ from rowcall.core.http.compression import Compression
 from rowcall.core.http.cors import Cors
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.outbound.options import OutboundOptions
+from rowcall.core.uploads.options import UploadOptions
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName
+from rowcall.service.options.capabilities.events import EventOptions
+from rowcall.service.options.capabilities.operations import HealthOptions, StatisticsOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +81,12 @@ class RequestHeaders:
     """What routines see of the request's headers, in endpoints that ask for them.
 
     key: the setting that holds them. added: names in lower case and values that take the place of the client's.
+    from_client: a request that supplies the parameter is believed.
     """
 
     key: str = "request.headers"
     added: tuple[tuple[str, str], ...] = ()
+    from_client: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +124,18 @@ class WorkerOptions:
     """Files with several statements are logged with their SQL."""
     camel_case: bool = True
     tables: TableFormats = field(default_factory=TableFormats)
+    uploads: UploadOptions = field(default_factory=UploadOptions)
     requires_authorization: bool = True
     """What holds for endpoints whose comment says nothing."""
     headers: RequestHeaders = RequestHeaders()
     auth: AuthOptions = field(default_factory=AuthOptions)
     forwarding: Forwarding = field(default_factory=Forwarding)
+    events: EventOptions = field(default_factory=EventOptions)
+    cache: CacheOptions = NO_CACHE
+    store: str = ""
+    """Folder of the host's store, made by the supervisor."""
+    health: HealthOptions | None = None
+    statistics: StatisticsOptions | None = None
     application: str = "rowcall"
     """Values that the key ring protects open in the same application only."""
     application_name: JsonApplicationName | None = None

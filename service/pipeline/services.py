@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.ext.rendering.codecs import Codecs
+from rowcall.service.database.call import Hear
 from rowcall.service.database.database import Database
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.identity.identity import Identity
 from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.store.answers import AnswerStores
+from rowcall.service.store.host import HostStore
 from rowcall.service.upstream.messages import Answer, Headers
 
 if TYPE_CHECKING:
@@ -19,6 +22,10 @@ if TYPE_CHECKING:
 
 Inside = Callable[[str, str, Headers, bytes | None, Exchange], Awaitable[Answer]]
 """Method, path with query, headers, body, the exchange that it is for → the answer of an endpoint of this service."""
+
+
+def _nobody_hears(_endpoint: Endpoint) -> Hear | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +36,12 @@ class Services:
     database: Database
     codecs: Codecs
     auth: Identity
+    answers: AnswerStores
+    host: HostStore
     others: Mapping[str, tuple[Database, Codecs]] = field(default_factory=dict)
     """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""
+    hear: Callable[[Endpoint], Hear | None] = _nobody_hears
+    """What listens to the notices of everything that an endpoint runs; None for most."""
     client: Client | None = None
     """Of requests to other services, where endpoints may make some."""
     inside: Inside | None = None

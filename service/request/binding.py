@@ -32,12 +32,18 @@ Bound = Binding | tuple[int, list[bytes | None], bool]
 
 def bind(endpoint: Endpoint, services: Services) -> Step:
     step = _bind(endpoint, services)
-    return bind_discreetly(endpoint, step) if endpoint.options.sensitive else step
+    return bind_discreetly(step) if endpoint.options.sensitive else step
 
 
 def _bind(endpoint: Endpoint, services: Services) -> Step:
     options = endpoint.options
-    binder = Binder(bound_parameters(endpoint), endpoint.transport, options.query_null, services.options.timestamps_utc)
+    binder = Binder(
+        bound_parameters(endpoint),
+        endpoint.transport,
+        options.query_null,
+        services.options.timestamps_utc,
+        refusals=endpoint.refusals,
+    )
     fast = FastBinder(*binder.plain)
     path_values = _path_values(endpoint)
     limit = services.options.http.body_limit

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 from granian._granian import RSGIProtocolClosed
@@ -24,6 +26,11 @@ def broken_chunks() -> Problem:
     return Problem(400, detail, headers=(("connection", "close"),))
 
 
+def silent(patience: float) -> Problem:
+    detail = f"nothing of the body has arrived for {patience:g} s"
+    return Problem(408, detail, headers=(("connection", "close"),))
+
+
 async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
     """The whole body. Raises `Problem`: 413 beyond `limit` bytes, 400 for a broken length and for a body cut off."""
     announced = scope.headers.get("content-length")
@@ -41,7 +48,38 @@ async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
 
 
 async def _read_chunks(scope: Any, protocol: Any, limit: int) -> bytes:
-    pieces: list[bytes] = []
+    return b"".join([piece async for piece in _chunks(scope, protocol, limit)])
+
+
+async def body_pieces(scope: Any, protocol: Any, limit: int, patience: float) -> AsyncIterator[bytes]:
+    """The body as it arrives: the next piece is read from the client when it is asked for.
+
+    patience: seconds for which a client may send nothing. Raises `Problem` as `read_body` does, and 408.
+    """
+    announced = scope.headers.get("content-length")
+    if announced is not None:
+        if not announced.isascii() or not announced.isdigit():
+            raise Problem(400, "the header Content-Length is not a number")
+        if int(announced) > limit:
+            raise too_large(limit)
+    size = 0
+    chunks = aiter(_chunks(scope, protocol, limit))
+    while True:
+        try:
+            async with asyncio.timeout(patience):
+                piece = await anext(chunks, None)
+        except TimeoutError:
+            raise silent(patience) from None
+        if piece is None:
+            break
+        size += len(piece)
+        if piece:
+            yield piece
+    if announced is not None and size < int(announced):
+        raise cut_off()
+
+
+async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]:
     size = silence = 0
     bearable = _empty_pieces_at_the_end(scope)
     try:
@@ -52,10 +90,9 @@ async def _read_chunks(scope: Any, protocol: Any, limit: int) -> bytes:
             size += len(piece)
             if size > limit:
                 raise too_large(limit)
-            pieces.append(piece)
+            yield piece
     except RSGIProtocolClosed:
         raise cut_off() from None
-    return b"".join(pieces)
 
 
 def _empty_pieces_at_the_end(scope: Any) -> int:

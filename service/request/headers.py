@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from rowcall.core.auth.filling import with_filled
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode
 from rowcall.service.database.context import Context
+from rowcall.service.exchange.arguments import put
 from rowcall.service.exchange.exchange import Exchange, Step
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
-    """Mode Parameter: the parameter of that name, unless the request supplies it. It must have a default."""
+    """Mode Parameter: the parameter of that name, whatever the request supplies. It must have a default."""
     if endpoint.options.request_headers is not HeadersMode.PARAMETER:
         return None
     index = _for_headers(endpoint)
@@ -26,20 +28,28 @@ def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
     bit = 1 << index
     headers = _reader(services.options.headers.added)
 
+    from_client = services.options.headers.from_client
+
     def fill(exchange: Exchange) -> None:
-        if not exchange.mask & bit:
-            present_before = (exchange.mask & (bit - 1)).bit_count()
-            exchange.arguments.insert(present_before, headers(exchange))
-            exchange.mask |= bit
+        supplied = exchange.mask & bit
+        if supplied and from_client:
+            return
+        put(exchange, index, headers(exchange))
+        if supplied:
+            exchange.has_null = None in exchange.arguments
 
     return fill
 
 
-def without_their_default(endpoint: Endpoint) -> Endpoint:
-    """The endpoint as binding shall see it: headers come before a default of the comment (reference 01, 7.1)."""
+def with_headers_filled(endpoint: Endpoint, services: Services) -> Endpoint:
+    """The endpoint as binding shall see it: headers come before a default of the comment (reference 01, 7.1), and what
+    a request says they are is not looked at.
+    """
     index = _for_headers(endpoint) if endpoint.options.request_headers is HeadersMode.PARAMETER else None
-    if index is None or not endpoint.parameters[index].defaulted:
+    if index is None:
         return endpoint
+    if not services.options.headers.from_client:
+        return with_filled(endpoint, {index})
     parameters = list(endpoint.parameters)
     parameters[index] = replace(parameters[index], has_default=True, defaulted=False)
     return replace(endpoint, parameters=tuple(parameters))

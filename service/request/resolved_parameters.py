@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import orjson
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.endpoint.resolved_parameters import Resolved, resolved_parameters
+from rowcall.core.endpoint.resolved_parameters import Resolved, resolved_parameters, supplied_by_nobody
 from rowcall.core.errors.problems import ErrorPolicy
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
+from rowcall.service.database.held.several_calls import SeveralCalls
 from rowcall.service.database.lane_choice import LaneChoice
-from rowcall.service.database.several_calls import SeveralCalls
 from rowcall.service.exchange.arguments import put, take_out
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.response.headers import argument_text
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def forget_supplied(endpoint: Endpoint, _services: Services) -> Step | None:
     """Drops what a request has for parameters that are not its own."""
-    targets = [one.target for one in resolved_parameters(endpoint)]
+    targets = supplied_by_nobody(endpoint)
     if not targets:
         return None
 
@@ -77,6 +77,7 @@ class _Statement:
             pace=LaneChoice(services.options.database.slow),
             volatile=True,
             policy=ErrorPolicy({}, services.options.policies.timeout),
+            hear=services.hear(endpoint),
         )
 
     async def run(self, exchange: Exchange, calls: SeveralCalls) -> bytes | None:

@@ -36,6 +36,7 @@ from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
 from rowcall.core.sqlfile.statement_comments import StatementNotes
 from rowcall.core.text.naming import camel_case, default_path
 from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
+from rowcall.service.discovery.trust import NOBODY, Trust
 from rowcall.service.options.sql_files import SqlFileOptions
 from rowcall.service.sqlfiles.describing import Described, Question, Refused, describe, find_suspects, find_types
 from rowcall.service.sqlfiles.files import FileText, find_files, read_text
@@ -67,7 +68,8 @@ class _Known:
 class SqlFileSource:
     """The files of one service, over all readings of the catalogue."""
 
-    def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str) -> None:
+    def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str, trust: Trust = NOBODY) -> None:
+        self._trust = trust
         self.options = options
         self._naming = naming
         self._search_path = search_path
@@ -100,7 +102,7 @@ class SqlFileSource:
         present = {text.path for text in texts}
         self._known = {path: known for path, known in (self._known | good).items() if path in present}
         routines = tuple(known.routine for path, known in sorted(self._known.items()) if known.routine is not None)
-        types = await load_types(connection, sorted(_roots(routines)))
+        types = await load_types(connection, sorted(_roots(routines)), self._trust)
         return Catalog(connection.info.server_version, types=types, files=routines)
 
     def _read_folder(self) -> list[FileText]:
@@ -122,14 +124,14 @@ class SqlFileSource:
 
 
 def sql_file_source(
-    settings: Settings, options: SqlFileOptions | None, defaults: EndpointDefaults
+    settings: Settings, options: SqlFileOptions | None, defaults: EndpointDefaults, trust: Trust
 ) -> SqlFileSource | None:
-    """`defaults`: those of routines. None: the configuration asks for no files."""
+    """`defaults`: those of routines. trust: whose types count. None: the configuration asks for no files."""
     if options is None:
         return None
     schema = settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
     naming = Naming(defaults.url_path_prefix, defaults.kebab_case_urls)
-    return SqlFileSource(options, naming, schema or DEFAULT_SEARCH_PATH)
+    return SqlFileSource(options, naming, schema or DEFAULT_SEARCH_PATH, trust)
 
 
 def _is_wanted(text: FileText, options: SqlFileOptions) -> bool:

@@ -15,6 +15,8 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -24,19 +26,29 @@ from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.database.connector import Connector, pause
 from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
+from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
-from rowcall.service.options.http import doubts, listener_plans, unix_mode, worker_count
+from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.sockets.listeners import Listener, Listeners
 from rowcall.service.startup_error import StartupError
+from rowcall.service.store.folder import StoreFolder
+from rowcall.service.store.host import HostStore
 from rowcall.service.supervisor.announcement import announce
+from rowcall.service.supervisor.catalogue_looks import CatalogueLooks
 from rowcall.service.supervisor.channel import (
     Channel,
+    EventMessage,
+    EventsArrived,
+    EventsPublished,
+    EventsSoFar,
+    EventsWanted,
     Keys,
     KeysWanted,
     Logged,
+    NoticeUnheard,
     Prepare,
     Prepared,
     Serving,
@@ -109,6 +121,7 @@ class WorkerProcess:
         on_stale: Callable[[], None],
         on_keys_wanted: Callable[[], None],
         on_token_used: Callable[[TokenUsed], None],
+        on_event: Callable[[EventMessage], None],
     ) -> None:
         """Takes the worker's messages until it is gone."""
         with contextlib.suppress(EOFError):
@@ -122,6 +135,8 @@ class WorkerProcess:
                     on_keys_wanted()
                 elif isinstance(message, TokenUsed):
                     on_token_used(message)
+                elif isinstance(message, EventsPublished | EventsWanted | NoticeUnheard):
+                    on_event(message)
                 elif isinstance(message, Prepared | Serving):
                     error = message.error if isinstance(message, Prepared) else None
                     future = self._answers.get((type(message), message.number))
@@ -142,12 +157,15 @@ class Supervisor:
         on_listening: Callable[[list[str]], None] | None = None,
     ) -> None:
         self._settings = settings
-        self._options = options
+        self._store = StoreFolder()
+        self._host = HostStore(self._store.path)
+        self._options = replace(options, store=str(self._store.path))
         self._reader = reader
         self._on_listening = on_listening
         self._connector = Connector(options.target)
         self._keeper = key_rotation_for(settings, self._connector, self._publish_keys)
         self._token_uses = refresh_token_store_for(settings, self._connector)
+        self._events = EventHub()
         self._count = worker_count(settings)
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
         for doubt in doubts(settings, self._listeners.https_port):
@@ -158,6 +176,7 @@ class Supervisor:
         self._stop = asyncio.Event()
         self._code = 0
         self._reload = asyncio.Event()
+        self._looks = CatalogueLooks(reader, self._read_everything, self._reload.set)
         self._database_changed = False
         """Asked for: more than another look at the files."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -209,6 +228,7 @@ class Supervisor:
             raise StartupError(error)
         self._announce()
         self._background(self._reload_when_asked())
+        self._background(self._looks.run())
 
     def _announce(self) -> None:
         seconds = time.monotonic() - self._began
@@ -234,6 +254,8 @@ class Supervisor:
             task.cancel()
         for worker in running:
             worker.channel.close()
+        self._host.close()
+        self._store.remove()
         log.info("stopped")
 
     def _background(self, work: Any) -> None:
@@ -263,13 +285,18 @@ class Supervisor:
 
     async def _watch(self, worker: WorkerProcess) -> None:
         await worker.listen(
-            self._stale, self._keeper.look_again, lambda question: self._background(self._judge(worker, question))
+            self._stale,
+            self._keeper.look_again,
+            lambda question: self._background(self._judge(worker, question)),
+            partial(self._event, worker),
         )
+        self._events.forget(worker)
         code = await worker.process.wait()
         if self._stop.is_set():
             return
         self._workers[worker.number] = None
         worker.channel.close()
+        self._host.tell_worker_gone(worker.process.pid)
         await self._mourn(worker, code)
         if not self._stop.is_set():
             await self._replace(worker.number)
@@ -327,9 +354,21 @@ class Supervisor:
         first = await judged(self._token_uses, question.mark, question.keep_until)
         worker.channel.send(TokenJudged(question.number, first))
 
+    def _event(self, worker: WorkerProcess, message: EventMessage) -> None:
+        if isinstance(message, EventsPublished):
+            self._events.take(message.packed)
+        elif isinstance(message, NoticeUnheard):
+            self._events.unheard(message.path, message.severity)
+        elif message.wanted:
+            channel = worker.channel
+            so_far = self._events.want(worker, lambda packed: channel.send(EventsArrived(packed)))
+            channel.send(EventsSoFar(so_far))
+        else:
+            self._events.forget(worker)
+
     def _stale(self) -> None:
-        log.warning("the database has changed under a prepared statement; its catalogue is read again")
-        self._read_everything()
+        """A worker has met an error that says so, which routines can raise as well, and clients provoke."""
+        self._looks.wish("the database has changed under a prepared statement; its catalogue is read again")
 
     def _read_everything(self) -> None:
         self._database_changed = True
@@ -399,7 +438,12 @@ class Supervisor:
         await asyncio.gather(*(event.wait() for event in tried))
 
     async def _listen_for_notify(self, connector: Connector, tried: asyncio.Event) -> None:
-        """`NOTIFY rowcall, 'reload'` reads the catalogue again; so does finding the database again after a loss."""
+        """`NOTIFY rowcall, 'reload'` looks if the catalogue has changed; finding the database again after a loss reads
+        it again.
+
+        Anybody who can connect can notify, and what is sent is no secret: whoever listens reads it, so no signature
+        would stay one. A notification is therefore a hint, and costs a fingerprint a second at most.
+        """
         attempt = 0
         lost = False
         while True:
@@ -412,7 +456,7 @@ class Supervisor:
                         self._read_everything()
                     async for notification in connection.notifies():
                         if notification.payload in ("", "reload"):
-                            self._read_everything()
+                            self._looks.wish()
             except (psycopg.Error, OSError) as error:
                 tried.set()
                 lost = True

@@ -6,13 +6,15 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.errors.binding_error import BindingError
-from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
 from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.core.text.naming import nested_name
 from rowcall.ext.driver.exchange import Runner
@@ -21,19 +23,26 @@ from rowcall.service.auth.refreshing import refresh_routes
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.edition.edition import Edition
+from rowcall.service.events.broadcaster import Broadcaster
+from rowcall.service.events.publishing import hear_notices
+from rowcall.service.events.unheard import Unheard
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.handler.overloads import compile_route
+from rowcall.service.handler.streams import stream_steps
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
+from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.response.headers import Headers, problem_headers
+from rowcall.service.store.answers import AnswerStores
+from rowcall.service.store.host import HostStore
 
 if TYPE_CHECKING:
     from rowcall.service.upstream.client import Client
@@ -57,8 +66,16 @@ class Compiled(dict[int, tuple[Step, ...]]):
 class Table:
     """Everything that is swapped when the schema changes: routes and their handlers."""
 
-    def __init__(self, edition: Edition, services: Services, fixed: Mapping[Route, tuple[Step, ...]]) -> None:
-        """fixed: routes that no routine stands behind; they win over endpoints on the same method and path."""
+    def __init__(
+        self,
+        edition: Edition,
+        services: Services,
+        fixed: Mapping[Route, tuple[Step, ...]],
+        streams: Mapping[str, tuple[Step, ...]],
+    ) -> None:
+        """fixed: routes that no routine stands behind; they win over endpoints on the same method and path. streams:
+        by paths, which win over everything, with any method (reference 05, 6.4).
+        """
         self.edition = edition
         routes = build_router(edition.endpoints)[0].routes
         self.router = Router((*routes, *fixed))
@@ -66,6 +83,14 @@ class Table:
         """Routes that pages of other origins are told nothing about."""
         self.steps: dict[int, tuple[Step, ...]] = Compiled(routes, services)
         self.steps.update((id(route), steps) for route, steps in fixed.items())
+        self.find = self.router.find
+        self.streams = {path: Match(Route("*", path, (), ()), {}) for path in streams}
+        if streams:
+            self.find = self._find_stream_first
+            self.steps.update((id(match.route), streams[path]) for path, match in self.streams.items())
+
+    def _find_stream_first(self, method: str, path: str) -> Match | None:
+        return self.streams.get(path) or self.router.find(method, path)
 
 
 class Application:
@@ -83,9 +108,21 @@ class Application:
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding)
         self.single_use = RefreshTokenUse()
+        self._host = HostStore(Path(options.store))
+        self._answers = AnswerStores(options.cache, self._host)
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
+        self.events = Broadcaster()
+        log_notices = None if options.notices is None else NoticeLog(options.notices)
+        self.unheard = Unheard(options.events.level.value, log_notices)
         self._client = client_of(options)
-        self._fixed = {Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing}
+        self._fixed: dict[Route, tuple[Step, ...]] = {
+            Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing
+        }
+        services = Services(
+            options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
+        )
+        for method, path, steps in operation_routes(services):
+            self._fixed[Route(method, path.lower(), (), ())] = steps
 
     @property
     def running(self) -> int:
@@ -97,8 +134,8 @@ class Application:
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
-        if self._options.notices is not None:
-            self._databases.set_notice_handler(NoticeLog(self._options.notices))
+        if self._options.notices is not None or self._options.events.warn_unbound:
+            self._databases.set_notice_handler(self.unheard)
         await self._databases.main.start()
 
     def prepare(self, edition: Edition) -> None:
@@ -115,11 +152,15 @@ class Application:
             self._databases.main,
             codecs,
             self._identity,
+            self._answers,
+            self._host,
             others,
             client=self._client,
             inside=None if inside is None else inside.call,
+            hear=partial(hear_notices, options=self._options.events, publish=self.events.publish),
         )
-        self._prepared = Table(edition, services, self._fixed)
+        streams = dict(stream_steps(edition.endpoints, services, self.events))
+        self._prepared = Table(edition, services, self._fixed, streams)
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
             inside.serve(router, Compiled(router.routes, services))
@@ -131,22 +172,38 @@ class Application:
                 gc.collect()
             self._table = self._prepared
             self._prepared = None
+            if self._options.events.warn_unbound:
+                self.unheard.watch(self._table.edition.endpoints)
+            self._end_streams_without_path()
             for database in self._databases:
                 database.forget_names()
             # What has just been built lives as long as the edition: the collector need not look at it again.
             gc.freeze()
 
+    def _end_streams_without_path(self) -> None:
+        """What is read there is no longer offered."""
+        for stream in self.events.streams():
+            if stream.path not in self._table.streams:
+                stream.end()
+
+    def end_streams(self) -> None:
+        """The service stops: they would never end by themselves."""
+        for stream in self.events.streams():
+            stream.end()
+
     async def close(self) -> None:
         if self._client is not None:
             self._client.close()
         self._identity.close()
+        self._answers.close()
+        self._host.close()
         await self._databases.close()
 
     def handle(self, scope: Any, protocol: Any) -> None:
         """One request from the HTTP server (RSGI scope and protocol)."""
         exchange = Exchange(scope, protocol)
         try:
-            match = self._table.router.find(scope.method, scope.path) or self._find_otherwise(exchange)
+            match = self._table.find(scope.method, scope.path) or self._find_otherwise(exchange)
             if match is None:
                 return
             exchange.values = match.values
@@ -187,7 +244,7 @@ class Application:
         if isinstance(error, Problem):
             problem = error
         elif isinstance(error, BindingError):
-            problem = Problem(error.status, error.detail)
+            problem = unbound(error)
         elif isinstance(error, MalformedPathError):
             problem = Problem(400, str(error))
         else:
@@ -282,6 +339,8 @@ def _empty_table() -> Table:
     table = Table.__new__(Table)
     table.edition = Edition(0, (), {})
     table.router = Router()
+    table.find = table.router.find
+    table.streams = {}
     table.closed = frozenset()
     table.steps = {}
     return table

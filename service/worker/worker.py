@@ -21,9 +21,14 @@ from rowcall.service.log.sinks import say_on_stderr
 from rowcall.service.sockets.unused_connections import close_unused
 from rowcall.service.supervisor.channel import (
     Channel,
+    EventsArrived,
+    EventsPublished,
+    EventsSoFar,
+    EventsWanted,
     Keys,
     KeysWanted,
     Logged,
+    NoticeUnheard,
     Prepare,
     Prepared,
     Serving,
@@ -62,6 +67,10 @@ class Worker:
         self._application.set_stale_handler(lambda: channel.send(Stale()))
         self._application.keys.on_unknown = lambda: channel.send(KeysWanted())
         self._application.single_use.ask = lambda *question: channel.send(TokenUsed(*question))
+        self._application.unheard.tell = lambda path, severity: channel.send(NoticeUnheard(path, severity))
+        self._feed = self._application.events.feed
+        self._feed.send = lambda packed: channel.send(EventsPublished(packed))
+        self._feed.want = lambda wanted: channel.send(EventsWanted(wanted))
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -100,6 +109,10 @@ class Worker:
                 self._application.keys.ring = message.ring
             elif isinstance(message, TokenJudged):
                 self._application.single_use.answer(message.number, message.first)
+            elif isinstance(message, EventsArrived):
+                self._feed.arrive(message.packed)
+            elif isinstance(message, EventsSoFar):
+                self._feed.begin(message.packed)
             elif isinstance(message, Swap):
                 self._swap(message.number)
             elif isinstance(message, Stop):
@@ -124,6 +137,7 @@ class Worker:
         self._channel.send(Serving(number))
 
     async def _stop(self) -> None:
+        self._application.end_streams()
         ended = await asyncio.gather(*(server.stop(self._stop_within) for server in self._servers))
         if not all(ended):
             log.warning("%d requests did not finish in time and are cut off", self._application.running)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall.core.binding.binding import Binder, BindingError
+from rowcall.core.binding.binding import Binder
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull, ValueKind
+from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.text import json_text, query_text
 from rowcall.ext.binding.json_object import JsonError, elements, members, unescape
 from rowcall.ext.binding.parameters import FastBinder

@@ -35,6 +35,10 @@ PROBLEM_TYPES = {
 """Reference 01, 11.1."""
 
 
+MEMBERS = ("type", "title", "status", "detail", "hint", "sqlstate", "constraint", "table", "column", "errors")
+"""In their order; only some are always there."""
+
+
 def answer(response: httpx.Response) -> tuple[int, str | None, str]:
     """Status, content type and the exact body."""
     return response.status_code, response.headers.get("content-type"), response.content.decode()
@@ -45,7 +49,7 @@ def problem(response: httpx.Response, status: int) -> dict[str, Any]:
     assert response.status_code == status, f"{response.status_code}: {response.text}"
     assert response.headers["content-type"] == PROBLEM
     members: dict[str, Any] = response.json()
-    assert list(members) == [name for name in ("type", "title", "status", "detail") if name in members]
+    assert list(members) == [name for name in MEMBERS if name in members]
     assert members["status"] == status
     assert members.get("type") == PROBLEM_TYPES.get(status)
     assert members["title"]

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from rowcall.core.binding.binding import Binder, BindingError
+from rowcall.core.binding.binding import Binder
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import EndpointParameter, Field, QueryNull, ValueKind
+from rowcall.core.errors.binding_error import BindingError
 
 TYPES = {
     "smallint": ValueKind.SMALLINT,
@@ -77,3 +78,10 @@ def refusal(run: Any, *arguments: Any) -> tuple[int, str]:
     with pytest.raises(BindingError) as caught:
         run(*arguments)
     return caught.value.status, caught.value.detail
+
+
+def faults(run: Any, *arguments: Any) -> tuple[int, list[tuple[str, str, str]]]:
+    """Status, and parameter, path and message of everything that is wrong."""
+    with pytest.raises(BindingError) as caught:
+        run(*arguments)
+    return caught.value.status, [(fault.parameter, fault.path, fault.message) for fault in caught.value.faults]

@@ -146,10 +146,18 @@ def test_headers_of_a_client_do_not_change_its_address(service: Service, kiri: d
 # --- anonymous -----------------------------------------------------------------------------------------------------
 
 
-def test_anonymous_callers_are_bound_as_usual(service: Service) -> None:
+def test_anonymous_callers_have_no_claims(service: Service) -> None:
     assert service.get("/api/open-who").json() == {"userId": "nobody", "address": "127.0.0.1", "roles": "none"}
-    assert service.get("/api/open-who?userId=9").json()["userId"] == "9"
-    problem(service.get("/api/needed?n=1"), 404)
+    assert service.get("/api/open-who?userId=9").json()["userId"] == "nobody"
+    assert service.get("/api/needed?n=1&depot=south").text == "1"
+
+
+def test_a_key_lets_them_say_what_they_like(own_database: Database, serve_once: Serve) -> None:
+    settings = {**SETTINGS, MAPPING + "ClaimsFromAnonymous": "true"}
+    opened = serve_once(own_database, member_sql() + SQL, settings)
+    assert opened.get("/api/open-who?userId=9").json()["userId"] == "9"
+    problem(opened.get("/api/needed?n=1"), 404)
+    assert "WRN" in opened.wait_for_log(MAPPING + "ClaimsFromAnonymous")
 
 
 # --- binding -------------------------------------------------------------------------------------------------------

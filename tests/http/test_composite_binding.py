@@ -87,17 +87,17 @@ def test_a_composite_parameter_is_sent_by_field_or_as_an_object(
 @pytest.mark.parametrize(
     ("body", "status", "named"),
     [
-        ('{"box":{"id":"x"}}', 500, "boxId"),
-        ('{"box":{"id":1.5}}', 500, "boxId"),
-        ('{"box":7}', 500, "box"),
+        ('{"box":{"id":"x"}}', 400, "box.id"),
+        ('{"box":{"id":1.5}}', 400, "box.id"),
+        ('{"box":7}', 400, "box"),
         ('{"box":7,"z":1}', 404, "z"),
-        ('{"box":[4,"cm"]}', 500, "box"),
+        ('{"box":[4,"cm"]}', 400, "box"),
         ('{"box":{"height":7}}', 404, "box.height"),
         ('{"box":{"ID":7}}', 404, "box.ID"),
         ('{"box":{"id":1,"id":2}}', 400, "id"),
         ('{"box":{"unitCode":"a","unit_code":"b"}}', 400, "boxUnitCode"),
         ('{"box":{"id":1},"boxId":2}', 400, "boxId"),
-        ('{"box":{"unitCode":"\\u0000"}}', 400, "boxUnitCode"),
+        ('{"box":{"unitCode":"\\u0000"}}', 400, "box.unitCode"),
         ('{"Box":{"id":1}}', 404, "Box"),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_query_string_takes_both_too(service: Service, query: str, seen: str) 
 
 @pytest.mark.parametrize(
     ("query", "status"),
-    [("box=1", 404), ('box={"id":"x"}', 404), ('box={"id":', 404), ('box={"id":1}&boxId=2', 400), ("boxId=q", 404)],
+    [("box=1", 404), ('box={"id":"x"}', 400), ('box={"id":', 400), ('box={"id":1}&boxId=2', 400), ("boxId=q", 400)],
 )
 def test_a_query_string_refuses_what_does_not_fit(service: Service, query: str, status: int) -> None:
     problem(service.get(f"/fit?{quote(query, safe='=&')}"), status)
@@ -148,8 +148,8 @@ def test_composites_nest_to_any_depth(service: Service, database: Database) -> N
 
 
 def test_a_wrong_value_deep_inside_is_named_by_its_place(service: Service) -> None:
-    detail = problem(service.post("/crates", json={"crates": [{"parts": [{"id": "x"}]}]}), 500)["detail"]
-    assert detail == "parameter 'crates.parts.id' (integer): 'x' is not an integer"
+    detail = problem(service.post("/crates", json={"crates": [{"parts": [{"id": "x"}]}]}), 400)["detail"]
+    assert detail == "parameter 'crates[0].parts[0].id' (integer): 'x' is not an integer"
 
 
 def test_a_table_type_is_a_composite_without_its_dropped_columns(service: Service) -> None:
@@ -188,7 +188,7 @@ def test_arrays_of_composites_in_a_query_string(service: Service, query: str, se
 def test_what_is_no_array_of_composites_is_refused(service: Service, value: object) -> None:
     assert (
         "gauges"
-        in problem(service.post("/measure", json={"gauges": value}), 404 if value == [{"nope": 1}] else 500)["detail"]
+        in problem(service.post("/measure", json={"gauges": value}), 404 if value == [{"nope": 1}] else 400)["detail"]
     )
 
 
@@ -200,7 +200,9 @@ def test_domains_over_composites_and_arrays_take_the_same_values(service: Servic
 
 def test_a_domain_still_checks_what_it_gets(service: Service) -> None:
     for sent in ({"g": {"id": 500}}, {"n": [1, 2, 3, 4]}):
-        assert problem(service.post("/domains", json=sent), 500)["detail"] == "23514"
+        members = problem(service.post("/domains", json=sent), 400)
+        assert "the value is not allowed" in members["detail"]
+        assert "check" not in members["detail"]
 
 
 def test_an_object_counts_as_its_fields_where_overloads_are_told_apart(service: Service) -> None:

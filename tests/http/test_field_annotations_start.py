@@ -88,6 +88,17 @@ enabled|enabled
 for_function|for function
 prose|Nothing, of any (kind).
 misspelt|cacheed _a
+sse|sse
+sse_path|sse_path events on notice
+sse_events_path|sse_events_path = true
+sse_publish|sse_publish
+sse_events_publish|sse_events_publish on info
+sse_subscribe|sse_subscribe
+sse_events_subscribe|sse_events_subscribe /x
+sse_level|sse_level info
+sse_events_level|sse_events_level = warning
+sse_scope|sse_scope matching
+sse_events_scope|sse_events_scope authorize a, b
 """
 
 NOT_YET = """
@@ -100,20 +111,6 @@ rate_limiter|rate_limiter fixed
 rate_limiter_policy|rate_limiter_policy fixed
 rate_limiter_policy_name|rate_limiter_policy_name two words
 rate_limiter_assigned|rate_limiter = fixed
-upload|upload
-upload_for|upload for csv, excel
-upload_metadata|upload _c as metadata
-sse|sse
-sse_path|sse_path events on notice
-sse_events_path|sse_events_path = true
-sse_publish|sse_publish
-sse_events_publish|sse_events_publish on info
-sse_subscribe|sse_subscribe
-sse_events_subscribe|sse_events_subscribe /x
-sse_level|sse_level info
-sse_events_level|sse_events_level = warning
-sse_scope|sse_scope matching
-sse_events_scope|sse_events_scope authorize a, b
 proxy|proxy
 reverse_proxy|reverse_proxy GET https://example.com/x
 proxy_out|proxy_out

@@ -84,13 +84,13 @@ ANSWERS: list[Exchange] = [
     ('POST /api/bare {"x":1}', "404 'x'"),
     ("POST /api/bare {", "400"),
     ('POST /api/with-hash {"password":"open sesame"}', "200E"),
-    ('POST /api/with-hash {"password":"guessed"}', "404", {"set-cookie": None}),
-    ('POST /api/with-hash {"password":""}', "404", {"set-cookie": None}),
-    ('POST /api/with-hash {"password":null}', "404", {"set-cookie": None}),
+    ('POST /api/with-hash {"password":"guessed"}', "401", {"set-cookie": None}),
+    ('POST /api/with-hash {"password":""}', "401", {"set-cookie": None}),
+    ('POST /api/with-hash {"password":null}', "401", {"set-cookie": None}),
     ("POST /api/with-hash {}", "404 'password'"),
     ('POST /api/hash-and-status {"password":"open sesame","status":403}', "403"),
-    ('POST /api/hash-and-status {"password":"guessed","status":403}', "404"),
-    ('POST /api/hash-and-status {"password":"guessed","status":401}', "404"),
+    ('POST /api/hash-and-status {"password":"guessed","status":403}', "401"),
+    ('POST /api/hash-and-status {"password":"guessed","status":401}', "401"),
 ]  # fmt: skip
 
 CLAIMS: dict[str, tuple[str, str, str]] = {

@@ -75,19 +75,20 @@ class TestForms:
         assert service.post("/rooms/7", **form(("note", ODD))).content.decode() == f"7 {ODD}"
 
     @pytest.mark.parametrize(
-        ("fields", "named"),
+        ("fields", "named", "status"),
         [
-            ([("note", "x")], "room"),
-            ([("room", "x")], "room"),
-            ([("room", "1"), ("page", "2")], "page"),
-            ([("room", "1"), ("Note", "2")], "Note"),
+            ([("note", "x")], "room", 404),
+            ([("room", "x")], "room", 400),
+            ([("room", "1"), ("room", "2")], "room", 400),
+            ([("room", "1"), ("page", "2")], "page", 404),
+            ([("room", "1"), ("Note", "2")], "Note", 404),
         ],
     )
     def test_what_is_missing_unknown_or_wrong_is_named(
-        self, service: Service, form: object, fields: list[tuple[str, str]], named: str
+        self, service: Service, form: object, fields: list[tuple[str, str]], named: str, status: int
     ) -> None:
         assert callable(form)
-        assert named in problem(service.post("/book", **form(*fields)), 404)["detail"]
+        assert named in problem(service.post("/book", **form(*fields)), status)["detail"]
 
     def test_null_handling_holds(self, service: Service, form: object) -> None:
         assert callable(form)

@@ -59,7 +59,6 @@ def service(database: Database, serve: Serve) -> Service:
         ("/parcels/7?note=x", "parcel 7 x"),
         ("/parcels/%37", "parcel 7 none"),
         ("/parcels/new", "new"),
-        ("/parcels/q?id=3", "parcel 3 none"),
         ("/parcels/7/details", "suffix 7"),
         ("/names/Ann%20B+c", "Ann B+c"),
         ("/names/%D0%B6%F0%9F%98%80", "ж😀"),
@@ -85,10 +84,16 @@ def test_segments_are_bound(service: Service, path: str, seen: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/parcels", "/parcels/", "/parcels/q", "/parcels/7/8", "/names/a/b", "/wild/end", "/pages/1/2", "/two/x/and"],
+    ["/parcels", "/parcels/", "/parcels/7/8", "/names/a/b", "/wild/end", "/pages/1/2", "/two/x/and"],
 )
 def test_segments_that_do_not_fit_are_not_found(service: Service, path: str) -> None:
     problem(service.get(path), 404)
+
+
+@pytest.mark.parametrize("path", ["/parcels/q", "/parcels/q?id=3"])
+def test_a_segment_that_cannot_be_its_parameter_is_refused(service: Service, path: str) -> None:
+    [error] = problem(service.get(path), 400)["errors"]
+    assert error["message"] == "parameter 'id' (integer): 'q' is not an integer"
 
 
 @pytest.mark.parametrize(

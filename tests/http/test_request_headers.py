@@ -113,8 +113,17 @@ def test_parameter_mode_fills_the_parameter_that_is_named(service: Service) -> N
     assert (first, headers["User-Agent"], last) == (7, SEEN_AGENT, "z")
 
 
-def test_a_value_of_the_request_wins_over_its_headers(service: Service) -> None:
+def test_a_value_of_the_request_is_no_header(service: Service) -> None:
+    """A routine that asks for the headers has to be able to believe them (issue 12.11)."""
+    first, headers, last = headers_at(service, '/in-named?all={"mine":1}', headers=AGENT)
+    assert (first, headers["User-Agent"], last) == (1, SEEN_AGENT, "z")
+    assert "mine" not in headers
+
+
+def test_a_key_lets_a_value_of_the_request_win(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, {"Service:RequestHeadersFromClient": "true"})
     assert headers_at(service, '/in-named?all={"mine":1}') == [1, {"mine": 1}, "z"]
+    assert "WRN" in service.wait_for_log("Service:RequestHeadersFromClient")
 
 
 def test_ignore_leaves_the_parameter_alone(service: Service) -> None:

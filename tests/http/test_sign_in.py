@@ -154,20 +154,20 @@ def test_unknown_user_is_401(service: Service) -> None:
 def test_whatever_is_not_the_password_fails(service: Service, database: Database, passphrase: str | None) -> None:
     response = sign_in(service, passphrase=passphrase, scheme="Cookies")
     assert "set-cookie" not in response.headers
-    problem(response, 404)
+    problem(response, 401)
     assert last_attempt(database) == ["failed", "Cookies", "41", "kiri"]
 
 
 def test_a_missing_password_fails(service: Service) -> None:
-    problem(service.post("/api/sign-in", json={"nick": "kiri"}), 404)
+    problem(service.post("/api/sign-in", json={"nick": "kiri"}), 401)
 
 
 def test_a_routine_without_password_parameter_lets_nobody_in(service: Service) -> None:
-    problem(service.post("/api/guarded-login", json={"nick": "kiri", "word": KIRI}), 404)
+    problem(service.post("/api/guarded-login", json={"nick": "kiri", "word": KIRI}), 401)
 
 
 def test_what_is_no_hash_lets_nobody_in(service: Service) -> None:
-    problem(sign_in(service, nick="broken", passphrase="not a hash"), 404)
+    problem(sign_in(service, nick="broken", passphrase="not a hash"), 401)
 
 
 def test_no_hash_means_that_the_routine_has_decided(service: Service) -> None:
@@ -187,7 +187,7 @@ def test_wrong_password_is_logged_without_it(service: Service) -> None:
 
 def test_a_name_cannot_forge_a_line_of_the_log(service: Service) -> None:
     body = {"name": "kiri\n[00:00:00 INF] all is well\x1b[2J", "passphrase": "x"}
-    problem(service.post("/api/named-login", json=body), 404)
+    problem(service.post("/api/named-login", json=body), 401)
     service.wait_for_log(r"user name kiri\n[00:00:00 INF] all is well\x1b[2J")
 
 

@@ -37,7 +37,6 @@ ANNOTATIONS = (
         description="Keeps the result and answers equal requests from it. With names, only these parameters (by their "
         "database names) tell requests apart; otherwise all do.",
         apply=_cached,
-        in_effect=False,
     ),
     Annotation(
         name="cache_expires",
@@ -46,7 +45,6 @@ ANNOTATIONS = (
         description="How long a cached result is used. Does not turn caching on.",
         apply=_expires,
         minimum_words=2,
-        in_effect=False,
     ),
     Annotation(
         name="cache_profile",
@@ -55,6 +53,5 @@ ANNOTATIONS = (
         description="Caches as a profile of the configuration says. Parameters of a `cached` line win over those of "
         "the profile.",
         apply=_profile,
-        in_effect=False,
     ),
 )

@@ -86,7 +86,6 @@ ANNOTATIONS = (
         "segment behind it is where clients subscribe.",
         apply=_events(publish=True, subscribe=True),
         assign=_assigned_events("publish", "subscribe"),
-        in_effect=False,
     ),
     Annotation(
         name="sse_publish",
@@ -95,7 +94,6 @@ ANNOTATIONS = (
         description="Notices that the routine raises go out as server-sent events; there is no path to subscribe.",
         apply=_events(publish=True),
         assign=_assign_publish,
-        in_effect=False,
     ),
     Annotation(
         name="sse_subscribe",
@@ -104,7 +102,6 @@ ANNOTATIONS = (
         description="Only a path where clients subscribe to events; notices of the routine are not sent.",
         apply=_events(subscribe=True),
         assign=_assigned_events("subscribe"),
-        in_effect=False,
     ),
     Annotation(
         name="sse_level",
@@ -114,7 +111,6 @@ ANNOTATIONS = (
         apply=_set_level,
         assign=_assign_level,
         minimum_words=2,
-        in_effect=False,
     ),
     Annotation(
         name="sse_scope",
@@ -125,6 +121,5 @@ ANNOTATIONS = (
         apply=_scope,
         assign=_assign_scope,
         minimum_words=2,
-        in_effect=False,
     ),
 )

@@ -18,14 +18,28 @@ def _http(draft: Draft, line: Line) -> None:
     """`HTTP [method] [path]`; with more words than that the line only exposes (reference 01, 5.3)."""
     draft.exposed = True
     words = line.arguments
+    if draft.block:
+        draft.misses_method = False
     if not words or len(words) > 2:
         return
     method = words[0].upper()
     if method in METHODS:
-        draft.method = method
+        _set_method(draft, method)
         draft.set(transport=Transport.QUERY if method == "GET" else Transport.BODY)
     if len(words) == 2 or method not in METHODS:
         draft.path = _path_text(words[-1])
+
+
+def _set_method(draft: Draft, method: str) -> None:
+    """Outside of a `for` block it is said to every operation of a table: those that have another one do not exist, or
+    reading its comment as `HTTP GET` would publish its writes."""
+    if draft.methods and not draft.block:
+        draft.misses_method = method not in draft.methods
+        if draft.misses_method:
+            return
+    elif method == "GET" and draft.writes:
+        raise BadValueError(f"this writes, and GET only reads; the method stays {draft.method}")
+    draft.method = method
 
 
 def _path(draft: Draft, line: Line) -> None:
@@ -56,6 +70,7 @@ def _fits(draft: Draft, words: tuple[str, ...]) -> bool:
 
 def open_block(draft: Draft, line: Line) -> None:
     """Start a block that counts only for objects with one of the tags; it ends the block before."""
+    draft.block = True
     draft.muted = not _fits(draft, line.arguments)
 
 

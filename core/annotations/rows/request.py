@@ -5,6 +5,7 @@ from __future__ import annotations
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, choose
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import HeadersMode, QueryNull
+from rowcall.core.endpoint.refusals import ABSENT_STATUSES
 
 _TRANSPORTS = {
     "query_string": Transport.QUERY,
@@ -20,6 +21,8 @@ _NULLS = {
     "null": QueryNull.NULL_LITERAL,
     "ignore": QueryNull.IGNORE,
 }
+
+_STRANGERS = {"ignore": True, "refuse": False}
 
 _HEADERS = {
     "ignore": HeadersMode.IGNORE,
@@ -54,6 +57,17 @@ def _headers_parameter(draft: Draft, line: Line) -> None:
         draft.set(headers_parameter=line.arguments[0].lower())
 
 
+def _absent_status(draft: Draft, line: Line) -> None:
+    word = line.arguments[0]
+    if word not in map(str, ABSENT_STATUSES):
+        raise BadValueError(f"'{word}' is none of {', '.join(map(str, ABSENT_STATUSES))}")
+    draft.set(absent_status=int(word))
+
+
+def _strangers(draft: Draft, line: Line) -> None:
+    draft.set(strangers_pass=choose(line.arguments[0], _STRANGERS))
+
+
 ANNOTATIONS = (
     Annotation(
         name="param_type",
@@ -69,6 +83,24 @@ ANNOTATIONS = (
         syntax="query_string_null_handling empty_string|null_literal|ignore",
         description="Which query and path texts mean NULL: an empty one, the word null, or none.",
         apply=_query_null,
+    ),
+    Annotation(
+        name="parameter_mismatch_status",
+        aliases=("parameter_mismatch_status",),
+        syntax="parameter_mismatch_status 404|400|422",
+        description="Status where a required parameter is missing or a name is unknown, in place of that of "
+        "`Service:ParameterMismatchStatusCode`.",
+        apply=_absent_status,
+        minimum_words=2,
+    ),
+    Annotation(
+        name="unknown_query_parameters",
+        aliases=("unknown_query_parameters",),
+        syntax="unknown_query_parameters refuse|ignore",
+        description="Whether names in the query that are no parameters are refused or left alone (`utm_source`), in "
+        "place of `Service:UnknownQueryParameters`.",
+        apply=_strangers,
+        minimum_words=2,
     ),
     Annotation(
         name="body_parameter_name",

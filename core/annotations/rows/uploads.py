@@ -95,7 +95,6 @@ def _setting(name: str, value: str, handlers: tuple[str, ...], meaning: str, *, 
         apply=apply if keyword else None,
         assign_word=assign,
         minimum_words=2,
-        in_effect=False,
     )
 
 
@@ -106,7 +105,6 @@ UPLOAD = Annotation(
     description="Takes uploaded files and gives them to handlers: large_object, file_system, csv, excel. A parameter "
     "can receive what became of them as JSON.",
     apply=_upload,
-    in_effect=False,
 )
 
 _BOOL = "<true or false>"

@@ -1,6 +1,6 @@
 """Authentication schemes: cookies, opaque bearer tokens, signed tokens, and more of each kind by name (spec 5.1)."""
 
-from rowcall.core.config.keys import Key, choice, flag, interval, object_map, only_for, section, text
+from rowcall.core.config.keys import Key, choice, flag, interval, object_map, only_for, section, text, texts
 
 _P = "Auth:"
 _S = "Auth:Schemes:<name>:"
@@ -19,6 +19,18 @@ ROWS: tuple[Key, ...] = (
     flag(_P + "CookieHttpOnly", True, "Hide the cookie from scripts."),
     choice(_P + "CookieSameSite", _SAME_SITE, None, "SameSite of the cookie. null is Lax."),
     choice(_P + "CookieSecure", _SECURE, None, "When the cookie is limited to https. null is SameAsRequest."),
+    flag(
+        _P + "RefuseCrossSite",
+        True,
+        "Where a session comes by cookie: refuse sign-in and all methods but GET, HEAD, OPTIONS and QUERY to pages of "
+        "other origins, and JSON that is sent as text/plain.",
+    ),
+    texts(
+        _P + "TrustedOrigins",
+        (),
+        "Origins whose pages may do it all the same, such as `https://app.example`; those of Cors:AllowedOrigins may "
+        "too, but for `*`.",
+    ),
     flag(_P + "BearerTokenAuth", False, "Offer opaque bearer tokens."),
     text(_P + "BearerTokenAuthScheme", None, "Name under which a login picks them. null is `BearerToken`."),
     interval(

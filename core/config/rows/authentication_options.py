@@ -35,6 +35,12 @@ ROWS: tuple[Key, ...] = (
         "Command after a right password, with the same parameters; $4 is a new hash to store where the stored one was "
         "made with another PasswordHashIterations, else NULL.",
     ),
+    flag(
+        _P + "DistinguishWrongPasswords",
+        False,
+        "Answer a wrong password with 404 and an unknown user with 401. Otherwise failed sign-ins look alike.",
+    ),
+    flag(_P + "RolesMatchUsers", False, "Compare the roles of `authorize` with the user's id and name too."),
     integer(_P + "PasswordHashIterations", 600_000, "Rounds of PBKDF2 in new hashes: 600000 or more."),
     flag(_P + "UseUserContext", False, "Give claims to session variables for every endpoint."),
     text_map(
@@ -50,6 +56,12 @@ ROWS: tuple[Key, ...] = (
         nullable=True,
     ),
     flag(_P + "UseUserParameters", False, "Give claims to parameters of every endpoint."),
+    flag(
+        _P + "ClaimsFromAnonymous",
+        False,
+        "Let callers who are not signed in supply parameters that are filled from claims. Otherwise these are NULL, or "
+        "have their default.",
+    ),
     text_map(
         _P + "ParameterNameClaimsMapping",
         {"_user_id": "user_id", "_user_name": "user_name", "_user_roles": "user_roles"},

@@ -9,7 +9,6 @@ from rowcall.core.config.keys import (
     interval,
     object_map,
     objects,
-    pending,
     section,
     text,
     texts,
@@ -19,10 +18,15 @@ _P = "CacheOptions:"
 _PROFILE = "CacheOptions:Profiles:<name>:"
 _BACKENDS = "Memory Redis Hybrid"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("CacheOptions", "Answers that are kept and given again."),
     flag(_P + "Enabled", False, "Keep answers of endpoints that are annotated so."),
     choice(_P + "Type", _BACKENDS, "Memory", "Where: on this host, in Redis, or in both."),
+    integer(
+        _P + "MemoryCacheMaximumMegabytes",
+        256,
+        "Memory that answers may take on this host, for all workers together. The oldest make room for new ones.",
+    ),
     integer(_P + "MemoryCachePruneIntervalSeconds", 60, "Seconds between removals of what has expired."),
     text(
         _P + "RedisConfiguration",

@@ -91,7 +91,7 @@ ROWS: tuple[Key, ...] = (
     ),
     integer(
         "ConnectionSettings:Pool:WriteConnections",
-        16,
+        8,
         "Most connections of a worker that VOLATILE routines share. Opened when needed: the more, the longer commits "
         "take.",
     ),

@@ -6,7 +6,13 @@ ROWS: tuple[Key, ...] = (
     section("ForwardedHeaders", "What a proxy in front says about the client."),
     flag("ForwardedHeaders:Enabled", False, "Believe X-Forwarded-For, -Proto and -Host."),
     integer("ForwardedHeaders:ForwardLimit", 1, "Entries of X-Forwarded-For to believe. null is all.", nullable=True),
-    texts("ForwardedHeaders:KnownProxies", (), "Addresses that are believed. With KnownNetworks empty too: all."),
+    texts(
+        "ForwardedHeaders:KnownProxies",
+        (),
+        "Addresses that are believed. With KnownNetworks empty too: a proxy on this host. One that cannot be read "
+        "stops the start.",
+    ),
     texts("ForwardedHeaders:KnownNetworks", (), "Networks that are believed, such as `10.0.0.0/8`."),
+    flag("ForwardedHeaders:TrustAllProxies", False, "Believe whoever connects. Only where nobody else can connect."),
     texts("ForwardedHeaders:AllowedHosts", (), "Hosts that X-Forwarded-Host may name. An empty list is any."),
 )

@@ -1,10 +1,10 @@
 """Health endpoints (spec 2.8)."""
 
-from rowcall.core.config.keys import Key, flag, interval, pending, section, text
+from rowcall.core.config.keys import Key, flag, interval, section, text
 
 _P = "HealthChecks:"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("HealthChecks", "Endpoints that say whether the service is well."),
     flag(_P + "Enabled", False, "Offer them."),
     interval(_P + "CacheDuration", "5 seconds", "How long an answer is kept. null keeps none.", nullable=True),
@@ -13,6 +13,7 @@ ROWS: tuple[Key, ...] = pending(
     text(_P + "LivePath", "/health/live", "Tells whether the process answers."),
     flag(_P + "IncludeDatabaseCheck", True, "Ask the database too."),
     text(_P + "DatabaseCheckName", "postgresql", "Name of that check in the log."),
+    interval(_P + "Timeout", "5 seconds", "How long a check may take before it counts as failed."),
     flag(_P + "RequireAuthorization", False, "Answer signed-in users only."),
     text(_P + "RateLimiterPolicy", None, "Rate limit of these paths."),
 )

@@ -4,10 +4,10 @@ from rowcall.core.config.keys import (
     Key,
     choice,
     flag,
+    integer,
     interval,
     names,
     objects,
-    pending,
     section,
     steps,
     text,
@@ -35,7 +35,13 @@ ROWS: tuple[Key, ...] = (
     ),
     text("Service:SchemaSimilarTo", None, "Serve only schemas whose name is SIMILAR TO this pattern."),
     text("Service:SchemaNotSimilarTo", None, "Leave out schemas whose name is SIMILAR TO this pattern."),
-    texts("Service:IncludeSchemas", None, "Serve only these schemas."),
+    texts("Service:IncludeSchemas", None, "Serve only these schemas, whoever owns what is in them."),
+    texts(
+        "Service:TrustedOwners",
+        (),
+        "Roles whose objects are published in schemas that IncludeSchemas does not name, besides superusers, the owner "
+        "of the database, the role of the service and those it is a member of. `*` is every role.",
+    ),
     texts("Service:ExcludeSchemas", None, "Leave out these schemas."),
     text("Service:NameSimilarTo", None, "Serve only routines whose name is SIMILAR TO this pattern."),
     text("Service:NameNotSimilarTo", None, "Leave out routines whose name is SIMILAR TO this pattern."),
@@ -90,6 +96,26 @@ ROWS: tuple[Key, ...] = (
         "Ignore",
         "Which value of the query string is NULL: none, the empty one, or the word null.",
     ),
+    integer(
+        "Service:ParameterMismatchStatusCode",
+        404,
+        "Status where a required parameter is missing or a name is unknown: 404, 400 or 422.",
+        maximum=422,
+    ),
+    choice(
+        "Service:UnknownQueryParameters",
+        "Refuse Ignore",
+        "Refuse",
+        "What becomes of names in the query that are no parameters. Ignore lets links with `utm_source` through.",
+    ),
+    choice(
+        "Service:UnusableValues",
+        "Refuse Established",
+        "Refuse",
+        "What becomes of values that cannot be what their parameter is. Refuse: 400, with every fault in `errors`. "
+        "Established is the way of NpgsqlRest: in the query the default takes their place, or else it is 404; in a "
+        "JSON body it is 500; the values of a repeated key are joined.",
+    ),
     choice(
         "Service:TextResponseNullHandling",
         "EmptyString NullLiteral NoContent",
@@ -111,8 +137,9 @@ ROWS: tuple[Key, ...] = (
     text(
         "Service:RequestHeadersParameterName",
         "_headers",
-        "Parameter with a default that receives the request's headers as a JSON object, unless the request sets it.",
+        "Parameter with a default that receives the request's headers as a JSON object, whatever the request sets.",
     ),
+    flag("Service:RequestHeadersFromClient", False, "A value that the request sets for that parameter wins."),
     names(
         "Service:AvailableEnvVars",
         "Environment variables that values of annotations may name as {NAME}. An unset one is empty, or the text "
@@ -137,19 +164,22 @@ ROWS: tuple[Key, ...] = (
         "X-NpgsqlRest-ID",
         "Request header that ties a call to an event stream. The default is the one existing clients send.",
     ),
-    *pending(
-        choice(
-            "Service:DefaultServerSentEventsEventNoticeLevel",
-            "INFO NOTICE WARNING",
-            "INFO",
-            "Which notices become events.",
-        ),
-        text_map("Service:ServerSentEventsResponseHeaders", {}, "More headers of event streams."),
-        flag(
-            "Service:WarnUnboundServerSentEventsNotices",
-            True,
-            "Warn once of a notice that would be an event if its endpoint said so.",
-        ),
+    choice(
+        "Service:DefaultServerSentEventsEventNoticeLevel",
+        "INFO NOTICE WARNING",
+        "INFO",
+        "Severity of the notices that become events, exactly this one, where the endpoint names none.",
+    ),
+    text_map(
+        "Service:ServerSentEventsResponseHeaders",
+        {},
+        "Headers of event streams besides the usual ones, or in place of them.",
+    ),
+    flag(
+        "Service:WarnUnboundServerSentEventsNotices",
+        True,
+        "Where some endpoint has to do with events: warn once of an endpoint that raises a notice of the default "
+        "severity without publishing it.",
     ),
     text_map(
         "Service:CustomRequestHeaders",

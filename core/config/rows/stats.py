@@ -1,10 +1,10 @@
 """Statistics of the database as endpoints (spec 2.7)."""
 
-from rowcall.core.config.keys import Key, choice, flag, interval, pending, section, text, texts
+from rowcall.core.config.keys import Key, choice, flag, interval, section, text, texts
 
 _P = "Stats:"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("Stats", "Statistics of the database."),
     flag(_P + "Enabled", False, "Offer them."),
     interval(

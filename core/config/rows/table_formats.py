@@ -1,11 +1,8 @@
 """Results as HTML tables and as spreadsheets (spec 2.5)."""
 
 from rowcall.core.config.keys import Key, flag, section, text
+from rowcall.core.formats.table_formats import STYLE
 
-_STYLE = (
-    "<style>table{font-family:Calibri,Arial,sans-serif;font-size:11pt;border-collapse:collapse}"
-    "th,td{border:1px solid #d4d4d4;padding:4px 8px}th{background-color:#f5f5f5;font-weight:600}</style>"
-)
 _OPTIONS = "Service:TableFormatOptions:"
 
 ROWS: tuple[Key, ...] = (
@@ -13,7 +10,7 @@ ROWS: tuple[Key, ...] = (
     flag(_OPTIONS + "Enabled", False, "Let the annotation `table_format` choose another format than JSON."),
     flag(_OPTIONS + "HtmlEnabled", True, "Offer HTML tables."),
     text(_OPTIONS + "HtmlKey", "html", "The format name that means an HTML table; upper and lower case differ."),
-    text(_OPTIONS + "HtmlHeader", _STYLE, "HTML in front of the table. null or an empty text: nothing.", nullable=True),
+    text(_OPTIONS + "HtmlHeader", STYLE, "HTML in front of the table. null or an empty text: nothing.", nullable=True),
     text(_OPTIONS + "HtmlFooter", None, "HTML behind the table."),
     flag(_OPTIONS + "ExcelEnabled", True, "Offer spreadsheets."),
     text(_OPTIONS + "ExcelKey", "excel", "The format name that means a spreadsheet; upper and lower case differ."),

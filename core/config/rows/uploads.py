@@ -1,6 +1,6 @@
 """Uploaded files and what becomes of them (spec 4.4)."""
 
-from rowcall.core.config.keys import Key, flag, integer, pending, section, text
+from rowcall.core.config.keys import Key, flag, integer, section, text
 
 _P = "Service:UploadOptions:"
 _H = "Service:UploadOptions:UploadHandlers:"
@@ -20,7 +20,7 @@ def _checks(prefix: str) -> tuple[Key, ...]:
     )
 
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("Service:UploadOptions", "Uploaded files."),
     flag(_P + "Enabled", False, "Let endpoints take files."),
     flag(_P + "LogUploadEvent", True, "Log each upload."),

@@ -89,8 +89,14 @@ def test_forms_for_parameters() -> None:
         (["boss"], True),
         (["BOSS"], True),
         (["nobody", "gate"], True),
-        (["41"], True),
-        (["kiri"], True),
+        (["41"], False),
+        (["kiri"], False),
+        (["user:41"], True),
+        (["name:kiri"], True),
+        (["name:Kiri"], False),
+        (["user:kiri"], False),
+        (["name:41"], False),
+        (["user:boss"], False),
         (["Kiri"], False),
         (["nobody"], False),
         (["north"], False),
@@ -98,7 +104,7 @@ def test_forms_for_parameters() -> None:
     ],
 )
 def test_access(values: list[str], admitted: bool) -> None:
-    """Roles as written or in lower case, ids and names exactly, and no other claim (reference 04, 8)."""
+    """Roles as written or in lower case, ids and names exactly and only as such, and no other claim (spec 5.4)."""
     known = user(
         ("user_id", "41"), ("user_name", "kiri"), ("user_roles", "boss"), ("user_roles", "gate"), ("depot", "north")
     )
@@ -110,4 +116,4 @@ def test_access_does_not_lower_claims() -> None:
 
 
 def test_access_with_an_empty_identity() -> None:
-    assert not Access([""]).admits(user(("user_id", ""), ("user_roles", "")))
+    assert not Access(["", "user:", "name:"]).admits(user(("user_id", ""), ("user_roles", "")))

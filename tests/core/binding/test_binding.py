@@ -7,7 +7,9 @@ import pytest
 from rowcall.core.binding.binding import Binder, Binding
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import QueryNull
-from tests.harness.parameters import TYPES, binder, json_value, parameter, query_value, refusal
+from rowcall.core.endpoint.refusals import Refusals
+from rowcall.core.errors.binding_error import MOST_FAULTS, BindingError
+from tests.harness.parameters import TYPES, binder, faults, json_value, parameter, query_value, refusal
 
 FIND_PARCELS = binder(parameter("zone"), parameter("since", "date", default=True))
 
@@ -22,28 +24,33 @@ class TestQuery:
     def test_a_missing_required_parameter_is_404(self) -> None:
         assert refusal(FIND_PARCELS.bind_query, "since=2026-01-01") == (404, "parameter 'zone' (integer) is required")
 
-    def test_a_value_that_does_not_convert_is_404(self) -> None:
-        assert refusal(FIND_PARCELS.bind_query, "zone=x") == (404, "parameter 'zone' (integer): 'x' is not an integer")
+    def test_a_value_that_does_not_convert_is_400(self) -> None:
+        assert refusal(FIND_PARCELS.bind_query, "zone=x") == (400, "parameter 'zone' (integer): 'x' is not an integer")
 
-    def test_a_value_that_does_not_convert_gives_way_to_a_server_default(self) -> None:
-        assert FIND_PARCELS.bind_query("zone=3&since=zz") == Binding(0b01, [b"3"], False)
-
-    def test_an_exact_parameter_is_not_left_out_for_a_value_that_does_not_convert(self) -> None:
-        exact = binder(parameter("zone"), parameter("since", "date", default=True, exact=True))
-        assert exact.bind_query("zone=3") == Binding(0b01, [b"3"], False)
-        assert refusal(exact.bind_query, "zone=3&since=zz") == (404, "parameter 'since' (date): 'zz' is not a date")
+    def test_no_default_takes_the_place_of_a_value_that_does_not_convert(self) -> None:
+        assert refusal(FIND_PARCELS.bind_query, "zone=3&since=zz") == (
+            400,
+            "parameter 'since' (date): 'zz' is not a date",
+        )
 
     def test_an_unknown_key_is_404_and_names_the_nearest_known_one(self) -> None:
         assert refusal(FIND_PARCELS.bind_query, "zoen=3") == (
             404,
-            "unknown parameter 'zoen'; did you mean 'zone'?",
+            "unknown parameter 'zoen'; did you mean 'zone'? (and 1 more, see errors)",
         )
 
     def test_keys_are_compared_with_their_case(self) -> None:
-        assert refusal(FIND_PARCELS.bind_query, "ZONE=3") == (404, "unknown parameter 'ZONE'; did you mean 'zone'?")
+        assert refusal(FIND_PARCELS.bind_query, "zone=1&ZONE=3") == (
+            404,
+            "unknown parameter 'ZONE'; did you mean 'zone'?",
+        )
 
-    def test_a_repeated_scalar_is_joined(self) -> None:
-        assert query_value("integer", "x=1&x=2") == b"12"
+    @pytest.mark.parametrize("type_name", ["integer", "text"])
+    def test_a_repeated_scalar_is_400(self, type_name: str) -> None:
+        assert refusal(query_value, type_name, "x=1&x=2") == (
+            400,
+            f"parameter 'x' ({type_name}): takes one value, and has 2",
+        )
 
     def test_a_repeated_array_key_gives_its_elements_in_order(self) -> None:
         assert query_value("integer[]", "x=1&x=&x=3") == b"{1,NULL,3}"
@@ -74,7 +81,7 @@ class TestQuery:
 
     def test_a_default_of_an_annotation_is_bound(self) -> None:
         subject = binder(parameter("x"), parameter("y", "text"), defaults={0: "7", 1: None})
-        assert subject.bind_query("x=zz") == Binding(0b11, [b"7", None], True)
+        assert subject.bind_query("") == Binding(0b11, [b"7", None], True)
 
     def test_details_show_no_more_than_the_start_of_a_value(self) -> None:
         _, detail = refusal(FIND_PARCELS.bind_query, "zone=" + "x" * 10_000_000)
@@ -110,18 +117,12 @@ class TestPath:
             b'{"a",NULL}',
         ]
 
-    def test_a_segment_that_does_not_convert_falls_back_to_the_query(self) -> None:
-        assert self.subject.bind_query("parcel=8&texts=a", {"parcel": "q"}).values == [b"8", b'{"a"}']
-
-    def test_a_segment_that_does_not_convert_falls_back_to_the_default(self) -> None:
-        subject = binder(parameter("id", path=True, default=True))
-        assert subject.bind_query("", {"id": "q"}) == Binding(0, [], False)
-
-    def test_a_segment_that_does_not_convert_is_404_without_either(self) -> None:
-        assert refusal(self.subject.bind_body, b'{"texts":[]}', {"parcel": "q"}) == (
-            404,
-            "parameter 'parcel' (integer): 'q' is not an integer",
-        )
+    def test_a_segment_that_does_not_convert_is_400_whatever_else_there_is(self) -> None:
+        wrong = (400, "parameter 'parcel' (integer): 'q' is not an integer")
+        assert refusal(self.subject.bind_query, "parcel=8&texts=a", {"parcel": "q"}) == wrong
+        assert refusal(self.subject.bind_body, b'{"texts":[]}', {"parcel": "q"}) == wrong
+        optional = binder(parameter("parcel", path=True, default=True))
+        assert refusal(optional.bind_query, "", {"parcel": "q"}) == wrong
 
     def test_an_omitted_optional_segment_may_come_from_the_query(self) -> None:
         assert self.subject.bind_query("parcel=8&texts=a").values == [b"8", b'{"a"}']
@@ -146,8 +147,8 @@ class TestComposites:
         assert self.fit.bind_query("boxWidth=4") == Binding(0b11, [b"4", None], True)
         assert self.fit.bind_body(b"{}") == Binding(0b11, [None, None], True)
 
-    def test_an_attribute_that_does_not_convert_is_404(self) -> None:
-        assert refusal(self.fit.bind_query, "boxWidth=q")[0] == 404
+    def test_an_attribute_that_does_not_convert_is_400(self) -> None:
+        assert refusal(self.fit.bind_query, "boxWidth=q")[0] == 400
 
     def test_the_parameter_itself_is_no_key(self) -> None:
         assert refusal(self.fit.bind_query, "box=1")[0] == 404
@@ -185,17 +186,17 @@ class TestBody:
         status, detail = refusal(binder(parameter("x", "text")).bind_body, b'{"x":"a\\u0000"}')
         assert (status, detail) == (400, "parameter 'x' (text): the value holds a NUL character (\\u0000)")
 
-    def test_missing_and_unknown_keys_are_404_before_a_wrong_type_is_500(self) -> None:
+    def test_missing_and_unknown_keys_are_404_before_a_wrong_type_is_400(self) -> None:
         subject = binder(parameter("x"), parameter("y"))
         assert refusal(subject.bind_body, b'{"x":true}')[0] == 404
         assert refusal(subject.bind_body, b'{"x":true,"y":1,"z":1}')[0] == 404
         assert refusal(subject.bind_body, b'{"x":true,"y":1}') == (
-            500,
-            "parameter 'x' (integer): 'true' is not a value of this type",
+            400,
+            "parameter 'x' (integer): 'true' is not an integer",
         )
 
-    def test_a_wrong_type_is_500_even_with_a_default(self) -> None:
-        assert refusal(binder(parameter("x", default=True)).bind_body, b'{"x":"zz"}')[0] == 500
+    def test_a_wrong_type_is_400_even_with_a_default(self) -> None:
+        assert refusal(binder(parameter("x", default=True)).bind_body, b'{"x":"zz"}')[0] == 400
 
     def test_null_is_null_for_every_type(self) -> None:
         assert all(json_value(type_name, "null") is None for type_name in [*TYPES, "inet", "text[]", "integer[]"])
@@ -209,7 +210,7 @@ class TestBody:
         "body", [b'{"x":' + b"[" * 1000 + b"]" * 1000 + b"}", b'{"x":' * 100_000, b"[" * 10_000_000]
     )
     def test_deep_nesting_is_an_answer_and_no_crash(self, body: bytes) -> None:
-        assert refusal(binder(parameter("x")).bind_body, body)[0] in {400, 500}
+        assert refusal(binder(parameter("x")).bind_body, body)[0] == 400
 
     def test_a_hundred_thousand_keys_are_answered(self) -> None:
         body = b"{" + b",".join(b'"k%d":1' % number for number in range(100_000)) + b"}"
@@ -219,3 +220,75 @@ class TestBody:
 
     def test_quotes_that_never_close_are_answered_in_linear_time(self) -> None:
         assert refusal(binder(parameter("x")).bind_body, b'{"x":[1e400,"' + b'\\"' * 2_000_000)[0] == 400
+
+
+class TestFaults:
+    """Everything that is wrong with a request is told at once, with its place."""
+
+    def test_all_of_them_are_listed(self) -> None:
+        subject = binder(parameter("a"), parameter("b", "date"), parameter("c", "text"))
+        assert faults(subject.bind_query, "a=x&b=2026-02-30&d=1") == (
+            404,
+            [
+                ("d", "d", "unknown parameter 'd'"),
+                ("a", "a", "parameter 'a' (integer): 'x' is not an integer"),
+                ("b", "b", "parameter 'b' (date): '2026-02-30' is not a date"),
+                ("c", "c", "parameter 'c' (text) is required"),
+            ],
+        )
+
+    def test_places_in_arrays_and_composites_are_told(self) -> None:
+        subject = binder(parameter("pairs", "pair[]"), parameter("ids", "integer[]"))
+        body = b'{"pairs":[{"n":1},{"n":"x","m":1},{"n":2,"someTexts":7}],"ids":[1,"two",3.5]}'
+        assert faults(subject.bind_body, body) == (
+            404,
+            [
+                ("pairs", "pairs[1].m", "unknown parameter 'pairs[1].m'"),
+                ("pairs", "pairs[1].n", "parameter 'pairs[1].n' (integer): 'x' is not an integer"),
+                ("pairs", "pairs[2].someTexts", "parameter 'pairs[2].someTexts' (text[]): '7' is not an array"),
+                ("ids", "ids[1]", "parameter 'ids[1]' (integer): 'two' is not an integer"),
+                ("ids", "ids[2]", "parameter 'ids[2]' (integer): '3.5' is not an integer"),
+            ],
+        )
+
+    def test_the_detail_says_how_many_more_there_are(self) -> None:
+        subject = binder(parameter("a"), parameter("b"))
+        assert refusal(subject.bind_query, "a=x&b=y") == (
+            400,
+            "parameter 'a' (integer): 'x' is not an integer (and 1 more, see errors)",
+        )
+
+    def test_of_a_million_wrong_elements_only_the_first_are_listed(self) -> None:
+        body = b'{"a":[' + b",".join([b'"x"'] * 1_000_000) + b"]}"
+        status, listed = faults(binder(parameter("a", "integer[]")).bind_body, body)
+        assert (status, len(listed)) == (400, MOST_FAULTS)
+
+    def test_a_fault_can_be_told_without_its_value(self) -> None:
+        with pytest.raises(BindingError) as caught:
+            binder(parameter("pin"), parameter("name", "text")).bind_query("pin=1234x")
+        discreet = caught.value.discreetly()
+        assert discreet.detail == "parameter 'name' (text) is required (and 1 more, see errors)"
+        assert [fault.message for fault in discreet.faults] == [
+            "parameter 'name' (text) is required",
+            "parameter 'pin': the value cannot be used",
+        ]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("status", [400, 422])
+    def test_missing_and_unknown_names_have_the_status_that_is_wanted(self, status: int) -> None:
+        subject = binder(parameter("a"), refusals=Refusals(absent=status))
+        assert refusal(subject.bind_query, "")[0] == status
+        assert refusal(subject.bind_body, b'{"a":1,"b":2}')[0] == status
+
+    def test_unknown_names_of_a_query_may_pass_and_those_of_a_body_may_not(self) -> None:
+        subject = binder(parameter("a"), refusals=Refusals(strangers_pass=True))
+        assert subject.bind_query("utm_source=x&a=1").values == [b"1"]
+        assert refusal(subject.bind_body, b'{"a":1,"utm_source":"x"}')[0] == 404
+
+    def test_the_established_way_takes_the_default_or_the_next_source(self) -> None:
+        subject = binder(parameter("a", path=True), parameter("b", default=True), refusals=Refusals(lenient=True))
+        assert subject.bind_query("a=7&b=x", {"a": "q"}) == Binding(0b01, [b"7"], False)
+        assert refusal(subject.bind_query, "b=1", {"a": "q"})[0] == 404
+        assert refusal(subject.bind_body, b'{"b":"x"}', {"a": "1"})[0] == 500
+        assert subject.bind_query("a=1&a=2").values == [b"12"]

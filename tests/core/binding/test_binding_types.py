@@ -41,8 +41,8 @@ class TestJsonValues:
             ("integer[]", "[[[[[[[1]]]]]]]"),
         ],
     )
-    def test_a_value_of_the_wrong_type_is_500(self, type_name: str, text: str) -> None:
-        assert refusal(json_value, type_name, text)[0] == 500
+    def test_a_value_of_the_wrong_type_is_400(self, type_name: str, text: str) -> None:
+        assert refusal(json_value, type_name, text)[0] == 400
 
     @pytest.mark.parametrize(
         ("type_name", "text", "bound"),
@@ -169,7 +169,7 @@ class TestTypes:
         ],
     )
     def test_refused(self, type_name: str, text: str) -> None:
-        assert refusal(query_value, type_name, f"x={text}")[0] == 404
+        assert refusal(query_value, type_name, f"x={text}")[0] == 400
 
 
 def test_without_the_utc_rule_a_naive_time_means_the_clock_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,8 @@ class Script(Record):
     identity: str
     tags: frozenset[str] = frozenset()
     claimed: frozenset[str] = frozenset()
+    methods: frozenset[str] = frozenset()
+    writes: bool = False
     method: str = "DELETE"
     transport: Transport = Transport.QUERY
     path: str = "/prefix/script"

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from rowcall.core.http.forwarded_headers import Client, Forwarding, client_of, parse_address, parse_networks
+from rowcall.core.http.forwarded_headers import Client, Forwarding, client_of, parse_address, parse_network
 
 PEER = "10.1.1.1:4711"
+NETWORKS = (parse_network("10.0.0.0/8"),)
+LOCAL = "127.0.0.1:4711"
 
 
 def client(options: Forwarding, peer: str = PEER, **headers: str | list[str]) -> Client:
@@ -25,36 +27,39 @@ def test_off_means_the_peer() -> None:
 
 def test_one_step_by_default() -> None:
     options = Forwarding(enabled=True)
-    found = client(options, **{"for": "5.5.5.5, 9.9.9.9", "proto": "https", "host": "shop.example"})
+    found = client(options, LOCAL, **{"for": "5.5.5.5, 9.9.9.9", "proto": "https", "host": "shop.example"})
     assert found == Client("9.9.9.9", "https", "shop.example")
 
 
 def test_walk_from_the_nearest_proxy() -> None:
-    options = Forwarding(enabled=True, limit=2, networks=parse_networks(["10.0.0.0/8"]))
+    options = Forwarding(enabled=True, limit=2, networks=NETWORKS)
     assert client(options, **{"for": "5.5.5.5, 9.9.9.9, 10.2.2.2"}).address == "9.9.9.9"
 
 
 def test_what_an_untrusted_peer_says_does_not_count() -> None:
-    options = Forwarding(enabled=True, limit=None, networks=parse_networks(["10.0.0.0/8"]))
+    options = Forwarding(enabled=True, limit=None, networks=NETWORKS)
     assert client(options, peer="8.8.8.8:1", **{"for": "1.2.3.4", "proto": "https"}) == Client("8.8.8.8", "http", None)
     assert client(options, **{"for": "1.2.3.4, 9.9.9.9, 10.2.2.2"}).address == "9.9.9.9"
 
 
 def test_all_entries_without_a_limit() -> None:
-    assert client(Forwarding(enabled=True, limit=None), **{"for": ["1.1.1.1, 2.2.2.2", "3.3.3.3"]}).address == "1.1.1.1"
+    assert (
+        client(Forwarding(enabled=True, limit=None, anybody=True), **{"for": ["1.1.1.1, 2.2.2.2", "3.3.3.3"]}).address
+        == "1.1.1.1"
+    )
 
 
 @pytest.mark.parametrize("entry", ["unknown", "_hidden", "1.2.3.4.5", "[::1"])
 def test_an_unreadable_entry_stops_the_walk(entry: str) -> None:
-    options = Forwarding(enabled=True, limit=None)
+    options = Forwarding(enabled=True, limit=None, anybody=True)
     assert client(options, **{"for": f"1.1.1.1, {entry}"}).address == "10.1.1.1"
 
 
 def test_a_host_that_is_not_allowed_is_ignored() -> None:
-    options = Forwarding(enabled=True, hosts=("*.zone.example",))
+    options = Forwarding(enabled=True, anybody=True, hosts=("*.zone.example",))
     assert client(options, **{"host": "a.zone.example:8443"}).host == "a.zone.example:8443"
     assert client(options, **{"host": "evil.example", "for": "9.9.9.9"}) == Client("9.9.9.9", "http", None)
-    assert client(Forwarding(enabled=True), **{"host": "bad host"}).host is None
+    assert client(Forwarding(enabled=True), LOCAL, **{"host": "bad host"}).host is None
 
 
 @pytest.mark.parametrize(
@@ -74,5 +79,30 @@ def test_addresses(text: str, address: str | None) -> None:
     assert (None if found is None else str(found)) == address
 
 
-def test_unreadable_networks_are_left_out() -> None:
-    assert [str(network) for network in parse_networks(["10.0.0.0/8", "x", "1.1.1.1/33"])] == ["10.0.0.0/8"]
+@pytest.mark.parametrize("peer", ["127.0.0.1:1", "127.1.2.3:1", "[::1]:1", "[::ffff:127.0.0.1]:1", ""])
+def test_without_lists_a_proxy_on_this_host_is_believed(peer: str) -> None:
+    """Over a Unix socket too, where a peer has no address."""
+    assert client(Forwarding(enabled=True), peer, **{"for": "9.9.9.9"}).address == "9.9.9.9"
+
+
+@pytest.mark.parametrize("peer", ["10.1.1.1:1", "192.168.0.1:1", "[fe80::1]:1", "8.8.8.8:1"])
+def test_and_nobody_else(peer: str) -> None:
+    found = client(Forwarding(enabled=True), peer, **{"for": "9.9.9.9", "proto": "https", "host": "evil.example"})
+    assert (found.address, found.scheme, found.host) == (str(parse_address(peer)), "http", None)
+
+
+def test_of_a_chain_without_lists_the_local_step_counts() -> None:
+    options = Forwarding(enabled=True, limit=None)
+    assert client(options, LOCAL, **{"for": "1.1.1.1, 9.9.9.9"}).address == "9.9.9.9"
+
+
+def test_lists_leave_the_local_host_out() -> None:
+    options = Forwarding(enabled=True, networks=NETWORKS)
+    assert client(options, LOCAL, **{"for": "9.9.9.9"}).address == "127.0.0.1"
+    assert client(options, "", **{"for": "9.9.9.9"}).address is None
+
+
+@pytest.mark.parametrize("text", ["x", "1.1.1.1/33", "", "10.0.0.0/8, 10.1.0.0/16"])
+def test_unreadable_networks(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_network(text)

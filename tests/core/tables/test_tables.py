@@ -259,17 +259,29 @@ def test_a_tag_stands_for_these_operations(tag: str, names: set[str]) -> None:
     assert set(endpoints(ITEM, f"disabled\nenabled {tag}")) == names
 
 
+def test_a_method_outside_a_block_keeps_its_operations() -> None:
+    """`HTTP GET /items` for all of them would let a GET delete (issue 12)."""
+    assert set(endpoints(ITEM, "HTTP GET /items")) == {"Select"}
+    assert set(endpoints(ITEM, "HTTP POST")) == {"Update", "UpdateReturning"}
+    assert set(endpoints(ITEM, "HTTP DELETE")) == {"Delete", "DeleteReturning"}
+    assert set(endpoints(ITEM, "HTTP GET\nHTTP PUT")) == {name for name in NAMES if name.startswith("Insert")}
+    assert set(endpoints(ITEM, "HTTP GET\nfor delete\nHTTP")) == {"Select", "Delete", "DeleteReturning"}
+
+
+def test_nothing_that_writes_answers_get() -> None:
+    made = endpoints(ITEM, "HTTP\nfor update, insert, delete\nHTTP GET /items")
+    assert {name for name, one in made.items() if one.method == "GET"} == {"Select"}
+
+
 def test_of_operations_on_one_route_only_the_first_is_served() -> None:
-    """`HTTP GET /items` for all of them would let a GET delete."""
-    made = endpoints(ITEM, "HTTP GET /items").values()
+    made = endpoints(ITEM, "HTTP POST /items").values()
     router, diagnostics = build_router(made)
-    match = router.find("GET", "/items")
+    match = router.find("POST", "/items")
     assert match is not None
-    assert [one.routine.identity for one in match.route.candidates] == ["shop.item (select)"]
-    assert len(diagnostics) == len(NAMES) - 1
-    assert str(diagnostics[-1]) == (
-        "shop.item (delete returning): GET /items belongs to shop.item (select) already; this operation is left out"
-    )
+    assert [one.routine.identity for one in match.route.candidates] == ["shop.item (update)"]
+    assert [str(one) for one in diagnostics] == [
+        "shop.item (update returning): POST /items belongs to shop.item (update) already; this operation is left out"
+    ]
 
 
 def test_operations_share_what_they_have_in_common() -> None:

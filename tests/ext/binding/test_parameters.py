@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowcall.core.binding.binding import Binder, BindingError
+from rowcall.core.binding.binding import Binder
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull
+from rowcall.core.errors.binding_error import BindingError
 from rowcall.ext.binding.parameters import FastBinder
 from tests.harness.parameters import TYPES, binder, parameter
 

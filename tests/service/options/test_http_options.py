@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.core.config import assemble, load_files
-from rowcall.service.options.http import doubts, listener_plans
+from rowcall.service.options.server.http import doubts, listener_plans
 from rowcall.service.startup_error import StartupError
 from tests.harness.command import rowcall
 

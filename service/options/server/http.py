@@ -8,8 +8,8 @@ from typing import Any
 
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
-from rowcall.service.options.browsers import cors, security_headers
-from rowcall.service.options.compression import compression
+from rowcall.service.options.server.browsers import cors, security_headers
+from rowcall.service.options.server.compression import compression
 from rowcall.service.options.worker import Http2Options, HttpOptions
 from rowcall.service.sockets.certificates import CertificateFiles
 from rowcall.service.sockets.listeners import Address, ListenerPlan

@@ -1,0 +1,87 @@
+"""What an endpoint becomes that takes files, under a given configuration (reference 05, 5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.capabilities import Upload
+from rowcall.core.endpoint.endpoint import EndpointParameter, Options
+from rowcall.core.errors.diagnostics import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class UploadNames:
+    """What the configuration calls things. No handlers: no endpoint takes files."""
+
+    handlers: tuple[str, ...] = ()
+    default_handler: str = "large_object"
+    metadata_parameter: str | None = None
+    """Receives the metadata where it is there, in any case."""
+
+
+class UploadEndpoint:
+    """`options` and `method` as they are once it is decided that the endpoint takes files, or that it does not."""
+
+    def __init__(
+        self,
+        options: Options,
+        method: str,
+        parameters: tuple[EndpointParameter, ...],
+        known: UploadNames | None,
+        used: Mapping[str, str],
+    ) -> None:
+        """known: None where nobody has looked. used: annotation → the line it was written in."""
+        self.options = options
+        self.method = method
+        self.diagnostics: tuple[str, ...] = ()
+        upload = options.upload
+        if upload is None:
+            return
+        if not upload.enabled:
+            self.options = replace(options, upload=None)
+            return
+        if known is not None and not known.handlers:
+            self.options = replace(options, upload=None)
+            self.diagnostics = ("uploads are switched off: set Service:UploadOptions:Enabled; `upload` has no effect",)
+            return
+        self.diagnostics = tuple(_side_effects(options, method, used, upload, known))
+        self.method = "POST"
+        self.options = replace(
+            options,
+            transport=Transport.QUERY,
+            body_parameter=None,
+            upload=upload if known is None else _settled(upload, parameters, known),
+        )
+
+    def noticed(self, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
+        for message in self.diagnostics:
+            yield Diagnostic(identity, used.get("upload"), message)
+
+
+def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames) -> Upload:
+    by_name = {key.lower(): key for key in known.handlers}
+    handlers = tuple(by_name[name.lower()] for name in upload.handlers if name.lower() in by_name)
+    metadata = upload.metadata
+    if metadata is None and known.metadata_parameter is not None:
+        wanted = known.metadata_parameter.lower()
+        names = (one.db_name for one in parameters if wanted in (one.db_name.lower(), one.api_name.lower()))
+        metadata = next(names, None)
+    return replace(upload, handlers=handlers or (known.default_handler,), metadata=metadata)
+
+
+def _side_effects(
+    options: Options, method: str, used: Mapping[str, str], upload: Upload, known: UploadNames | None
+) -> Iterator[str]:
+    if method != "POST":
+        yield f"files come with POST, which is the method now, and not {method}"
+    if ("param_type" in used and options.transport is Transport.BODY) or options.body_parameter is not None:
+        yield "the body holds the files; parameters are taken from the query string"
+    if known is None:
+        return
+    keys = {key.lower() for key in known.handlers}
+    unknown = [name for name in upload.handlers if name.lower() not in keys]
+    if unknown:
+        instead = "" if len(unknown) < len(upload.handlers) else f"; {known.default_handler} is used"
+        yield f"{', '.join(unknown)} is none of the upload handlers {', '.join(known.handlers)}{instead}"

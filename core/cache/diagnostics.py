@@ -1,0 +1,56 @@
+"""What a cached endpoint should be told about at the start: where equal keys do not mean equal answers.
+
+What is fatal or names an unknown profile stands in `core.building.known_names`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rowcall.core.auth.filling import filled_parameters
+from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.cache.options import CacheOptions
+from rowcall.core.cache.plan import cache_plan, key_parameters, rule_problems
+from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.tables.routines import TableOperation
+
+
+def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[Diagnostic]:
+    identity = endpoint.routine.identity
+    for message in (*rule_problems(endpoint, options), *_doubts(endpoint, options, mapping)):
+        yield Diagnostic(identity, None, message)
+
+
+def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[str]:
+    caching = endpoint.options.caching
+    if not options.enabled or caching is None or not caching.wanted:
+        return
+    if cache_plan(endpoint, options) is None:
+        if options.max_rows != 0 and not _is_told_otherwise(endpoint):
+            yield f"{endpoint.name}: results of this kind are not kept; cached has no effect"
+        return
+    key = key_parameters(endpoint, options)
+    for one in filled_parameters(endpoint, mapping):
+        if not key >> one.index & 1:
+            yield (
+                f"{endpoint.name}: {one.parameter.db_name} is filled from what is known of the caller and is no part "
+                "of the cache key; all callers share one answer"
+            )
+    if endpoint.options.request_headers is HeadersMode.CONTEXT:
+        yield f"{endpoint.name}: the request's headers are no part of the cache key; all requests share one answer"
+    if endpoint.options.user_context and mapping.address_key is not None:
+        yield f"{endpoint.name}: {mapping.address_key} is no part of the cache key; all addresses share one answer"
+    if endpoint.options.upload is not None and endpoint.options.upload.enabled:
+        yield f"{endpoint.name}: each upload is handled, whether its answer is kept or not; cached gains nothing"
+
+
+def _is_told_otherwise(endpoint: Endpoint) -> bool:
+    """The comment is a table's, and meant for the operations that read."""
+    return isinstance(endpoint.routine.source, TableOperation)
+
+
+def unused_profiles(options: CacheOptions, endpoints: Iterable[Endpoint]) -> list[str]:
+    """Names of registered profiles that no endpoint uses (spec 2.3)."""
+    used = {one.options.caching.profile for one in endpoints if one.options.caching is not None}
+    return [one.name for one in options.profiles if one.name not in used]

@@ -1,0 +1,35 @@
+"""A kept answer, and the bytes it is kept as: the same in the host's store and in Redis."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+_HEAD = struct.Struct("<BBIdd")
+_VERSION = 1
+_NULL = 1
+
+
+class Entry(NamedTuple):
+    """What a routine gave, rendered. Headers and status are made anew for each request (reference 05, 1.4)."""
+
+    body: bytes
+    rows: int
+    is_null: bool = False
+    written: float = 0.0
+    """On the clock of whoever keeps it."""
+    ends: float = 0.0
+    """When it is no answer any more; 0: never."""
+
+
+def packed(entry: Entry) -> bytes:
+    flags = _NULL if entry.is_null else 0
+    return _HEAD.pack(_VERSION, flags, min(entry.rows, 2**32 - 1), entry.written, entry.ends) + entry.body
+
+
+def unpacked(data: bytes) -> Entry | None:
+    """None for bytes that are no entry: another version's, or somebody else's."""
+    if len(data) < _HEAD.size or data[0] != _VERSION:
+        return None
+    _version, flags, rows, written, ends = _HEAD.unpack_from(data)
+    return Entry(data[_HEAD.size :], rows, bool(flags & _NULL), written, ends)

@@ -1,0 +1,134 @@
+"""Endpoint and configuration → how its answers are kept: what tells them apart, how long they live, which never are.
+
+Rules of spec 2.1 to 2.3, and of reference 05, 1.2 to 1.4 and 1.9 for what is silent there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from rowcall.core.cache.options import CacheOptions, Place, Rule
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPath, ResultShape
+from rowcall.core.endpoint.result_shape import BYTES
+from rowcall.core.tables.operations import Command
+from rowcall.core.tables.routines import TableOperation
+
+
+@dataclass(frozen=True, slots=True)
+class CachePlan:
+    place: Place
+    prefix: bytes
+    """Begins every key: profile, endpoint and routine (spec 2.1 rule 1)."""
+    parameters: int
+    """Mask of those that tell answers apart."""
+    seconds: float | None
+    """Lifetime; None: not said by comment or profile."""
+    rules: tuple[tuple[int, Rule], ...] = ()
+    """With the index of the parameter they look at."""
+    max_rows: int = 0
+    """Of a set; 0: no limit."""
+    per_user: bool = False
+    """Claims travel in session variables, so they are part of the key (reference 05, 1.4)."""
+
+
+def cache_plan(endpoint: Endpoint, options: CacheOptions) -> CachePlan | None:
+    """None where answers of the endpoint are not kept."""
+    caching = endpoint.options.caching
+    if not options.enabled or caching is None or not caching.wanted or not may_be_kept(endpoint, options):
+        return None
+    profile = options.profile(caching.profile)
+    parameters = key_parameters(endpoint, options)
+    rules = tuple(
+        (index, rule)
+        for rule in profile.rules
+        for index in _indexes(endpoint, rule.parameter)
+        if parameters >> index & 1
+    )
+    return CachePlan(
+        place=profile.place,
+        prefix=_prefix(endpoint, profile.name),
+        parameters=parameters,
+        seconds=profile.seconds if caching.expires is None else caching.expires,
+        rules=rules,
+        max_rows=(options.max_rows or 0) if is_set(endpoint) else 0,
+        per_user=endpoint.options.user_context,
+    )
+
+
+def may_be_kept(endpoint: Endpoint, options: CacheOptions) -> bool:
+    """Whether results of this kind ever are (reference 05, 1.4)."""
+    shape = endpoint.shape
+    if endpoint.options.login or endpoint.options.logout or _changes_a_table(endpoint):
+        return False
+    if shape.path is ResultPath.SCALAR:
+        return not _is_bytes_set(shape)
+    if shape.path is not ResultPath.ROWS or endpoint.options.raw or shape.content_type == BYTES:
+        return False
+    return not (is_set(endpoint) and options.max_rows == 0)
+
+
+def _changes_a_table(endpoint: Endpoint) -> bool:
+    """A table's comment is about all its operations, and only reading it twice is the same as reading it once."""
+    source = endpoint.routine.source
+    return isinstance(source, TableOperation) and source.operation.command is not Command.SELECT
+
+
+def _is_bytes_set(shape: ResultShape) -> bool:
+    return shape.is_set and shape.content_type == BYTES
+
+
+def is_set(endpoint: Endpoint) -> bool:
+    return endpoint.shape.is_set and not endpoint.options.single
+
+
+def key_parameters(endpoint: Endpoint, options: CacheOptions) -> int:
+    """The list of `cached`, else that of the profile, else all (spec 2.1 rule 2)."""
+    caching = endpoint.options.caching
+    every = (1 << len(endpoint.parameters)) - 1
+    if caching is None:
+        return every
+    names = caching.parameters
+    if names is None:
+        names = options.profile(caching.profile).parameters
+    if names is None:
+        return every
+    return sum(1 << index for index in {index for name in names for index in _indexes(endpoint, name)})
+
+
+def _indexes(endpoint: Endpoint, name: str) -> Iterator[int]:
+    """Of the parameter that is called so, in the database or in requests; of all fields of a composite."""
+    for index, one in enumerate(endpoint.parameters):
+        if name in (one.db_name, one.api_name):
+            yield index
+
+
+def _prefix(endpoint: Endpoint, profile: str) -> bytes:
+    """Says whose answers follow. Each part says where it ends, whatever it holds."""
+    parts = (profile, endpoint.method, endpoint.routine.identity, endpoint.options.connection or "")
+    return b"".join(len(part).to_bytes(2, "big") + part for part in map(str.encode, parts))
+
+
+def rule_problems(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
+    """Rules of its profile that mean nothing on this endpoint (spec 2.3)."""
+    caching = endpoint.options.caching
+    if not options.enabled or caching is None or caching.profile is None:
+        return
+    parameters = key_parameters(endpoint, options)
+    for rule in options.profile(caching.profile).rules:
+        indexes = list(_indexes(endpoint, rule.parameter))
+        dropped = f"{endpoint.name}: the rule on {rule.parameter} of cache profile '{caching.profile}' is dropped"
+        if not indexes:
+            yield f"{dropped}: the routine has no parameter of that name"
+        elif not any(parameters >> index & 1 for index in indexes):
+            yield f"{dropped}: it is not among the parameters of the cache key"
+
+
+def with_invalidation(endpoint: Endpoint, options: CacheOptions) -> Endpoint | None:
+    """The endpoint that forgets an answer of this one (spec 4.6, reference 05, 1.10); None where there is none."""
+    if options.suffix is None or cache_plan(endpoint, options) is None:
+        return None
+    suffix = options.suffix.strip("/").lower()
+    # Only the last segment may be left out, and now none is the last.
+    path = endpoint.path.replace("?}", "}").rstrip("/")
+    return replace(endpoint, path=f"{path}/{suffix}", options=replace(endpoint.options, invalidates=True))

@@ -1,0 +1,141 @@
+"""One line of a CSV file → its cells, and the cells as the text of a `text[]` (reference 05, 5.4).
+
+The slow and obvious twin of `ext.csv_rows`: a line is a row, cells are separated by any of several characters, may
+stand in quotes, and are trimmed.
+"""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+
+from rowcall.core.data.record import Record
+
+LONGEST_LINE = 16_777_216
+"""Of a line, which has to be held as a whole."""
+
+
+class MalformedLineError(ValueError):
+    """A line cannot be read. `line`: its number, from 1."""
+
+    def __init__(self, line: int, why: str) -> None:
+        super().__init__(f"line {line}: {why}")
+        self.line = line
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFormat(Record):
+    delimiters: str = ","
+    quotes: bool = True
+    blank_is_null: bool = True
+
+
+class CsvRows:
+    """A file in pieces → for each line the text of its array, None for a blank one."""
+
+    def __init__(self, form: CsvFormat) -> None:
+        self._form = form
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
+        self._held = ""
+        self.lines = 0
+
+    def feed(self, piece: bytes) -> list[bytes | None]:
+        """Raises `MalformedLineError`."""
+        return self._rows(self._decoder.decode(piece), ended=False)
+
+    def finish(self) -> list[bytes | None]:
+        return self._rows(self._decoder.decode(b"", final=True), ended=True)
+
+    def _rows(self, text: str, *, ended: bool) -> list[bytes | None]:
+        *lines, self._held = _lines(self._held + text, ended=ended)
+        if len(self._held) > LONGEST_LINE:
+            raise MalformedLineError(self.lines + len(lines) + 1, f"it is longer than {LONGEST_LINE} bytes")
+        if ended and self._held:
+            lines.append(self._held)
+        return [self._row(line) for line in lines]
+
+    def _row(self, line: str) -> bytes | None:
+        self.lines += 1
+        try:
+            return array_text(cells(line, self._form))
+        except _QuoteError as error:
+            raise MalformedLineError(self.lines, str(error)) from None
+
+
+def _lines(text: str, *, ended: bool) -> list[str]:
+    """The last one is not complete. A CR at the end may be half of a CRLF."""
+    held = "" if ended or not text.endswith("\r") else "\r"
+    whole = text[: len(text) - len(held)]
+    lines = whole.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines[-1] += held
+    return lines
+
+
+class _QuoteError(ValueError):
+    pass
+
+
+def cells(line: str, form: CsvFormat) -> list[str | None] | None:
+    """None for a blank line."""
+    if not line.strip():
+        return None
+    found: list[str | None] = []
+    place = 0
+    while True:
+        text, place = _cell(line, place, form)
+        text = text.strip()
+        found.append(None if form.blank_is_null and not text else text)
+        if place >= len(line):
+            return found
+        place += 1
+        if place == len(line):
+            found.append(None if form.blank_is_null else "")
+            return found
+
+
+def _cell(line: str, place: int, form: CsvFormat) -> tuple[str, int]:
+    """The cell that begins at `place`, and where its delimiter is, or the end of the line."""
+    if form.quotes:
+        start = _behind_blanks(line, place, form.delimiters)
+        if line.startswith('"', start):
+            return _quoted(line, start + 1, form.delimiters)
+    end = place
+    while end < len(line) and line[end] not in form.delimiters:
+        end += 1
+    return line[place:end], end
+
+
+def _quoted(line: str, place: int, delimiters: str) -> tuple[str, int]:
+    text = ""
+    while True:
+        end = line.find('"', place)
+        if end < 0:
+            raise _QuoteError("a quote is not closed")
+        text += line[place:end]
+        if not line.startswith('"', end + 1):
+            break
+        text += '"'
+        place = end + 2
+    behind = _behind_blanks(line, end + 1, delimiters)
+    if behind < len(line) and line[behind] not in delimiters:
+        raise _QuoteError("text follows a closing quote")
+    return text, behind
+
+
+def _behind_blanks(line: str, place: int, delimiters: str) -> int:
+    while place < len(line) and line[place].isspace() and line[place] not in delimiters:
+        place += 1
+    return place
+
+
+def array_text(row: list[str | None] | None) -> bytes | None:
+    if row is None:
+        return None
+    if any(cell is not None and "\0" in cell for cell in row):
+        raise _QuoteError("it holds a NUL character, which no text of the database can")
+    return ("{" + ",".join("NULL" if cell is None else _element(cell) for cell in row) + "}").encode()
+
+
+def _element(cell: str) -> str:
+    return '"' + cell.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,78 @@
+"""`Service:UploadOptions`: what the configuration says about uploads and about each handler (reference 05, 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rowcall.core.data.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Common(Record):
+    """What counts for every handler."""
+
+    stop_after_first_success: bool = False
+    included: str | None = None
+    """Patterns of content types, separated by commas."""
+    excluded: str | None = None
+    buffer_size: int = 8192
+    text_bytes: int = 4096
+    control_bytes: int = 5
+    image_types: str = "jpeg, png, gif, bmp, tiff, webp"
+    claims_key: str = "claims"
+    """Member of what row commands are told that holds the claims of the caller; empty: none does."""
+
+
+@dataclass(frozen=True, slots=True)
+class LargeObjects(Record):
+    check_text: bool = False
+    check_image: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Folder(Record):
+    """The handler `file_system`."""
+
+    path: str = "/tmp/uploads"  # noqa: S108 - the documented default
+    unique_name: bool = True
+    create_path: bool = True
+    check_text: bool = False
+    check_image: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Csv(Record):
+    check_format: bool = True
+    delimiters: str = ","
+    quotes: bool = True
+    blank_is_null: bool = True
+    row_command: str = "call process_csv_row($1,$2,$3,$4)"
+
+
+@dataclass(frozen=True, slots=True)
+class Excel(Record):
+    sheet_name: str | None = None
+    all_sheets: bool = False
+    time_format: str = "HH:mm:ss"
+    date_format: str = "yyyy-MM-dd"
+    datetime_format: str = "yyyy-MM-dd HH:mm:ss"
+    row_is_json: bool = False
+    row_command: str = "call process_excel_row($1,$2,$3,$4)"
+
+
+HandlerOptions = LargeObjects | Folder | Csv | Excel
+
+
+@dataclass(frozen=True, slots=True)
+class UploadOptions(Record):
+    log_event: bool = True
+    log_parameters: bool = False
+    default_handler: str = "large_object"
+    metadata_parameter: str | None = None
+    """Parameter that receives the metadata wherever it is there. None: only those that comments name."""
+    context_key: str | None = None
+    """Session variable that receives it. None: none does."""
+    common: Common = Common()
+    handlers: Mapping[str, HandlerOptions] = field(default_factory=dict)
+    """By key, in the order of the configuration. Empty: no endpoint takes files."""

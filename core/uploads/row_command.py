@@ -1,0 +1,108 @@
+"""The command that runs for each row: SQL with `$1` to `$4`, and `{placeholders}` that become further values.
+
+A value of a request is never part of the SQL text: `{name}` becomes a `$n` of its own, also inside a plain string,
+which is then put together by the server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rowcall.core.data.record import Record
+
+ROW_VALUES = 4
+"""Number of the row, its cells, the result before, what is known about the file."""
+PREVIOUS = 2
+"""Index of the result before."""
+FILE = 3
+"""Index of what is known about the file."""
+
+_INT4, _TEXT_ARRAY, _TEXT = 23, 1009, 25
+
+_TOKENS = re.compile(
+    r"""
+    [eE]'(?:\\.|''|[^'\\])*' | (?P<string>'(?:''|[^'])*') | "(?:""|[^"])*"
+    | --[^\n]* | /\*.*?\*/ | \$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$ | (?<!\w)\$(?P<number>\d+)
+    | \{(?P<name>[^\W\d]\w*|\$\d+)\}
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_PLACEHOLDER = re.compile(r"\{([^\W\d]\w*|\$\d+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class RowCommand(Record):
+    sql: str
+    """Its `$n` numbered without gaps: one that the command leaves out would be a value without a type."""
+    picks: tuple[int, ...]
+    """Which value each `$n` takes: those of the row, then those of `parameters`."""
+    types: tuple[int, ...]
+    """Of the values; 0: PostgreSQL infers it."""
+    parameters: tuple[int, ...]
+    """Of the endpoint, whose values the command takes besides."""
+
+    @property
+    def values(self) -> int:
+        return ROW_VALUES + len(self.parameters)
+
+    @property
+    def chained(self) -> bool:
+        """Each row needs the result of the one before."""
+        return PREVIOUS in self.picks
+
+    @property
+    def tells_file(self) -> bool:
+        return FILE in self.picks
+
+
+def row_command(text: str, names: Mapping[str, int], *, cells_are_json: bool = False) -> RowCommand:
+    """names: those of `core.template.placeholder_names`."""
+    parser = _Reading(names)
+    sql = parser.read(text)
+    known = (_INT4, 0 if cells_are_json else _TEXT_ARRAY, 0, 0)
+    types = tuple(known[index] if index < ROW_VALUES else 0 for index in parser.picks)
+    return RowCommand(sql, tuple(parser.picks), types, tuple(parser.parameters))
+
+
+class _Reading:
+    def __init__(self, names: Mapping[str, int]) -> None:
+        self._names = names
+        self.picks: list[int] = []
+        self.parameters: list[int] = []
+
+    def read(self, text: str) -> str:
+        return _TOKENS.sub(self._token, text.strip().rstrip("; \t\r\n"))
+
+    def _token(self, match: re.Match[str]) -> str:
+        if match["number"]:
+            number = int(match["number"])
+            return self._value(number - 1) if 0 < number <= ROW_VALUES else match[0]
+        if match["name"]:
+            return self._named(match["name"]) or match[0]
+        return self._string(match[0]) if match["string"] else match[0]
+
+    def _string(self, literal: str) -> str:
+        parts = _PLACEHOLDER.split(literal[1:-1])
+        pieces = [
+            (self._named(part, "::text") if place % 2 else f"'{part}'") or f"'{{{part}}}'"
+            for place, part in enumerate(parts)
+        ]
+        pieces = [piece for piece in pieces if piece != "''"]
+        return literal if len(parts) == 1 else f"({' || '.join(pieces)})"
+
+    def _named(self, name: str, cast: str = "") -> str | None:
+        index = self._names.get(name.lower())
+        if index is None:
+            return None
+        if index not in self.parameters:
+            self.parameters.append(index)
+        value = self._value(ROW_VALUES + self.parameters.index(index))
+        # NULL in a text would make all of it NULL; in a placeholder it is nothing.
+        return f"coalesce({value}{cast}, '')" if cast else value
+
+    def _value(self, index: int) -> str:
+        if index not in self.picks:
+            self.picks.append(index)
+        return f"${self.picks.index(index) + 1}"

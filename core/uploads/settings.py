@@ -1,0 +1,80 @@
+"""Settings of upload handlers in a comment: taken apart once, filled for each request (reference 05, 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rowcall.core.endpoint.capabilities import Upload
+from rowcall.core.endpoint.template import Template, ValueOf, parse_template
+from rowcall.core.uploads.names import climbs
+
+
+class ClimbingPathError(ValueError):
+    """The value of a request would lead out of the folder that the comment names."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerSettings:
+    """The words of a comment for one handler, with their values for one request.
+
+    What cannot be read is as if it were not there (reference 05, 5.1).
+    """
+
+    texts: Mapping[str, str]
+
+    def text(self, name: str, default: str) -> str:
+        return self.texts.get(name, default)
+
+    def text_or_none(self, name: str, default: str | None = None) -> str | None:
+        return self.texts.get(name, default)
+
+    def flag(self, name: str, default: bool) -> bool:
+        return {"true": True, "false": False}.get(self.texts.get(name, "").strip().lower(), default)
+
+    def number(self, name: str, default: int, *, minimum: int = 0) -> int:
+        text = self.texts.get(name, "").strip()
+        found = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else default
+        return found if found >= minimum else default
+
+
+class SettingTemplates:
+    """`fill(value_of)` for each request."""
+
+    def __init__(self, upload: Upload, custom: Iterable[tuple[str, str]], key: str, names: Mapping[str, int]) -> None:
+        """custom: custom parameters, among which are settings with the key of a handler that has another name."""
+        written = {word.lower(): text for word, text in (*custom, *upload.settings)}
+        prefix = f"{key.lower()}_"
+        own = {word.removeprefix(prefix): text for word, text in written.items() if word.startswith(prefix)}
+        chosen = {**own, **written}
+        if "file_system_path" in chosen:
+            chosen.setdefault("path", chosen["file_system_path"])
+        self._written = chosen
+        self._templates = {word: parse_template(text, names) for word, text in chosen.items()}
+        fixed = all(template.is_fixed for template in self._templates.values())
+        self._fixed = self._filled(_no_value) if fixed else None
+
+    def fill(self, value_of: ValueOf) -> HandlerSettings:
+        """Raises `ClimbingPathError`."""
+        return self._filled(value_of) if self._fixed is None else self._fixed
+
+    def written(self, word: str) -> str | None:
+        """As the comment has it, placeholders and all."""
+        return self._written.get(word)
+
+    def _filled(self, value_of: ValueOf) -> HandlerSettings:
+        return HandlerSettings({word: _text(word, template, value_of) for word, template in self._templates.items()})
+
+
+def _text(word: str, template: Template, value_of: ValueOf) -> str:
+    return template.fill(value_of, _staying_below if word == "path" else str)
+
+
+def _staying_below(value: str) -> str:
+    if climbs(value):
+        raise ClimbingPathError(value)
+    return value
+
+
+def _no_value(_index: int) -> None:
+    return

@@ -1,0 +1,165 @@
+"""The steps of a cached endpoint: one in front of its run, which may make it needless, and one behind it.
+
+Everything that decides whether a caller may have the answer at all stands before (design 1), so a kept answer never
+gets past a 401 or 403; what is made for each request, status and headers, comes after.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from rowcall.core.cache.entry import Entry
+from rowcall.core.cache.key import encode_key
+from rowcall.core.cache.plan import CachePlan, cache_plan
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.ext.driver.request import Request, finished_request
+from rowcall.service.cache.user import claims_of
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.pipeline.services import Services
+from rowcall.service.response.headers import argument_text
+from rowcall.service.store.flights import ALONE, AnswerStore, Found, Ticket, ending
+
+log = logging.getLogger("rowcall.cache")
+
+KeyOf = Callable[[Exchange], bytes]
+
+
+def plan_of(endpoint: Endpoint, services: Services) -> CachePlan | None:
+    return cache_plan(endpoint, services.options.cache)
+
+
+def key_of(plan: CachePlan, services: Services) -> KeyOf:
+    """Request → key. To be asked when every parameter has its value."""
+    prefix, wanted = plan.prefix, plan.parameters
+
+    def key(exchange: Exchange) -> bytes:
+        return encode_key(prefix, exchange.mask, exchange.arguments, wanted)
+
+    if not plan.per_user:
+        return key
+    claims = claims_of(services)
+
+    def key_for_user(exchange: Exchange) -> bytes:
+        return encode_key(prefix + claims(exchange), exchange.mask, exchange.arguments, wanted)
+
+    return key_for_user
+
+
+def around(
+    endpoint: Endpoint, services: Services, plan: CachePlan, run: tuple[Step, ...], log_hit: Step | None
+) -> tuple[Step, ...]:
+    """`run` with the two steps around it. log_hit: logs an answer that needs no run."""
+    store = services.answers.of(plan.place)
+    seconds_of = _lifetime(plan)
+    patience = services.options.database.timeout if endpoint.options.timeout is None else endpoint.options.timeout
+    key_for = key_of(plan, services)
+    # Not for the steps that run, nor for the one behind them.
+    needless = len(run) + 1
+    shareable = _shareable(endpoint, plan)
+    begin = store.begin
+
+    def take(exchange: Exchange, found: Found) -> None:
+        if type(found) is Entry:
+            exchange.request = finished_request(found.body, found.rows, found.is_null)
+            if log_hit is not None:
+                log_hit(exchange)
+            exchange.skip(needless)
+        elif found is not ALONE:
+            exchange.ticket = found
+            exchange.at_end(ending)
+
+    async def take_later(exchange: Exchange, waiting: Awaitable[Found]) -> None:
+        take(exchange, await waiting)
+
+    def look_up(exchange: Exchange) -> Awaitable[None] | None:
+        found = begin(key_for(exchange), patience)
+        if type(found) is not Entry and isinstance(found, Awaitable):
+            return take_later(exchange, found)
+        take(exchange, found)
+        return None
+
+    def keep(exchange: Exchange) -> None:
+        ticket: Ticket | None = exchange.ticket
+        if ticket is None:
+            return
+        request = exchange.request
+        if request is None or (not request.streaming and _is_no_answer(endpoint, request)):
+            return  # an error follows, and those who wait get it too
+        exchange.ticket = None
+        if request.streaming or not shareable(request):
+            ticket.pass_on()
+        else:
+            ticket.keep(Entry(request.body or b"", request.rows, request.is_null), seconds_of(exchange))
+
+    if not plan.rules:
+        return (look_up, *run, keep)
+    skips = _skips(endpoint, plan)
+
+    def look_up_unless_skipped(exchange: Exchange) -> Awaitable[None] | None:
+        return None if skips(exchange) else look_up(exchange)
+
+    return (look_up_unless_skipped, *run, keep)
+
+
+def _lifetime(plan: CachePlan) -> Callable[[Exchange], float | None]:
+    """Seconds; None: for ever. The rule that fits, comment, profile (spec 2.3 rules 3 and 4)."""
+    if not plan.rules:
+        return lambda _exchange: plan.seconds
+
+    def lifetime(exchange: Exchange) -> float | None:
+        for index, rule in plan.rules:
+            if rule.fits(argument_text(exchange, index)):
+                return rule.seconds
+        return plan.seconds
+
+    return lifetime
+
+
+def _skips(endpoint: Endpoint, plan: CachePlan) -> Callable[[Exchange], bool]:
+    """The first rule that fits decides (spec 2.3 rules 1 and 2)."""
+
+    def skips(exchange: Exchange) -> bool:
+        for index, rule in plan.rules:
+            if rule.fits(argument_text(exchange, index)):
+                if rule.seconds is None:
+                    log.debug("%s: the cache is skipped for this value of %s", endpoint.name, rule.parameter)
+                return rule.seconds is None
+        return False
+
+    return skips
+
+
+def _is_no_answer(endpoint: Endpoint, request: Request) -> bool:
+    return endpoint.shape.path is ResultPath.SCALAR and request.rows == 0
+
+
+def _shareable(endpoint: Endpoint, plan: CachePlan) -> Callable[[Request], bool]:
+    """Whether a result is one that is kept (reference 05, 1.4)."""
+    if endpoint.shape.path is ResultPath.ROWS and endpoint.options.single:
+        return lambda request: request.rows > 0
+    most = plan.max_rows
+    return (lambda request: request.rows <= most) if most else (lambda _request: True)
+
+
+def forgetting(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
+    """The only step of an endpoint that forgets an answer (spec 4.6): rules are ignored (reference 05, 1.9)."""
+    store: AnswerStore = services.answers.of(plan.place)
+    key_for = key_of(plan, services)
+
+    def answer(exchange: Exchange, found: bool) -> None:
+        log.debug("%s: %s", endpoint.name, "removed from the cache" if found else "not found in the cache")
+        body = b'{"invalidated":true}' if found else b'{"invalidated":false}'
+        exchange.protocol.response_bytes(200, [("content-type", "application/json")], body)
+
+    async def answer_later(exchange: Exchange, waiting: Awaitable[bool]) -> None:
+        answer(exchange, await waiting)
+
+    def forget(exchange: Exchange) -> Awaitable[None] | None:
+        found = store.forget(key_for(exchange))
+        if isinstance(found, Awaitable):
+            return answer_later(exchange, found)
+        answer(exchange, found)
+        return None
+
+    return forget

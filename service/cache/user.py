@@ -1,0 +1,42 @@
+"""What of a caller belongs to the key of an answer: the claims that its routine can read in its session."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+from rowcall.core.auth.claims import User
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.pipeline.services import Services
+
+NOBODY = b"\0"
+
+
+def claims_of(services: Services) -> Callable[[Exchange], bytes]:
+    """The claims that the configuration has written to session variables, as one text of fixed length.
+
+    The client's address is written beside them and is no part of it: it would tell every client from every other.
+    """
+    mapping = services.options.auth.mapping
+    known: WeakKeyDictionary[User, bytes] = WeakKeyDictionary()
+
+    def digest(user: User) -> bytes:
+        whole = hashlib.sha256()
+        values = [user.texts.get(claim) for _key, claim in mapping.context]
+        if mapping.json_key is not None:
+            values.append(user.json)
+        for value in values:
+            whole.update(b"-" if value is None else b"%d:%b" % (len(value), value))
+        return whole.digest()
+
+    def claims(exchange: Exchange) -> bytes:
+        user: User | None = exchange.user
+        if user is None:
+            return NOBODY
+        found = known.get(user)
+        if found is None:
+            found = known[user] = digest(user)
+        return found
+
+    return claims

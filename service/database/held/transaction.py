@@ -1,0 +1,182 @@
+"""One transaction over several requests to the server, for what runs many commands before its routine does.
+
+    async with database.transaction(call, exchange) as transaction:
+        await transaction.run(command, values)
+        await transaction.call()
+        await transaction.commit()
+
+It begins with the first command, with everything that the request brings along for its routine: row commands see the
+same settings. Without `commit` everything is rolled back. Commands may be sent without waiting for the one before; of
+those in one segment, only the result of the last is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from types import TracebackType
+
+from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.ext.driver.connection import Connection, ConnectionState
+from rowcall.ext.driver.request import Request, Statement
+from rowcall.service.database.call import Call
+from rowcall.service.database.context import Ahead, Values
+from rowcall.service.database.failures import Failures
+from rowcall.service.database.lanes import RESET_SECONDS, ExclusiveLane
+from rowcall.service.database.statements import settings_statement, statement_for
+from rowcall.service.database.watchdog import Watchdog
+from rowcall.service.exchange.exchange import ClientGoneError, Exchange
+
+
+class Transaction:
+    def __init__(
+        self,
+        lane: ExclusiveLane,
+        watchdog: Watchdog,
+        failures: Failures,
+        call: Call,
+        exchange: Exchange,
+        ahead: Callable[[], Ahead],
+        *,
+        seconds: float,
+        resets: list[Statement],
+    ) -> None:
+        """ahead: what the request brings along. seconds: that the call may take."""
+        self._lane = lane
+        self._watchdog = watchdog
+        self._failures = failures
+        self._call = call
+        self._exchange = exchange
+        self._ahead = ahead
+        self._seconds = seconds
+        self._resets = resets
+        self._connection: Connection | None = None
+        self._open = False
+
+    async def __aenter__(self) -> Transaction:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if self._open:
+            self._roll_back(connection)
+        self._lane.let_go(connection, resets=self._resets)
+
+    def _roll_back(self, connection: Connection) -> None:
+        """Not waited for: nothing that follows on this connection runs before it."""
+        request = Request(statement_for("rollback", 0), [])
+        request.timeout = RESET_SECONDS
+        request.on_done = lambda _request: _no_longer_owned(connection)
+        if not connection.submit(request) and connection.state != ConnectionState.CLOSED:
+            connection.close("a transaction was given up in the middle of a command")
+
+    async def begin(self) -> None:
+        """Raises `Problem` when there is no connection, or for what the request brings along."""
+        if self._open:
+            return
+        connection = self._lane.try_acquire() or await self._lane.acquire()
+        self._lane.hold(connection)
+        self._connection = connection
+        connection.owned = self._open = True
+        whole: Ahead = ((statement_for("begin", 0), []), *self._ahead())
+        statement, values = whole[-1]
+        request = Request(statement, values, whole[:-1] or None)
+        await self._finished(self._call, self._place(request))
+
+    def send(self, call: Call, values: Values, before: Sequence[Values] = ()) -> Request:
+        """Places a run of `call` behind those of `before`, all of them one segment. `finished` follows.
+
+        Raises:
+            Problem: the connection is gone.
+        """
+        statement = call.statement(0)
+        request = Request(statement, values, tuple((statement, each) for each in before) or None)
+        request.first_row_only = True
+        request.label = call.label
+        return self._place(request)
+
+    async def run(self, call: Call, values: Values) -> Request:
+        """One run, finished. Raises `Problem`."""
+        await self.begin()
+        return await self.finished(call, self.send(call, values))
+
+    async def finished(self, call: Call, request: Request) -> Request:
+        """Raises `Problem` for what failed. Nothing else can run then."""
+        return await self._finished(call, request)
+
+    async def command(self, sql: str) -> None:
+        """A command of the service's own that gives nothing. Raises `Problem`."""
+        await self.begin()
+        await self._finished(self._call, self._place(Request(statement_for(sql, 0), [])))
+
+    async def set(self, settings: Values) -> None:
+        """Settings of the transaction: names and values in turn. Raises `Problem`."""
+        await self.begin()
+        await self._finished(self._call, self._place(Request(settings_statement(len(settings) // 2), settings)))
+
+    async def call(self) -> None:
+        """The routine, with the arguments of the exchange; what it gave is put there.
+
+        Raises:
+            Problem: it failed.
+            ClientGoneError: nobody waits for it any more.
+        """
+        await self.begin()
+        call, exchange = self._call, self._exchange
+        request = Request(call.statement(exchange.mask), exchange.arguments)
+        request.label = call.label
+        request.first_row_only = call.single
+        request.timeout = self._seconds
+        exchange.request = request
+        self._watchdog.watch(request, exchange.protocol.client_disconnect)
+        try:
+            await self._finished(call, self._place(request))
+        except asyncio.CancelledError:
+            self._watchdog.abandon(request)
+            raise
+        finally:
+            self._watchdog.forget(request)
+        if request.abandoned:
+            raise ClientGoneError("the client has closed the connection")
+
+    async def commit(self) -> None:
+        """Raises `Problem`, also for what is only checked now."""
+        if not self._open:
+            return
+        request = self._place(Request(statement_for("commit", 0), []))
+        connection = self._connection
+        try:
+            await self._finished(self._call, request)
+        finally:
+            if connection is not None and request.finished:
+                self._open = False
+                _no_longer_owned(connection)
+
+    def _place(self, request: Request) -> Request:
+        connection = self._connection
+        request.waiter = asyncio.get_running_loop().create_future()
+        request.connection = connection
+        if connection is None or not connection.submit(request):
+            raise unavailable("the connection to the database was lost before the request took effect")
+        return request
+
+    async def _finished(self, call: Call, request: Request) -> Request:
+        waiter = request.waiter
+        if waiter is not None:
+            await waiter
+        if not request.succeeded:
+            raise self._problem(call, request)
+        return request
+
+    def _problem(self, call: Call, request: Request) -> Problem:
+        # It cannot run again in here; but a statement that no longer fits is made anew for the next request.
+        self._failures.renew(call, self._exchange.mask if call is self._call else 0, request)
+        return self._failures.problem(call, self._exchange, request)
+
+
+def _no_longer_owned(connection: Connection) -> None:
+    connection.owned = False

@@ -1,0 +1,1 @@
+"""What people and machines ask about the service itself: is it well, and what does its database do?"""

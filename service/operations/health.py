@@ -1,0 +1,79 @@
+"""`/health`, `/health/ready`, `/health/live` (spec 2.8, reference 06, 9)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+
+import psycopg
+
+from rowcall.service.database.connector import Connector
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.protocols import Headers
+from rowcall.service.operations.guard import Answer, guarded
+from rowcall.service.options.capabilities.operations import HealthOptions
+from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+"""Probes ask as they like."""
+
+_HEADERS: Headers = [
+    ("content-type", "text/plain"),
+    ("cache-control", "no-store, no-cache"),
+    ("pragma", "no-cache"),
+    ("expires", "Thu, 01 Jan 1970 00:00:00 GMT"),
+]
+
+
+def health_routes(options: HealthOptions, services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
+    """Method, path and steps of each."""
+    check = DatabaseCheck(options, services)
+    for path, make in ((options.path, check.ask), (options.ready, check.ask), (options.live, _alive)):
+        steps = guarded(path, options.guarded, services, make)
+        yield from ((method, path, steps) for method in METHODS)
+
+
+async def _alive(_exchange: Exchange) -> Answer:
+    """Whoever can say so is alive; the database is somebody else's business."""
+    return _answer(well=True)
+
+
+class DatabaseCheck:
+    """Opens a connection of its own: those of the lanes would be there still when no new one can be had."""
+
+    def __init__(self, options: HealthOptions, services: Services) -> None:
+        self._name = options.check
+        self._within = options.within
+        self._connector = Connector(services.options.target)
+        self._well = True
+
+    async def ask(self, _exchange: Exchange) -> Answer:
+        if self._name is None:
+            return _answer(well=True)
+        try:
+            async with asyncio.timeout(self._within):
+                await self._select()
+        except (psycopg.Error, OSError, TimeoutError) as error:
+            if self._well:
+                reason = str(error).strip() or f"no answer within {self._within:g} s"
+                log.error("health check %s: Unhealthy: %s", self._name, reason)
+            self._well = False
+            return _answer(well=False)
+        if not self._well:
+            log.info("health check %s: Healthy again", self._name)
+        self._well = True
+        return _answer(well=True)
+
+    async def _select(self) -> None:
+        connection = await self._connector.open_plain()
+        try:
+            await connection.execute("select 1")
+        finally:
+            await connection.close()
+
+
+def _answer(*, well: bool) -> Answer:
+    return Answer(200, _HEADERS, b"Healthy") if well else Answer(503, _HEADERS, b"Unhealthy")

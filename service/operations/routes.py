@@ -1,0 +1,18 @@
+"""The paths of the service itself, beside those of its endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rowcall.service.exchange.exchange import Step
+from rowcall.service.operations.health import health_routes
+from rowcall.service.operations.statistics import statistics_routes
+from rowcall.service.pipeline.services import Services
+
+
+def operation_routes(services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
+    """Method, path and steps of each that is switched on."""
+    if services.options.health is not None:
+        yield from health_routes(services.options.health, services)
+    if services.options.statistics is not None:
+        yield from statistics_routes(services.options.statistics, services)

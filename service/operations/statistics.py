@@ -1,0 +1,63 @@
+"""The four reports on the database (spec 2.7, reference 06, 10)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from urllib.parse import parse_qsl
+
+import psycopg
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.operations.statistics import Report, Row, as_html, as_json
+from rowcall.service.database.connector import Connector
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.operations.guard import Answer, Make, guarded
+from rowcall.service.options.capabilities.operations import StatisticsOptions
+from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
+
+_VERBOSE = "set local intervalstyle = postgres_verbose"
+
+
+def statistics_routes(options: StatisticsOptions, services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
+    """Method, path and steps of each."""
+    connector = Connector(options.target)
+    for path, report in options.paths:
+        yield "GET", path, guarded(path, options.guarded, services, _maker(report, options, connector))
+
+
+def _maker(report: Report, options: StatisticsOptions, connector: Connector) -> Make:
+    async def make(exchange: Exchange) -> Answer:
+        try:
+            columns, rows = await _read(report, options.schemas, connector)
+        except (psycopg.Error, OSError) as error:
+            log.error("statistics of %s cannot be read: %s", report.name, str(error).strip())
+            raise Problem(500, "Error retrieving statistics; the log of the service says why") from None
+        if _wants_html(exchange, options):
+            return Answer(200, [("content-type", "text/html; charset=utf-8")], as_html(columns, rows))
+        return Answer(200, [("content-type", "application/json")], as_json(columns, rows))
+
+    return make
+
+
+async def _read(report: Report, schemas: str | None, connector: Connector) -> tuple[list[str], list[Row]]:
+    connection = await connector.open_plain()
+    try:
+        # In a transaction that leaves nothing behind: the style of intervals is for this one query.
+        async with connection.transaction(force_rollback=True):
+            await connection.execute(_VERBOSE)
+            statement = report.statement(connection.info.server_version, filtered=schemas is not None)
+            values = (schemas,) if schemas is not None and report.filtered else None
+            cursor = await connection.execute(statement.encode(), values)
+            return [column.name for column in cursor.description or ()], list(await cursor.fetchall())
+    finally:
+        await connection.close()
+
+
+def _wants_html(exchange: Exchange, options: StatisticsOptions) -> bool:
+    """Any `format` in the query decides, an empty or unknown one for JSON."""
+    pairs = parse_qsl(exchange.scope.query_string, keep_blank_values=True)
+    asked = next((value for name, value in pairs if name.casefold() == "format"), None)
+    return options.html if asked is None else asked.casefold() == "html"

@@ -1,0 +1,128 @@
+"""Settings → how answers are kept (spec 2.1 to 2.3). A profile or rule that cannot be used is skipped, and named."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rowcall.core.cache.options import CacheOptions, HybridOptions, Place, Profile, Rule
+from rowcall.core.config import Settings
+from rowcall.core.config.tree import Scalar, Section, find
+from rowcall.core.text.interval import parse_interval
+
+log = logging.getLogger("rowcall.client")
+
+_P = "CacheOptions:"
+_PROFILES = _P + "Profiles"
+_PLACES = {place.value.casefold(): place for place in Place}
+
+
+class _UnusableError(Exception):
+    """Why a profile or a rule is skipped."""
+
+
+def cache_options(settings: Settings) -> CacheOptions:
+    if not settings.flag(_P + "Enabled"):
+        return CacheOptions()
+    hashes = settings.flag(_P + "UseHashedCacheKeys")
+    profiles = tuple(_profiles(settings))
+    if profiles:
+        log.info("%d cache profiles are registered: %s", len(profiles), ", ".join(one.name for one in profiles))
+    return CacheOptions(
+        enabled=True,
+        place=Place(settings.choice(_P + "Type")),
+        memory=settings.integer(_P + "MemoryCacheMaximumMegabytes", minimum=1) * 1_048_576,
+        prune_seconds=float(settings.integer(_P + "MemoryCachePruneIntervalSeconds", minimum=1)),
+        redis=settings.text(_P + "RedisConfiguration"),
+        max_rows=settings.integer_or_none(_P + "MaxCacheableRows"),
+        hash_from=settings.integer(_P + "HashKeyThreshold") if hashes else None,
+        suffix=settings.text_or_none(_P + "InvalidateCacheSuffix") or None,
+        hybrid=HybridOptions(
+            uses_redis=settings.flag(_P + "HybridCacheUseRedisBackend"),
+            longest_key=settings.integer(_P + "HybridCacheMaximumKeyLength"),
+            largest_answer=settings.integer(_P + "HybridCacheMaximumPayloadBytes"),
+            seconds=settings.seconds_or_none(_P + "HybridCacheDefaultExpiration"),
+            local_seconds=settings.seconds_or_none(_P + "HybridCacheLocalCacheExpiration"),
+        ),
+        profiles=profiles,
+    )
+
+
+def _profiles(settings: Settings) -> Iterator[Profile]:
+    for name in settings.names(_PROFILES):
+        if not name.strip():
+            log.warning("%s: a profile without a name is skipped", _PROFILES)
+        elif not settings.flag(f"{_PROFILES}:{name}:Enabled"):
+            log.info("cache profile '%s' is skipped: it is not enabled", name)
+        else:
+            try:
+                profile = _profile(settings, name)
+            except _UnusableError as error:
+                log.warning("%s:%s is skipped: %s", _PROFILES, name, error)
+                continue
+            log.info("cache profile '%s': %s, %s", name, profile.place.value, _told(profile))
+            yield profile
+
+
+def _told(profile: Profile) -> str:
+    lifetime = "no lifetime of its own" if profile.seconds is None else f"{profile.seconds:g} s"
+    return f"{lifetime}, {len(profile.rules)} rules"
+
+
+def _profile(settings: Settings, name: str) -> Profile:
+    path = f"{_PROFILES}:{name}:"
+    kind = (_text(settings, path + "Type") or "").strip().casefold()
+    if kind not in _PLACES:
+        raise _UnusableError(f"its Type is none of {', '.join(place.value for place in Place)}")
+    expiration = _text(settings, path + "Expiration")
+    seconds = parse_interval(expiration) if expiration else None
+    if expiration and seconds is None:
+        raise _UnusableError(f"its Expiration {expiration!r} is no interval such as '5 minutes'")
+    return Profile(
+        name=name,
+        place=_PLACES[kind],
+        seconds=seconds,
+        parameters=_parameters(settings, path + "Parameters"),
+        rules=tuple(_rules(settings, name)),
+    )
+
+
+def _text(settings: Settings, path: str) -> str | None:
+    """As it is written: whether it fits is judged here, and no reason to end the start."""
+    found = find(settings.root, path)
+    return settings.value(path) if isinstance(found, Scalar) else None  # type: ignore[return-value]
+
+
+def _parameters(settings: Settings, path: str) -> tuple[str, ...] | None:
+    """An empty list is one: no parameter tells answers apart (spec 2.2)."""
+    node = find(settings.root, path)
+    if isinstance(node, Section) and node.is_array and not node.children:
+        return ()
+    return settings.texts(path)
+
+
+def _rules(settings: Settings, name: str) -> Iterator[Rule]:
+    configured = settings.value(f"{_PROFILES}:{name}:When")
+    if not isinstance(configured, tuple):
+        return
+    for number, entry in enumerate(configured):
+        try:
+            yield _rule(entry)
+        except _UnusableError as error:
+            log.warning("%s:%s:When:%d is dropped: %s", _PROFILES, name, number, error)
+
+
+def _rule(entry: Any) -> Rule:
+    values = {key.casefold(): value for key, value in entry.items()} if isinstance(entry, Mapping) else {}
+    parameter = str(values.get("parameter") or "").strip()
+    if not parameter:
+        raise _UnusableError("it names no Parameter")
+    then = str(values.get("then") or "").strip()
+    skips = then.casefold() == "skip"
+    seconds = parse_interval(then) if then else None
+    if not skips and seconds is None:
+        raise _UnusableError(f"its Then {then!r} is neither 'skip' nor an interval" if then else "it has no Then")
+    value = values.get("value")
+    listed = tuple(value) if isinstance(value, tuple | list) else (value,)
+    return Rule(parameter, tuple(None if one is None else str(one).casefold() for one in listed), seconds)

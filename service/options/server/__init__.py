@@ -1,0 +1,1 @@
+"""The HTTP side of the configuration: listeners and limits, compression, what browsers and proxies are told."""

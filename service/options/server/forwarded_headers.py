@@ -1,0 +1,53 @@
+"""`ForwardedHeaders` → which proxies are believed (spec 2.10)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from rowcall.core.config import Settings
+from rowcall.core.http.forwarded_headers import Address, Forwarding, parse_address, parse_network
+from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall")
+
+_SECTION = "ForwardedHeaders:"
+_ANYBODY = _SECTION + "TrustAllProxies"
+
+Read = TypeVar("Read")
+
+
+def forwarding(settings: Settings) -> Forwarding:
+    """Raises `StartupError` for a proxy or network that cannot be read: left out, it would leave fewer than were meant,
+    or none, which means something else.
+    """
+    if not settings.flag(_SECTION + "Enabled"):
+        return Forwarding()
+    anybody = settings.flag(_ANYBODY)
+    if anybody:
+        log.warning("%s is on: any client can say that it has another address, host and scheme", _ANYBODY)
+    return Forwarding(
+        enabled=True,
+        limit=settings.integer_or_none(_SECTION + "ForwardLimit"),
+        proxies=tuple(_read(settings, "KnownProxies", _address)),
+        networks=tuple(_read(settings, "KnownNetworks", parse_network)),
+        anybody=anybody,
+        hosts=tuple(settings.texts(_SECTION + "AllowedHosts") or ()),
+    )
+
+
+def _read(settings: Settings, key: str, read: Callable[[str], Read]) -> Iterator[Read]:
+    for text in settings.texts(_SECTION + key) or ():
+        try:
+            yield read(text)
+        except ValueError:
+            what = "address, such as 10.0.0.5" if read is _address else "network, such as 10.0.0.0/8"
+            raise StartupError(f"{_SECTION}{key}: {text!r} is no {what}") from None
+
+
+def _address(text: str) -> Address:
+    address = parse_address(text)
+    if address is None:
+        raise ValueError(text)
+    return address

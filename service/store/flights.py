@@ -1,0 +1,144 @@
+"""One computes, the others wait: tickets for whoever computes an answer, and those of this process that wait for it.
+
+What is the same for all stores of answers. Where the tickets are written down, so that all workers or all hosts agree
+on who computes, is for each store to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Protocol
+
+import orjson
+
+from rowcall.core.cache.entry import Entry
+from rowcall.core.errors.problems import Problem
+from rowcall.service.exchange.exchange import ClientGoneError, Exchange
+
+
+class Again:
+    """Nobody computes any more and nothing has come of it: whoever waits asks once more."""
+
+
+class Alone:
+    """The answer is none that can be shared: whoever waits computes for itself."""
+
+
+AGAIN = Again()
+ALONE = Alone()
+
+Outcome = Entry | Problem | Again | Alone
+"""What those who wait are told."""
+
+
+class Ticket(Protocol):
+    """The right, and the duty, to compute the answer for a key. Exactly one of its methods is called, once."""
+
+    def keep(self, entry: Entry, seconds: float | None) -> None:
+        """The answer, and how long it lives; None: until it is forgotten."""
+
+    def pass_on(self) -> None:
+        """It has turned out to be none that is kept."""
+
+    def give_up(self, problem: Problem | None) -> None:
+        """It failed. None: for reasons that are this request's own, so that the next one shall try."""
+
+
+Found = Entry | Ticket | Alone
+
+
+class AnswerStore(Protocol):
+    """Where answers are kept. `begin` may say at once what it knows, or has to be awaited."""
+
+    def begin(self, key: bytes, patience: float) -> Found | Awaitable[Found]:
+        """An answer; the ticket to compute it; or nothing that others would share.
+
+        patience: seconds that this request may wait for another one's answer; 0: as long as it takes.
+
+        Raises:
+            Problem: the one who computed failed, or took longer than that.
+        """
+
+    def forget(self, key: bytes) -> bool | Awaitable[bool]:
+        """Whether there was an answer. Nobody is given it afterwards."""
+
+    def close(self) -> None: ...
+
+
+def ending(exchange: Exchange, error: Exception | None) -> None:
+    """For `Exchange.at_end`: what becomes of a ticket that no step has used."""
+    ticket: Ticket | None = exchange.ticket
+    if ticket is None:
+        return
+    exchange.ticket = None
+    if error is None or isinstance(error, ClientGoneError):
+        ticket.give_up(None)
+    elif isinstance(error, Problem):
+        ticket.give_up(error)
+    else:
+        ticket.give_up(Problem(500, "an unexpected error; the log of the service has it"))
+
+
+class Waiters:
+    """The requests of this process that wait, by key."""
+
+    def __init__(self) -> None:
+        self._futures: dict[bytes, set[asyncio.Future[Outcome]]] = {}
+        self._loop = asyncio.get_running_loop()
+
+    def join(self, key: bytes) -> asyncio.Future[Outcome]:
+        """From here on whatever is told about the key reaches this one; `wait` follows."""
+        future: asyncio.Future[Outcome] = self._loop.create_future()
+        self._futures.setdefault(key, set()).add(future)
+        return future
+
+    async def wait(self, key: bytes, future: asyncio.Future[Outcome], patience: float) -> Entry | Again | Alone:
+        """patience: seconds; 0: as long as it takes.
+
+        Raises:
+            Problem: of the one who computed, or because this one has waited long enough.
+        """
+        try:
+            outcome = await (asyncio.wait_for(future, patience) if patience > 0 else future)
+        except TimeoutError:
+            detail = "another request computes this answer, and it took too long"
+            raise Problem(504, detail, title="Command execution timed out") from None
+        finally:
+            waiting = self._futures.get(key)
+            if waiting is not None:
+                waiting.discard(future)
+                if not waiting:
+                    del self._futures[key]
+        if isinstance(outcome, Problem):
+            raise outcome
+        return outcome
+
+    def tell(self, key: bytes, outcome: Outcome) -> None:
+        for future in self._futures.pop(key, ()):
+            if not future.done():
+                # An error is raised with a traceback of its own in each request.
+                future.set_result(copied(outcome) if isinstance(outcome, Problem) else outcome)
+
+    def tell_all(self) -> None:
+        """Whoever waits shall look again."""
+        for key in tuple(self._futures):
+            self.tell(key, AGAIN)
+
+
+def copied(problem: Problem) -> Problem:
+    return Problem(
+        problem.status, problem.detail, title=problem.title, type_url=problem.type_url, headers=problem.headers
+    )
+
+
+def problem_text(problem: Problem) -> bytes:
+    """For another process."""
+    return orjson.dumps([problem.status, problem.detail, problem.title, problem.type_url, problem.headers])
+
+
+def problem_of(text: bytes) -> Problem:
+    status, detail, title, type_url, headers = orjson.loads(text)
+    return Problem(
+        status, detail, title=title, type_url=type_url, headers=tuple((name, value) for name, value in headers)
+    )

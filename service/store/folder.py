@@ -1,0 +1,63 @@
+"""The folder of the host's store: made by the supervisor when the service starts, gone when it ends.
+
+It lies on shared memory where the system has some. A service that was killed leaves its folder behind; the next one to
+start finds it by its lock, which nobody holds any more, and removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+PREFIX = f"rowcall-store-{os.getuid()}-"
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (a folder of our own is made in it, readable for nobody else)
+_LOCK = "owner"
+
+
+class StoreFolder:
+    """Exists from construction until `remove`."""
+
+    def __init__(self) -> None:
+        base = _base()
+        _remove_abandoned(base)
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
+        self._lock = _locked(self.path)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _base() -> Path:
+    if _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
+        return _SHARED_MEMORY
+    return Path(tempfile.gettempdir())
+
+
+def _locked(folder: Path) -> int | None:
+    """A descriptor that holds the folder's lock; None where somebody else holds it."""
+    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _remove_abandoned(base: Path) -> None:
+    for folder in base.glob(PREFIX + "*"):
+        # Without a lock file it is just being made by another service.
+        if not (folder / _LOCK).exists():
+            continue
+        with contextlib.suppress(OSError):
+            descriptor = _locked(folder)
+            if descriptor is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(descriptor)

@@ -1,0 +1,40 @@
+"""The store of a host as one process sees it: opened when it is first needed, closed with the process."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from rowcall.service.store.bus import WORKER_GONE, Bus
+from rowcall.service.store.environment import Environment
+
+
+class HostStore:
+    """To be used in a running event loop. folder: made by the supervisor (`service.store.folder`)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._environments: dict[str, Environment] = {}
+
+    def environment(self, name: str, size: int) -> Environment:
+        """The environment of a capability, the same for all processes. size: bytes, the same for all processes."""
+        if name not in self._environments:
+            self._environments[name] = Environment(self._folder / name, size)
+        return self._environments[name]
+
+    @cached_property
+    def bus(self) -> Bus:
+        return Bus(self._folder)
+
+    def tell_worker_gone(self, process: int) -> None:
+        """Whatever it held is free, and whoever waits for it need not any longer. Where nobody listens, nothing is
+        opened for it."""
+        if (self._folder / "bus").is_dir():
+            self.bus.publish(WORKER_GONE, str(process).encode())
+
+    def close(self) -> None:
+        for environment in self._environments.values():
+            environment.close()
+        self._environments.clear()
+        if "bus" in self.__dict__:
+            self.bus.close()

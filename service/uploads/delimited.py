@@ -1,0 +1,80 @@
+"""The handler `csv`: a row command for each line of a file (reference 05, 5.4)."""
+
+from __future__ import annotations
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.uploads.checks import Status
+from rowcall.core.uploads.csv_text import CsvFormat, CsvRows, MalformedLineError
+from rowcall.core.uploads.entries import Entry, described, dumped, judged, with_claims
+from rowcall.core.uploads.options import Common, Csv
+from rowcall.core.uploads.row_command import RowCommand
+from rowcall.core.uploads.settings import HandlerSettings
+from rowcall.service.database.call import Call
+from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, plain_refusal
+from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.rows import Rows
+from rowcall.service.uploads.spool import set_aside
+
+SMALL = 262_144
+"""Bytes of a file that are held in memory to learn its size."""
+
+
+class Delimited:
+    def __init__(
+        self,
+        key: str,
+        options: Csv,
+        common: Common,
+        settings: HandlerSettings,
+        turn: Turn,
+        command: RowCommand,
+        call: Call,
+    ) -> None:
+        self.key = key
+        self.common = HandlerCommon(settings, common)
+        self._turn = turn
+        self._command = command
+        self._call = call
+        self._claims_key = common.claims_key
+        checked = settings.flag("check_format", options.check_format)
+        self._checks = self.common.checks(text=checked, lines=checked)
+        self._form = CsvFormat(
+            settings.text("delimiters", options.delimiters) or options.delimiters,
+            settings.flag("has_fields_enclosed_in_quotes", options.quotes),
+            settings.flag("set_white_space_to_null", options.blank_is_null),
+        )
+
+    async def check(self, file: File) -> tuple[Status, File]:
+        return await judge(file, self._checks), file
+
+    async def store(self, file: File) -> list[Entry]:
+        if self._command.tells_file and len(await file.sample(SMALL)) >= SMALL:
+            # Its size is part of what each row is told.
+            with await set_aside(file) as stored:
+                return await self._store(stored.file(), stored.size)
+        return await self._store(file, file.size)
+
+    async def _store(self, file: File, size: int) -> list[Entry]:
+        rows = Rows(self._turn.transaction, self._command, self._call, self._turn.exchange)
+        about = dumped(self._told(file, size))
+        reader = CsvRows(self._form)
+        number = 0
+        try:
+            async for piece in file.pieces():
+                for cells in reader.feed(piece):
+                    number += 1
+                    await rows.add(number, cells, about)
+            for cells in reader.finish():
+                number += 1
+                await rows.add(number, cells, about)
+        except MalformedLineError as error:
+            raise Problem(500, f"{file.name} is no CSV: {error}") from None
+        await rows.finish()
+        return [{**self._told(file, file.size), "lastResult": rows.result}]
+
+    def _told(self, file: File, size: int) -> Entry:
+        told = {**described(self.key, file.name, file.content_type, size), **judged(Status.OK)}
+        return with_claims(told, self._claims_key, self._turn.claims)
+
+    def refused(self, file: File, status: Status) -> list[Entry]:
+        return [plain_refusal(self.key, file, status)]

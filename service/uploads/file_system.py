@@ -1,0 +1,67 @@
+"""The handler `file_system`: files into a folder (reference 05, 5.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.uploads.checks import Status
+from rowcall.core.uploads.entries import Entry, described, judged
+from rowcall.core.uploads.names import extension, file_name
+from rowcall.core.uploads.options import Common, Folder
+from rowcall.core.uploads.settings import HandlerSettings
+from rowcall.service.uploads.folders import Incomplete, MissingFolderError
+from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, stored_file_checks
+from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.spool import write_all
+
+
+class FileSystem:
+    def __init__(self, key: str, options: Folder, common: Common, settings: HandlerSettings, turn: Turn) -> None:
+        self.key = key
+        self.common = HandlerCommon(settings, common)
+        self._turn = turn
+        self._checks = stored_file_checks(self.common, settings, options, common.image_types)
+        self._path = settings.text("path", options.path) or "."
+        self._unique = settings.flag("unique_name", options.unique_name)
+        self._create = settings.flag("create_path", options.create_path)
+        self._name = settings.text_or_none("file") or None
+        self._names: dict[int, str] = {}
+
+    async def check(self, file: File) -> tuple[Status, File]:
+        return await judge(file, self._checks), file
+
+    async def store(self, file: File) -> list[Entry]:
+        loop = asyncio.get_running_loop()
+        name = self._name_for(file)
+        try:
+            incomplete = await loop.run_in_executor(None, self._begin)
+            try:
+                await write_all(file, incomplete.target)
+                await loop.run_in_executor(None, incomplete.place, name)
+            except BaseException:
+                incomplete.drop()
+                raise
+        except MissingFolderError as error:
+            raise Problem(500, f"the folder {error} for uploaded files does not exist") from None
+        except OSError as error:
+            raise Problem(500, f"the file cannot be stored in {self._path}: {error.strerror}") from None
+        return [self._entry(file, name, Status.OK)]
+
+    def refused(self, file: File, status: Status) -> list[Entry]:
+        return [self._entry(file, self._name_for(file), status)]
+
+    def _begin(self) -> Incomplete:
+        return self._turn.folders.begin(self._path, create=self._create)
+
+    def _name_for(self, file: File) -> str:
+        wanted = self._name or file.name
+        return f"{uuid.uuid4()}{extension(wanted)}" if self._unique else file_name(wanted)
+
+    def _entry(self, file: File, name: str, status: Status) -> Entry:
+        return {
+            **described(self.key, file.name, file.content_type, file.size),
+            "filePath": f"{self._path.rstrip('/') or ''}/{name}",
+            **judged(status),
+        }

@@ -1,0 +1,222 @@
+"""Files on their way into folders, all of a request or none: what fails, or is killed, leaves nothing behind.
+
+For each folder a request has one of its own in there, hidden and locked, and writes into that. A file that is complete
+gets its name in the target folder as a second link; what had this name before is kept beside. When everything has
+succeeded the hidden folder goes. When something fails the names go with it, and what they have replaced comes back.
+
+The lock ends with the process. Whoever finds a hidden folder that nobody holds, at the start or before the first file
+of a worker for that folder, undoes what it was about (`remove_leftovers`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import logging
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, ClassVar
+
+from rowcall.core.uploads.names import RESERVED
+
+log = logging.getLogger("rowcall")
+
+_BEFORE = ".before"
+_NEW = ".new"
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
+
+
+class MissingFolderError(Exception):
+    """The target folder is not there, and is not to be made."""
+
+
+class Folders:
+    """Those of one request. Everything in here blocks for as long as the disk does."""
+
+    _looked_after: ClassVar[set[str]] = set()
+    """Folders in which this process has removed leftovers."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Hidden] = {}
+
+    def begin(self, folder: str, *, create: bool) -> Incomplete:
+        """A file to write to. Raises `MissingFolderError` and `OSError`."""
+        hidden = self._open.get(folder)
+        if hidden is None:
+            if create:
+                Path(folder).mkdir(parents=True, exist_ok=True)
+            elif not Path(folder).is_dir():
+                raise MissingFolderError(folder)
+            if folder not in self._looked_after:
+                remove_leftovers(folder)
+                self._looked_after.add(folder)
+            hidden = self._open[folder] = _Hidden(Path(folder))
+        return hidden.begin()
+
+    def settle(self) -> None:
+        """The files are there to stay. What undoes them goes first: better a file too many than a row without one."""
+        for hidden in self._open.values():
+            hidden.settle()
+
+    def finish(self) -> None:
+        """Everything has succeeded."""
+        for hidden in self._open.values():
+            hidden.finish()
+        self._open.clear()
+
+    def undo(self) -> None:
+        """After an error, also one that came behind `settle`."""
+        for hidden in self._open.values():
+            hidden.undo()
+
+
+class Incomplete:
+    """One file that is being written."""
+
+    def __init__(self, hidden: _Hidden, path: Path, target: BinaryIO) -> None:
+        self._hidden = hidden
+        self._path = path
+        self.target = target
+
+    def place(self, name: str) -> None:
+        """Complete: gets its name in the folder. One that had it before comes back if the request fails."""
+        self.target.close()
+        self._hidden.place(self._path, name)
+
+    def drop(self) -> None:
+        self.target.close()
+        self._path.unlink(missing_ok=True)
+
+
+class _Hidden:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._placed: list[tuple[Path, Path | None]] = []
+        """Files with their names, and where the one is that had the name before."""
+        self._count = 0
+        while True:
+            self._path = folder / f"{RESERVED}{uuid.uuid4().hex}"
+            self._path.mkdir(mode=0o700)
+            lock = _lock(self._path)
+            if lock is not None and self._path.is_dir():
+                break
+        self._lock: int | None = lock
+
+    def begin(self) -> Incomplete:
+        self._count += 1
+        path = self._path / str(self._count)
+        return Incomplete(self, path, path.open("xb", buffering=0))
+
+    def place(self, path: Path, name: str) -> None:
+        final = self._folder / name
+        before = path.with_suffix(_BEFORE)
+        try:
+            os.link(path, final, follow_symlinks=False)
+        except FileExistsError:
+            os.link(final, before, follow_symlinks=False)
+            # By way of a third name: replacing is one step, and the first name stays to undo it.
+            os.link(path, path.with_suffix(_NEW), follow_symlinks=False)
+            os.replace(path.with_suffix(_NEW), final)
+            self._placed.append((final, before))
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            # A file system without links: what was there cannot be kept.
+            os.replace(path, final)
+            self._placed.append((final, None))
+        else:
+            self._placed.append((final, None))
+
+    def settle(self) -> None:
+        """What was replaced stays within reach until the request has ended."""
+        for path in self._path.iterdir():
+            if path.suffix != _BEFORE:
+                path.unlink()
+
+    def finish(self) -> None:
+        self._remove()
+
+    def undo(self) -> None:
+        for final, before in reversed(self._placed):
+            with contextlib.suppress(OSError):
+                if before is None:
+                    final.unlink(missing_ok=True)
+                else:
+                    os.replace(before, final)
+        self._remove()
+
+    def _remove(self) -> None:
+        with contextlib.suppress(OSError):
+            _remove_folder(self._path)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def remove_leftovers(folder: str) -> int:
+    """Undoes the requests of processes that were killed; how many there were."""
+    count = 0
+    for path in _hidden_folders(Path(folder)):
+        with contextlib.suppress(OSError):
+            lock = _lock(path)
+            if lock is None:
+                continue
+            try:
+                _undo_killed(Path(folder), path)
+                count += 1
+            finally:
+                os.close(lock)
+    if count:
+        log.warning("%s: files of %d uploads that were cut off by the end of a worker have been removed", folder, count)
+    return count
+
+
+def _undo_killed(folder: Path, hidden: Path) -> None:
+    """A name in the folder belongs to a file of the hidden one when both are links to the same file."""
+    unfinished = {path.stat().st_ino: path for path in hidden.iterdir() if path.suffix == ""}
+    if unfinished:
+        with os.scandir(folder) as entries:
+            found = [(Path(entry.path), entry.inode()) for entry in entries]
+        for path, inode in found:
+            if inode in unfinished and not path.is_dir():
+                before = unfinished[inode].with_suffix(_BEFORE)
+                if before.exists():
+                    os.replace(before, path)
+                else:
+                    path.unlink()
+    _remove_folder(hidden)
+
+
+def _hidden_folders(folder: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.name.startswith(RESERVED)]
+    except OSError:
+        return
+    for name in names:
+        path = folder / name
+        if not path.is_symlink() and path.is_dir():
+            yield path
+
+
+def _lock(folder: Path) -> int | None:
+    """None when somebody holds it, or it has gone."""
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(opened)
+        return None
+    return opened
+
+
+def _remove_folder(path: Path) -> None:
+    for inside in path.iterdir():
+        inside.unlink()
+    path.rmdir()

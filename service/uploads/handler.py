@@ -1,0 +1,95 @@
+"""What an upload handler is, and what it is given for one request."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from rowcall.core.uploads.checks import Checks, Status, image_types, patterns
+from rowcall.core.uploads.entries import Entry, described, judged
+from rowcall.core.uploads.options import Common, Folder, LargeObjects
+from rowcall.core.uploads.settings import HandlerSettings
+from rowcall.service.database.held.transaction import Transaction
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.uploads.folders import Folders
+from rowcall.service.uploads.incoming import File
+
+
+class FormatError(Exception):
+    """The file is not what the handler reads, which it found out in the middle of it. Nothing of it has stayed.
+
+    file: the same file, to be read from its beginning.
+    """
+
+    def __init__(self, file: File) -> None:
+        super().__init__(file.name)
+        self.file = file
+
+
+@dataclass(slots=True)
+class Turn:
+    """One request: what its handlers share."""
+
+    exchange: Exchange
+    transaction: Transaction
+    folders: Folders
+    claims: bytes | None
+    """Of the caller, as JSON. None: nobody has signed in, or nobody is to be told."""
+    cleanup: contextlib.ExitStack
+    """Closed when the request ends."""
+    stored: set[str] = field(default_factory=set)
+    """Names, case-folded, of the files that an earlier handler has taken."""
+
+
+class Handler(Protocol):
+    """One handler of one endpoint, for one request."""
+
+    key: str
+    common: HandlerCommon
+
+    async def check(self, file: File) -> tuple[Status, File]:
+        """Is the file what the handler takes? And the file, to be read from its beginning."""
+
+    async def store(self, file: File) -> list[Entry]:
+        """Takes the whole file. Raises `FormatError`."""
+
+    def refused(self, file: File, status: Status) -> list[Entry]:
+        """What is told about a file that is not taken. It has been read to its end."""
+
+
+class HandlerCommon:
+    """What every handler can be told."""
+
+    def __init__(self, settings: HandlerSettings, common: Common) -> None:
+        self.stop_after_first_success = settings.flag("stop_after_first_success", common.stop_after_first_success)
+        self.included = patterns(settings.text_or_none("included_mime_types", common.included))
+        self.excluded = patterns(settings.text_or_none("excluded_mime_types", common.excluded))
+        self.buffer_size = settings.number("buffer_size", common.buffer_size, minimum=1)
+        self.text_bytes = settings.number("test_buffer_size", common.text_bytes, minimum=1)
+        self.control_bytes = settings.number("non_printable_threshold", common.control_bytes)
+        self.fallback = settings.text_or_none("fallback_handler")
+
+    def checks(self, *, text: bool = False, lines: bool = False, images: frozenset[str] = frozenset()) -> Checks:
+        return Checks(self.included, self.excluded, text, lines, self.text_bytes, self.control_bytes, images)
+
+
+def stored_file_checks(
+    common: HandlerCommon, settings: HandlerSettings, options: Folder | LargeObjects, allowed: str
+) -> Checks:
+    """Of the handlers that keep a file as it is. allowed: the kinds of images of the configuration."""
+    text = settings.flag("check_text", options.check_text)
+    word = settings.text("check_image", str(options.check_image)).strip().lower()
+    if word == "false" or not word:
+        kinds: frozenset[str] = frozenset()
+    else:
+        kinds, _ = image_types(allowed if word == "true" else word)
+    return common.checks(text=text, images=kinds)
+
+
+async def judge(file: File, checks: Checks) -> Status:
+    return checks.judge(file.content_type, await file.sample(checks.sample))
+
+
+def plain_refusal(key: str, file: File, status: Status) -> dict[str, object]:
+    return {**described(key, file.name, file.content_type, file.size), **judged(status)}

@@ -1,0 +1,75 @@
+"""The handler `large_object`: files into the database (reference 05, 5.4)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from rowcall.core.uploads.checks import Status
+from rowcall.core.uploads.entries import Entry, described, judged
+from rowcall.core.uploads.options import Common, LargeObjects
+from rowcall.core.uploads.settings import HandlerSettings
+from rowcall.ext.driver.request import Request
+from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, stored_file_checks
+from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.rows import Commands, first_value
+
+LEAST_PIECE = 65_536
+"""Bytes written by one command: with fewer, the commands would take longer than the bytes."""
+IN_FLIGHT = 4
+"""Pieces on their way to the database."""
+
+
+class LargeObject:
+    def __init__(
+        self,
+        key: str,
+        options: LargeObjects,
+        common: Common,
+        settings: HandlerSettings,
+        turn: Turn,
+        commands: Commands,
+    ) -> None:
+        self.key = key
+        self.common = HandlerCommon(settings, common)
+        self._turn = turn
+        self._commands = commands
+        self._checks = stored_file_checks(self.common, settings, options, common.image_types)
+        self._oid = settings.number("oid", 0)
+        self._piece = max(self.common.buffer_size, LEAST_PIECE)
+
+    async def check(self, file: File) -> tuple[Status, File]:
+        return await judge(file, self._checks), file
+
+    async def store(self, file: File) -> list[Entry]:
+        transaction = self._turn.transaction
+        created = await transaction.run(self._commands.create, [str(self._oid).encode()])
+        oid = first_value(created)[0] or b"0"
+        waiting: deque[Request] = deque()
+        place = 0
+        async for piece in _pieces(file, self._piece):
+            values: list[bytes | None] = [oid, str(place).encode(), b"\\x" + piece.hex().encode()]
+            waiting.append(transaction.send(self._commands.write, values))
+            place += len(piece)
+            if len(waiting) >= IN_FLIGHT:
+                await transaction.finished(self._commands.write, waiting.popleft())
+        while waiting:
+            await transaction.finished(self._commands.write, waiting.popleft())
+        return [self._entry(file, Status.OK, int(oid))]
+
+    def refused(self, file: File, status: Status) -> list[Entry]:
+        return [self._entry(file, status, None)]
+
+    def _entry(self, file: File, status: Status, oid: int | None) -> Entry:
+        return {**described(self.key, file.name, file.content_type, file.size), **judged(status), "oid": oid}
+
+
+async def _pieces(file: File, size: int):  # type: ignore[no-untyped-def]
+    """The file in pieces of this size, the last one smaller."""
+    held = bytearray()
+    async for piece in file.pieces():
+        held += piece
+        while len(held) >= size:
+            yield bytes(held[:size])
+            del held[:size]
+    if held:
+        yield bytes(held)

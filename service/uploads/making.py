@@ -1,0 +1,84 @@
+"""The handlers of an endpoint, made ready once: what a request still needs is its values and its transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.template import placeholder_names
+from rowcall.core.uploads.options import Csv, Excel, Folder, HandlerOptions, LargeObjects
+from rowcall.core.uploads.row_command import row_command
+from rowcall.core.uploads.settings import SettingTemplates
+from rowcall.service.response.headers import argument_text
+from rowcall.service.uploads.delimited import Delimited
+from rowcall.service.uploads.file_system import FileSystem
+from rowcall.service.uploads.handler import Handler, Turn
+from rowcall.service.uploads.large_object import LargeObject
+from rowcall.service.uploads.rows import large_object_commands, row_call
+from rowcall.service.uploads.spreadsheet import Spreadsheet
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerFactory:
+    make: Callable[[Turn], Handler]
+    """Raises `ClimbingPathError`."""
+    in_transaction: bool
+    """What it does takes effect together with the routine."""
+
+
+def handler_factories(endpoint: Endpoint, services: Services) -> Mapping[str, HandlerFactory]:
+    """All that the configuration has: an endpoint may name any of them as its fallback."""
+    found = services.options.uploads.handlers
+    return {key: _factory(key, options, endpoint, services) for key, options in found.items()}
+
+
+def in_transaction(endpoint: Endpoint, services: Services) -> bool:
+    """One of the handlers that the endpoint asks for works in the database (reference 05, 5.3)."""
+    upload, options = endpoint.options.upload, services.options.uploads
+    keys = () if upload is None else upload.handlers or (options.default_handler,)
+    return any(not isinstance(options.handlers.get(key), Folder | None) for key in keys)
+
+
+def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Services) -> HandlerFactory:
+    upload = endpoint.options.upload
+    assert upload is not None  # noqa: S101 (asked only for endpoints that take files)
+    names = placeholder_names(endpoint.parameters)
+    templates = SettingTemplates(upload, endpoint.options.custom, key, names)
+    common = services.options.uploads.common
+
+    def settings(turn: Turn):  # type: ignore[no-untyped-def]
+        return templates.fill(partial(argument_text, turn.exchange))
+
+    if isinstance(options, Folder):
+        return HandlerFactory(lambda turn: FileSystem(key, options, common, settings(turn), turn), False)
+    if isinstance(options, LargeObjects):
+        commands = large_object_commands(endpoint, services)
+        return HandlerFactory(lambda turn: LargeObject(key, options, common, settings(turn), turn, commands), True)
+    text = templates.written("row_command") or options.row_command
+    if isinstance(options, Csv):
+        command = row_command(text, names)
+        call = row_call(endpoint, services, command)
+        return HandlerFactory(lambda turn: Delimited(key, options, common, settings(turn), turn, command, call), True)
+    return _spreadsheet(key, options, text, templates, endpoint, services)
+
+
+def _spreadsheet(
+    key: str, options: Excel, text: str, templates: SettingTemplates, endpoint: Endpoint, services: Services
+) -> HandlerFactory:
+    """Rows as arrays and rows as JSON need commands with other types; a placeholder may decide between them."""
+    names = placeholder_names(endpoint.parameters)
+    common = services.options.uploads.common
+    commands = {as_json: row_command(text, names, cells_are_json=as_json) for as_json in (False, True)}
+    calls = {as_json: row_call(endpoint, services, command) for as_json, command in commands.items()}
+
+    def make(turn: Turn) -> Handler:
+        settings = templates.fill(partial(argument_text, turn.exchange))
+        return Spreadsheet(key, options, common, settings, turn, commands, calls)
+
+    return HandlerFactory(make, True)

@@ -1,0 +1,166 @@
+"""The files of a multipart body, one after another while it arrives.
+
+A piece of the body is read when somebody wants it, so that a slow handler slows down the client and nothing heaps up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import AsyncIterator
+from urllib.parse import unquote_to_bytes
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from rowcall.core.errors.problems import Problem
+from rowcall.service.uploads.incoming import File
+
+MOST_PARTS = 10_000
+"""Parts of one body. More are no form that anybody has made."""
+
+_EXTENDED_NAME = re.compile(rb"filename\*\s*=\s*([\w-]*)'[^']*'([^\s;]+)", re.IGNORECASE)
+
+
+class Form:
+    """`async for file in form.files(pieces)`: each file has to be read before the next one, or is read here."""
+
+    def __init__(self, boundary: bytes) -> None:
+        self._events: deque[_Part | bytes | None] = deque()
+        """A part begins, data of it, it ends."""
+        self._part: _Part | None = None
+        self._header = b""
+        self._value = b""
+        self._parts = 0
+        self._began = False
+        self._finished = False
+        try:
+            self._parser = MultipartParser(
+                boundary,
+                {
+                    "on_part_begin": self._begin,
+                    "on_header_begin": self._begin_header,
+                    "on_header_field": self._add_header,
+                    "on_header_value": self._add_value,
+                    "on_header_end": self._end_header,
+                    "on_headers_finished": self._begin_data,
+                    "on_part_data": self._add_data,
+                    "on_part_end": self._end,
+                    "on_end": self._finish,
+                },
+            )
+        except FormParserError as error:
+            raise broken(str(error)) from None
+
+    async def files(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[File]:
+        """In the order of the body; other fields are passed over. Raises `Problem` 400 for a broken form."""
+        self._pieces = pieces
+        while (part := await self._next_file()) is not None:
+            file = File(part.file_name or "", part.content_type, self._data())
+            yield file
+            await file.drain()
+
+    async def _next_file(self) -> _Part | None:
+        while await self._fill():
+            event = self._events.popleft()
+            if isinstance(event, _Part) and event.file_name:
+                return event
+        return None
+
+    async def _data(self) -> AsyncIterator[bytes]:
+        while await self._fill():
+            event = self._events.popleft()
+            if event is None:
+                return
+            if isinstance(event, bytes):
+                yield event
+
+    async def _fill(self) -> bool:
+        """Something is there; False at the end of the form."""
+        while not self._events:
+            piece = await anext(self._pieces, None)
+            if piece is None:
+                if self._began and not self._finished:
+                    raise broken("it ends in the middle")
+                return False
+            self._began = self._began or bool(piece)
+            try:
+                self._parser.write(piece)
+            except FormParserError as error:
+                raise broken(str(error)) from None
+        return True
+
+    # --- what the parser finds ---------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._parts += 1
+        if self._parts > MOST_PARTS:
+            raise Problem(400, f"the form has more than {MOST_PARTS} parts", headers=(("connection", "close"),))
+        self._part = _Part()
+
+    def _begin_header(self) -> None:
+        self._header = b""
+        self._value = b""
+
+    def _add_header(self, data: bytes, start: int, end: int) -> None:
+        self._header += data[start:end]
+
+    def _add_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _end_header(self) -> None:
+        if self._part is not None:
+            self._part.add(self._header.lower(), self._value)
+
+    def _begin_data(self) -> None:
+        if self._part is not None and self._part.file_name:
+            self._events.append(self._part)
+
+    def _add_data(self, data: bytes, start: int, end: int) -> None:
+        # Of other fields nothing is kept.
+        if self._part is not None and self._part.file_name and end > start:
+            self._events.append(data if start == 0 and end == len(data) else data[start:end])
+
+    def _end(self) -> None:
+        if self._part is not None and self._part.file_name:
+            self._events.append(None)
+
+    def _finish(self) -> None:
+        self._finished = True
+
+
+class _Part:
+    """What the headers of a part say."""
+
+    def __init__(self) -> None:
+        self.file_name: str | None = None
+        """None, and an empty one, which browsers send for a field without a chosen file: the part is no file."""
+        self.content_type = ""
+
+    def add(self, name: bytes, value: bytes) -> None:
+        if name == b"content-type":
+            self.content_type = _text(value.strip())
+        elif name == b"content-disposition":
+            kind, options = parse_options_header(value.decode("latin-1"))
+            if kind == b"form-data":
+                self.file_name = _file_name(value, options)
+
+
+def _file_name(header: bytes, options: dict[bytes, bytes]) -> str | None:
+    """RFC 7578 4.2 forbids `filename*` and clients send it all the same; the plain one wins."""
+    plain = options.get(b"filename")
+    if plain is not None:
+        return _text(plain)
+    extended = _EXTENDED_NAME.search(header)
+    if extended is None:
+        return None
+    charset = "latin-1" if extended[1].lower() == b"iso-8859-1" else "utf-8"
+    return unquote_to_bytes(extended[2]).decode(charset, errors="replace")
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace").replace("\0", "")
+
+
+def broken(why: str) -> Problem:
+    return Problem(400, f"the form is broken: {why}", headers=(("connection", "close"),))

@@ -1,0 +1,204 @@
+"""The step that takes the files of a request, runs the routine with what became of them, and makes both stay or neither
+(reference 05, 5.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from python_multipart.multipart import parse_options_header
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.resolved_parameters import metadata_parameter
+from rowcall.core.errors.problems import Problem
+from rowcall.core.uploads.checks import Status
+from rowcall.core.uploads.entries import Entry, metadata
+from rowcall.core.uploads.settings import ClimbingPathError
+from rowcall.service.database.call import Call
+from rowcall.service.database.database import Database
+from rowcall.service.exchange.arguments import put
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.log import VERBOSE
+from rowcall.service.log.entry import one_line
+from rowcall.service.request.body import body_pieces
+from rowcall.service.uploads.folders import Folders
+from rowcall.service.uploads.handler import FormatError, Handler, Turn
+from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.making import handler_factories
+from rowcall.service.uploads.multipart import Form
+from rowcall.service.uploads.spool import set_aside
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
+
+MULTIPART = b"multipart/form-data"
+URLENCODED = b"application/x-www-form-urlencoded"
+
+
+def receive(endpoint: Endpoint, call: Call, services: Services) -> Step:
+    return _Receiving(endpoint, call, services).receive
+
+
+class _Receiving:
+    """Of one endpoint."""
+
+    def __init__(self, endpoint: Endpoint, call: Call, services: Services) -> None:
+        upload = endpoint.options.upload
+        assert upload is not None  # noqa: S101 (asked only for endpoints that take files)
+        options = services.options.uploads
+        self._endpoint = endpoint
+        self._call = call
+        self._database: Database = services.database
+        self._options = options
+        self._limit = services.options.http.body_limit
+        self._patience = services.options.http.slow_client
+        self._factories = handler_factories(endpoint, services)
+        self._keys = upload.handlers or (options.default_handler,)
+        self._metadata = metadata_parameter(endpoint)
+        self._in_transaction = services.options.wrap_in_transaction or any(
+            self._factories[key].in_transaction for key in self._keys if key in self._factories
+        )
+        self._tells_claims = bool(options.common.claims_key)
+
+    async def receive(self, exchange: Exchange) -> None:
+        """Puts the result of the routine into the exchange. Everything has been committed then.
+
+        Raises:
+            Problem: something failed, and nothing has stayed.
+        """
+        loop = asyncio.get_running_loop()
+        folders = Folders()
+        cleanup = contextlib.ExitStack()
+        try:
+            async with self._database.transaction(self._call, exchange) as transaction:
+                user = exchange.user
+                claims = user.json if user is not None and self._tells_claims else None
+                turn = Turn(exchange, transaction, folders, claims, cleanup)
+                told = metadata(await self._take_files(exchange, turn))
+                if self._metadata is not None:
+                    put(exchange, self._metadata, told)
+                await self._run(exchange, turn, told)
+        except BaseException:
+            # Also what has been cancelled: the files go whatever happens to the request.
+            await asyncio.shield(loop.run_in_executor(None, folders.undo))
+            raise
+        finally:
+            cleanup.close()
+        await loop.run_in_executor(None, folders.finish)
+
+    async def _run(self, exchange: Exchange, turn: Turn, told: bytes) -> None:
+        loop = asyncio.get_running_loop()
+        key = self._options.context_key
+        if not self._in_transaction and key is None:
+            await self._database.run_alone(self._call, exchange)
+            await loop.run_in_executor(None, turn.folders.settle)
+            return
+        transaction = turn.transaction
+        if key is not None:
+            await transaction.set([key.encode(), told])
+        await transaction.call()
+        await loop.run_in_executor(None, turn.folders.settle)
+        await transaction.commit()
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    async def _take_files(self, exchange: Exchange, turn: Turn) -> list[Entry]:
+        handlers = self._handlers(exchange, turn)
+        form = _form(exchange)
+        pieces = body_pieces(exchange.scope, exchange.protocol, self._limit, self._patience)
+        if form is None:
+            async for _ in pieces:
+                pass
+            return []
+        if len(handlers) == 1:
+            return [entry async for file in form.files(pieces) for entry in await self._take(handlers[0], file, turn)]
+        return await self._take_by_all(handlers, form, pieces, turn)
+
+    def _handlers(self, exchange: Exchange, turn: Turn) -> list[Handler]:
+        missing = next((key for key in self._keys if key not in self._factories), None)
+        if missing is not None:
+            raise Problem(500, f"the upload handler {missing} is none of {', '.join(self._factories)}")
+        try:
+            handlers = [self._factories[key].make(turn) for key in self._keys]
+        except ClimbingPathError:
+            raise Problem(400, "a value of the request would lead out of the folder for uploaded files") from None
+        if self._options.log_parameters:
+            log.log(VERBOSE, "%s: upload by %s", self._endpoint.name, ", ".join(self._keys))
+        return handlers
+
+    async def _take_by_all(self, handlers: Sequence[Handler], form: Form, pieces: Any, turn: Turn) -> list[Entry]:
+        """Each handler takes all files before the next one does, so they have to be kept until then."""
+        kept = [turn.cleanup.enter_context(await set_aside(file)) async for file in form.files(pieces)]
+        entries: list[Entry] = []
+        for handler in handlers:
+            before = frozenset(turn.stored)
+            for stored in kept:
+                entries += await self._take(handler, stored.file(), turn, before)
+        return entries
+
+    async def _take(
+        self, handler: Handler, file: File, turn: Turn, before: frozenset[str] = frozenset()
+    ) -> list[Entry]:
+        """before: names of the files that earlier handlers have stored."""
+        if handler.common.stop_after_first_success and file.name.casefold() in before:
+            return await self._refuse(handler, file, Status.IGNORED)
+        status, file, entries = await self._try(handler, file)
+        fallback = self._factories.get(handler.common.fallback or "")
+        if status is not Status.OK and fallback is not None:
+            # One level: the other handler has the same settings, and with them the same fallback.
+            handler = fallback.make(turn)
+            status, file, entries = await self._try(handler, file)
+        if status is not Status.OK:
+            return await self._refuse(handler, file, status)
+        turn.stored.add(file.name.casefold())
+        if self._options.log_event:
+            self._say(logging.INFO, "stored", handler, file, status)
+        return entries
+
+    @staticmethod
+    async def _try(handler: Handler, file: File) -> tuple[Status, File, list[Entry]]:
+        """The file comes back unread where it is not taken."""
+        status, file = await handler.check(file)
+        if status is not Status.OK:
+            return status, file, []
+        try:
+            return status, file, await handler.store(file)
+        except FormatError as error:
+            return Status.INVALID_FORMAT, error.file, []
+
+    async def _refuse(self, handler: Handler, file: File, status: Status) -> list[Entry]:
+        await file.drain()
+        self._say(logging.WARNING, "refused", handler, file, status)
+        return handler.refused(file, status)
+
+    def _say(self, level: int, what: str, handler: Handler, file: File, status: Status) -> None:
+        log.log(
+            level,
+            "%s: %s has %s %s [%s, %d bytes]: %s",
+            self._endpoint.name,
+            handler.key,
+            what,
+            one_line(file.name),
+            one_line(file.content_type),
+            file.size,
+            status.value,
+        )
+
+
+def _form(exchange: Exchange) -> Form | None:
+    """None for a form that can have no files. Raises `Problem`."""
+    written = exchange.scope.headers.get("content-type") or ""
+    kind, options = parse_options_header(written)
+    if kind == URLENCODED:
+        return None
+    if kind != MULTIPART:
+        detail = f"Incorrect Content-Type: {one_line(written[:200])} (files come as multipart/form-data)"
+        raise Problem(500, detail, headers=(("connection", "close"),))
+    if not options.get(b"boundary"):
+        raise Problem(400, "the header Content-Type names no boundary of the form", headers=(("connection", "close"),))
+    return Form(options[b"boundary"])

@@ -1,0 +1,198 @@
+"""A workbook → its rows, in a process of its own: `python -m rowcall.service.uploads.sheet_reader OPTIONS`.
+
+A workbook is a program for whoever reads it: it may unpack to gigabytes, and parsing it takes the interpreter's lock
+for as long as it lasts. In here it can take no more than the limits below, it holds up no request, and what it does to
+the process is over when the file is.
+
+openpyxl in its read-only mode reads `.xlsx`: it takes a sheet row by row, so that the memory does not grow with it
+(strings that cells share apart). The other formats, which cannot have more than 65,536 rows or are rare, are
+python-calamine's: it reads them quickly, and a sheet as a whole.
+
+The file is open on the descriptor that the options name. To the standard output go lines of JSON: `{"sheets": [...]}`,
+then for each sheet `{"sheet": name}` and `{"rows": [[index, cells], ...]}`, at last `{"end": true}`; or
+`{"error": "..."}` for what cannot be read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import sys
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+import orjson
+
+from rowcall.core.text.array_literal import literal
+from rowcall.core.uploads.cell_text import Cell, MomentFormats, cell_text, column_name
+
+MEMORY = 1_073_741_824
+"""Bytes of address space."""
+SECONDS = 900
+"""Of processor time."""
+UNPACKED = 4_294_967_296
+"""Bytes of all parts together."""
+PACKED_WELL = 500
+"""Times that a large part may be larger unpacked than it was packed; XML of equal rows has about a hundred."""
+LARGE_PART = 67_108_864
+BATCH = 200
+"""Rows in a line."""
+
+_CELL = re.compile(rb'<(?:\w+:)?c\s[^>]*?\br="([A-Z]{1,3})\d')
+
+
+class UnreadableError(Exception):
+    """The text says why."""
+
+
+def main(options: dict[str, Any], out: BinaryIO) -> None:
+    def say(message: dict[str, Any]) -> None:
+        out.write(orjson.dumps(message) + b"\n")
+        out.flush()
+
+    try:
+        workbook = _workbook(os.fdopen(options["file"], "rb", closefd=False))
+        names = _chosen(workbook.names, options)
+        say({"sheets": names})
+        formats = MomentFormats(options["time"], options["date"], options["datetime"])
+        for name in names:
+            say({"sheet": name})
+            rows = workbook.rows(name)
+            for batch in _batches(_texts(rows, formats), as_json=options["json"]):
+                say({"rows": batch})
+    except BrokenPipeError:
+        return
+    except MemoryError:
+        say({"error": "it needs more memory than a workbook may"})
+    except Exception as error:
+        say({"error": f"{type(error).__name__}: {error}"[:500]})
+    else:
+        say({"end": True})
+
+
+def _chosen(names: Sequence[str], options: dict[str, Any]) -> list[str]:
+    if options["all"]:
+        return list(names)
+    wanted = options["sheet"]
+    if wanted is None:
+        return list(names[:1])
+    return [name for name in names if name.casefold() == wanted.casefold()]
+
+
+def _workbook(file: BinaryIO) -> _Workbook | _OtherWorkbook:
+    file.seek(0)
+    if file.read(4) != b"PK\x03\x04":
+        return _OtherWorkbook(file)
+    with zipfile.ZipFile(file) as parts:
+        infos = parts.infolist()
+    _check_parts(infos)
+    if any(info.filename == "xl/workbook.bin" for info in infos):
+        return _OtherWorkbook(file)
+    return _Workbook(file)
+
+
+def _check_parts(parts: Iterable[zipfile.ZipInfo]) -> None:
+    """No part gives more than it announces: `zipfile` stops there."""
+    total = 0
+    for part in parts:
+        total += part.file_size
+        if part.file_size > LARGE_PART and part.file_size > PACKED_WELL * max(1, part.compress_size):
+            raise UnreadableError(f"the part {part.filename} unpacks to {part.file_size} bytes")
+    if total > UNPACKED:
+        raise UnreadableError(f"it unpacks to {total} bytes")
+
+
+class _Workbook:
+    """`.xlsx`, row by row."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        from openpyxl import load_workbook
+
+        self._file = file
+        self._workbook = load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        self._sheets = {sheet.title: sheet for sheet in self._workbook.worksheets}
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._sheets)
+
+    def rows(self, name: str) -> Iterator[tuple[int, list[Cell]]]:
+        """All as wide as the sheet is, whatever it says of its own size."""
+        sheet = self._sheets[name]
+        width = self._width(sheet)
+        sheet.reset_dimensions()
+        for number, row in enumerate(sheet.iter_rows(), 1):
+            cells = [None if cell.data_type == "e" else cell.value for cell in row]
+            yield number, cells + [None] * (width - len(cells))
+
+    @staticmethod
+    def _width(sheet: Any) -> int:
+        widest = 0
+        with sheet._get_source() as source:
+            rest = b""
+            while piece := source.read(1_048_576):
+                text = rest + piece
+                found = set(_CELL.findall(text))
+                widest = max([widest, *map(_column, found)])
+                rest = text[-200:]
+        return widest
+
+
+def _column(name: bytes) -> int:
+    number = 0
+    for letter in name:
+        number = number * 26 + letter - 64
+    return number
+
+
+class _OtherWorkbook:
+    """`.xls` and `.xlsb`."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        from python_calamine import CalamineWorkbook
+
+        file.seek(0)
+        self._workbook = CalamineWorkbook.from_filelike(file)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._workbook.sheet_names)
+
+    def rows(self, name: str) -> Iterator[tuple[int, list[Cell]]]:
+        sheet = self._workbook.get_sheet_by_name(name)
+        for number, row in enumerate(sheet.to_python(skip_empty_area=False), 1):
+            yield number, list(row)
+
+
+def _texts(
+    rows: Iterable[tuple[int, Sequence[Cell]]], formats: MomentFormats
+) -> Iterator[tuple[int, list[str | None]]]:
+    """Those that hold something."""
+    for number, row in rows:
+        texts = [cell_text(value, formats) for value in row]
+        if any(text is not None for text in texts):
+            yield number, texts
+
+
+def _batches(rows: Iterable[tuple[int, list[str | None]]], *, as_json: bool) -> Iterator[list[tuple[int, str]]]:
+    batch: list[tuple[int, str]] = []
+    for number, texts in rows:
+        batch.append((number, _object(number, texts) if as_json else literal([*texts], quoted=True)))
+        if len(batch) >= BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _object(number: int, texts: Sequence[str | None]) -> str:
+    cells = {f"{column_name(place)}{number}": text for place, text in enumerate(texts) if text is not None}
+    return orjson.dumps(cells).decode()
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    main(orjson.loads(sys.argv[1]), sys.stdout.buffer)

@@ -1,0 +1,74 @@
+"""Files set aside: where more than one handler wants a file, or where it cannot be read from front to back.
+
+They have no name in any folder, so nothing of them stays whatever happens to the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from typing import BinaryIO
+
+from rowcall.service.uploads.incoming import File, read_back
+
+GATHERED_BYTES = 1_048_576
+"""Written at once: each turn to the thread that writes costs as much as a few kilobytes."""
+
+
+class Stored:
+    """One file that has been set aside."""
+
+    def __init__(self, name: str, content_type: str, stored: BinaryIO, size: int) -> None:
+        self.name = name
+        self.content_type = content_type
+        self.stored = stored
+        self.size = size
+
+    def file(self) -> File:
+        return File(self.name, self.content_type, read_back(self.stored))
+
+    def __enter__(self) -> Stored:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stored.close()
+
+
+async def set_aside(file: File) -> Stored:
+    """Reads the whole file. What is made of it goes with its context."""
+    stored = tempfile.TemporaryFile(buffering=0, prefix="rowcall-")  # noqa: SIM115 (its context is that of the result)
+    try:
+        await write_all(file, stored)
+    except BaseException:
+        stored.close()
+        raise
+    return Stored(file.name, file.content_type, stored, file.size)
+
+
+async def write_all(file: File, target: BinaryIO) -> None:
+    """The file to an unbuffered target, in a thread: a slow disk holds up nobody else."""
+    loop = asyncio.get_running_loop()
+    writing: asyncio.Future[None] | None = None
+    gathered: list[bytes] = []
+    waiting = 0
+    try:
+        async for piece in file.pieces():
+            gathered.append(piece)
+            waiting += len(piece)
+            if waiting >= GATHERED_BYTES:
+                if writing is not None:
+                    await writing
+                writing = loop.run_in_executor(None, _write, target, gathered)
+                gathered, waiting = [], 0
+    finally:
+        if writing is not None:
+            await writing
+    if gathered:
+        await loop.run_in_executor(None, _write, target, gathered)
+
+
+def _write(target: BinaryIO, pieces: list[bytes]) -> None:
+    for piece in pieces:
+        view = memoryview(piece)
+        while view:
+            view = view[target.write(view) :]

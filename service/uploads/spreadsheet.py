@@ -1,0 +1,147 @@
+"""The handler `excel`: a row command for each row of a workbook (reference 05, 5.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from rowcall.core.uploads.checks import Status
+from rowcall.core.uploads.entries import Entry, described, dumped, with_claims
+from rowcall.core.uploads.options import Common, Excel
+from rowcall.core.uploads.row_command import RowCommand
+from rowcall.core.uploads.settings import HandlerSettings
+from rowcall.service.database.call import Call
+from rowcall.service.uploads.handler import FormatError, HandlerCommon, Turn, judge, plain_refusal
+from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.rows import Rows
+from rowcall.service.uploads.spool import Stored, set_aside
+
+SIGNATURES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+"""Of a packed workbook, and of those before 2007."""
+LONGEST_LINE = 67_108_864
+"""Bytes of what the reader says at once."""
+SAVEPOINT = "rowcall_workbook"
+
+
+class Spreadsheet:
+    def __init__(
+        self,
+        key: str,
+        options: Excel,
+        common: Common,
+        settings: HandlerSettings,
+        turn: Turn,
+        commands: Mapping[bool, RowCommand],
+        calls: Mapping[bool, Call],
+    ) -> None:
+        self.key = key
+        self.common = HandlerCommon(settings, common)
+        self._turn = turn
+        self._checks = self.common.checks()
+        self._claims_key = common.claims_key
+        as_json = settings.flag("row_is_json", options.row_is_json)
+        self._command = commands[as_json]
+        self._call = calls[as_json]
+        self._options = {
+            "all": settings.flag("all_sheets", options.all_sheets),
+            "sheet": settings.text_or_none("sheet_name", options.sheet_name) or None,
+            "time": settings.text("time_format", options.time_format) or options.time_format,
+            "date": settings.text("date_format", options.date_format) or options.date_format,
+            "datetime": settings.text("datetime_format", options.datetime_format) or options.datetime_format,
+            "json": as_json,
+        }
+
+    async def check(self, file: File) -> tuple[Status, File]:
+        status = await judge(file, self._checks)
+        if status is Status.OK and not (await file.sample(8)).startswith(SIGNATURES):
+            status = Status.INVALID_FORMAT
+        return status, file
+
+    async def store(self, file: File) -> list[Entry]:
+        """The directory of a packed workbook is at its end, so the file has to be there as a whole."""
+        stored = self._turn.cleanup.enter_context(await set_aside(file))
+        await self._turn.transaction.command(f"savepoint {SAVEPOINT}")
+        async with _reader(stored, self._options) as says:
+            entries = await self._read(says, stored)
+        if entries is None:
+            await self._turn.transaction.command(f"rollback to savepoint {SAVEPOINT}")
+            raise FormatError(stored.file())
+        await self._turn.transaction.command(f"release savepoint {SAVEPOINT}")
+        return entries
+
+    async def _read(self, says: asyncio.StreamReader, stored: Stored) -> list[Entry] | None:
+        """None: it cannot be read, at once or from somewhere on."""
+        entries: list[Entry] = []
+        sheet: _Sheet | None = None
+        while True:
+            message = _understood(await says.readline())
+            if sheet is not None and "rows" not in message:
+                entries.append(await sheet.finish())
+                sheet = None
+            if "rows" in message and sheet is not None:
+                await sheet.add(message["rows"])
+            elif "sheet" in message:
+                sheet = self._sheet(stored, message["sheet"])
+            elif "end" in message:
+                return entries
+            elif "sheets" not in message:
+                return None
+
+    def _sheet(self, stored: Stored, name: str) -> _Sheet:
+        rows = Rows(self._turn.transaction, self._command, self._call, self._turn.exchange)
+        about = {**described(self.key, stored.name, stored.content_type, stored.size), "sheet": name}
+        return _Sheet(rows, about, self._claims_key, self._turn.claims)
+
+    def refused(self, file: File, status: Status) -> list[Entry]:
+        return [plain_refusal(self.key, file, status)]
+
+
+class _Sheet:
+    def __init__(self, rows: Rows, about: dict[str, Any], claims_key: str, claims: bytes | None) -> None:
+        self._rows = rows
+        self._about = about
+        # Only the row's index differs from row to row.
+        self._begun = dumped(with_claims(about, claims_key, claims))[:-1]
+        self._count = 0
+
+    async def add(self, rows: list[tuple[int, str]]) -> None:
+        for index, cells in rows:
+            self._count += 1
+            await self._rows.add(self._count, cells.encode(), b'%b,"rowIndex":%d}' % (self._begun, index))
+
+    async def finish(self) -> Entry:
+        await self._rows.finish()
+        # One less than there were: the field takes the first for a heading.
+        return {**self._about, "success": True, "rows": self._count - 1, "result": self._rows.result}
+
+
+def _understood(line: bytes) -> dict[str, Any]:
+    """Nothing, for a reader that has ended in the middle of it."""
+    return orjson.loads(line) if line.endswith(b"\n") else {}
+
+
+@contextlib.asynccontextmanager
+async def _reader(stored: Stored, options: Mapping[str, object]):  # type: ignore[no-untyped-def]
+    number = stored.stored.fileno()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "rowcall.service.uploads.sheet_reader",
+        orjson.dumps({**options, "file": number}).decode(),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        pass_fds=(number,),
+        limit=LONGEST_LINE,
+    )
+    try:
+        yield process.stdout
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

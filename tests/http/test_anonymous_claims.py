@@ -1,0 +1,131 @@
+"""What the service knows of a caller is never the caller's own word, signed in or not (issue 12.11)."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.members import KIRI, bearer, member_sql, tokens
+
+SQL = """
+create function needed(_user_id text, _n int default 0) returns text language sql stable
+as $$select coalesce(_user_id, 'nobody') || _n$$;
+comment on function needed(text, int) is E'HTTP GET\\nallow_anonymous\\nuser_parameters\\nX-User: {_user_id}';
+create function defaulted(
+    _user_id text default 'default', _user_roles text[] default null, _user_claims json default null)
+returns text language sql stable
+as $$select concat_ws('|', _user_id, coalesce(array_to_string(_user_roles, '+'), 'none'),
+    coalesce(_user_claims::text, 'none'))$$;
+comment on function defaulted(text, text[], json) is E'HTTP GET\\nallow_anonymous\\nuser_parameters';
+create function posted(_user_id text, _user_roles text[], _note text) returns text language sql volatile
+as $$select concat_ws('|', coalesce(_user_id, 'nobody'), coalesce(array_to_string(_user_roles, '+'), 'none'), _note)$$;
+comment on function posted(text, text[], text) is E'HTTP POST\\nallow_anonymous\\nuser_parameters';
+create function in_path(_user_id text) returns text language sql stable as $$select coalesce(_user_id, 'nobody')$$;
+comment on function in_path(text) is E'HTTP GET /users/{_user_id}\\nallow_anonymous\\nuser_parameters';
+create function over(_user_id text, _n int) returns text language sql stable
+as $$select coalesce(_user_id, 'nobody') || _n$$;
+comment on function over(text, int) is E'HTTP GET\\nallow_anonymous\\nuser_parameters';
+create function over(_user_id text, _n int, _m int) returns text language sql stable
+as $$select coalesce(_user_id, 'nobody') || _n || _m$$;
+comment on function over(text, int, int) is E'HTTP GET\\nallow_anonymous\\nuser_parameters';
+create function seen(_headers json default '{}') returns text language sql stable as $$select _headers->>'X-Proof'$$;
+comment on function seen(json) is E'HTTP GET\\nallow_anonymous';
+create function seen_posted(_headers json default '{}') returns text language sql volatile
+as $$select _headers->>'X-Proof'$$;
+comment on function seen_posted(json) is E'HTTP POST\\nallow_anonymous';
+
+create function flat_login(_who text, _pass text) returns table (status boolean, hash text, user_id int)
+language sql stable as $$select true, secret, id from member where nick = _who$$;
+comment on function flat_login(text, text) is E'HTTP POST\\nlogin';
+"""
+
+OPEN_AGAIN = "Service:AuthenticationOptions:DistinguishWrongPasswords"
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, member_sql() + SQL, {"Auth:BearerTokenAuth": "true"})
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("needed", "nobody0"),
+        ("needed?userId=41", "nobody0"),
+        ("needed?userId=41&n=5", "nobody5"),
+        ("defaulted", "default|none|none"),
+        ("defaulted?userId=41&userRoles=boss&userRoles=gate", "default|none|none"),
+        ('defaulted?userClaims={"user_id":"41"}', "default|none|none"),
+        ("over?userId=41&n=1", "nobody1"),
+        ("over?n=1&m=2", "nobody12"),
+    ],
+)
+def test_nobody_says_who_he_is(service: Service, path: str, answer: str) -> None:
+    assert service.get(f"/api/{path}").text == answer
+
+
+@pytest.mark.parametrize("value", ["41", None, 41, {"a": 1}, ["boss"]])
+def test_nor_in_a_body(service: Service, value: object) -> None:
+    body = {"userId": value, "userRoles": value, "note": "x"}
+    assert service.post("/api/posted", json=body).text == "nobody|none|x"
+
+
+def test_nor_in_the_path(service: Service) -> None:
+    assert service.get("/users/41").text == "nobody"
+
+
+def test_nor_in_a_header_of_the_answer(service: Service) -> None:
+    assert service.get("/api/needed?userId=41").headers.get("x-user", "") == ""
+
+
+def test_who_is_signed_in_is_told_apart(service: Service) -> None:
+    headers = bearer(tokens(service, "BearerToken")["accessToken"])
+    assert service.get("/api/needed?userId=42", headers=headers).text == "410"
+
+
+@pytest.mark.parametrize("query", ["", '?headers={"X-Proof":"forged"}', "?headers=", "?headers=null"])
+def test_headers_are_those_of_the_request(service: Service, query: str) -> None:
+    assert service.get(f"/api/seen{query}", headers={"X-Proof": "real"}).text == "real"
+
+
+@pytest.mark.parametrize("body", ["{}", '{"headers":{"X-Proof":"forged"}}', '{"headers":null}'])
+def test_in_a_body_as_well(service: Service, body: str) -> None:
+    assert service.post("/api/seen-posted", content=body, headers={"X-Proof": "real"}).text == "real"
+
+
+# --- sign-in -------------------------------------------------------------------------------------------------------
+
+
+def shown(response: httpx.Response) -> tuple[object, ...]:
+    told = {name: value for name, value in response.headers.items() if name != "date"}
+    return response.status_code, told, response.content
+
+
+def test_failed_sign_ins_look_alike(service: Service) -> None:
+    def attempt(path: str, **body: object) -> tuple[object, ...]:
+        return shown(service.post(f"/api/{path}", json=body))
+
+    unknown = attempt("sign-in", nick="stranger", passphrase="x")
+    assert unknown[0] == 401
+    assert attempt("sign-in", nick="kiri", passphrase="wrong") == unknown
+    assert attempt("sign-in", nick="kiri", passphrase="") == unknown
+    assert attempt("sign-in", nick="kiri", passphrase=None) == unknown
+    assert attempt("sign-in", nick="broken", passphrase="not a hash") == unknown
+    assert attempt("flat-login", who="kiri", **{"pass": "wrong"}) == unknown
+    assert attempt("flat-login", who="stranger", **{"pass": "wrong"}) == unknown
+
+
+def test_the_log_tells_them_apart(service: Service) -> None:
+    service.post("/api/sign-in", json={"nick": "mo", "passphrase": "hush"})
+    service.wait_for_log("wrong password, user id 42, user name mo")
+
+
+def test_a_key_tells_them_apart_again(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, member_sql(), {"Auth:BearerTokenAuth": "true", OPEN_AGAIN: "true"})
+    problem(service.post("/api/sign-in", json={"nick": "kiri", "passphrase": "wrong"}), 404)
+    problem(service.post("/api/sign-in", json={"nick": "stranger", "passphrase": KIRI}), 401)
+    assert OPEN_AGAIN in service.wait_for_log("WRN")

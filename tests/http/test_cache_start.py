@@ -1,0 +1,103 @@
+"""What the start says about caching: profiles and rules that cannot be used, names that mean nothing (spec 2.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.harness.database import Database
+from tests.http.conftest import Serve
+
+SQL = """
+create function level(_sku text, _site int default 1) returns bigint language sql as 'select 1';
+comment on function level(text, int) is 'HTTP GET
+cached _sku, _shelf
+cache_profile hot';
+create function other_level(_sku text) returns bigint language sql as 'select 1';
+comment on function other_level(text) is 'HTTP GET
+cached
+cache_expires soon';
+create function third_level() returns bigint language sql as 'select 1';
+comment on function third_level() is 'HTTP GET
+cache_profile one two';
+create function nothing() returns void language sql as '';
+comment on function nothing() is 'HTTP POST
+cached';
+"""
+
+
+def profile(**fields: Any) -> dict[str, Any]:
+    return {"Enabled": True, "Type": "Memory", **fields}
+
+
+PROFILES = {
+    "hot": profile(
+        When=[
+            {"Value": 1, "Then": "skip"},
+            {"Parameter": "sku"},
+            {"Parameter": "sku", "Value": "x", "Then": "often"},
+            {"Parameter": "shelf", "Then": "skip"},
+            {"Parameter": "_sku", "Then": "1s"},
+            {"Parameter": "site", "Then": "skip"},
+        ]
+    ),
+    "cold": profile(Expiration="5 minutes"),
+    "on disk": profile(Type="Disk"),
+    "nowhere": {"Enabled": True},
+    "endless": profile(Expiration="later"),
+    "off": profile(Enabled=False),
+    " ": profile(),
+}
+MESSAGES = """
+INF] cache profile 'hot': Memory
+INF] cache profile 'cold' is used by no endpoint
+WRN] CacheOptions:Profiles:on disk is skipped: its Type
+WRN] CacheOptions:Profiles:nowhere is skipped: its Type
+WRN] CacheOptions:Profiles:endless is skipped: its Expiration 'later'
+INF] cache profile 'off' is skipped
+WRN] CacheOptions:Profiles: a profile without a name
+WRN] CacheOptions:Profiles:hot:When:0 is dropped: it names no Parameter
+WRN] CacheOptions:Profiles:hot:When:1 is dropped: it has no Then
+WRN] CacheOptions:Profiles:hot:When:2 is dropped: its Then 'often'
+GET /api/level: the rule on shelf of cache profile 'hot' is dropped: the routine has no parameter
+GET /api/level: the rule on site of cache profile 'hot' is dropped: it is not among the parameters of the cache key
+the routine has no parameter _shelf; it is no part of the cache key
+'soon' is not an interval such as '5 minutes'
+exactly one profile name is expected
+POST /api/nothing: results of this kind are not kept
+"""
+
+
+def test_what_cannot_be_used_is_named_and_the_rest_is_served(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, dict(_flat({"CacheOptions": {"Enabled": True, "Profiles": PROFILES}})))
+    missing = [message for message in MESSAGES.strip().splitlines() if message not in service.log]
+    assert not missing, service.log
+    assert "effect yet" not in service.log
+    assert service.get("/api/level?sku=x").text == "1"
+
+
+def _flat(value: Any, key: str = "") -> Any:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _flat(inner, f"{key}:{name}" if key else name)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _flat(inner, f"{key}:{index}")
+    else:
+        yield key, str(value)
+
+
+@pytest.mark.parametrize("profiles", [{}, {"cold": profile(), "hot": profile(Type="Disk")}])
+def test_an_unknown_profile_stops_the_start(
+    own_database: Database, serve_once: Serve, profiles: dict[str, Any]
+) -> None:
+    settings = dict(_flat({"CacheOptions": {"Enabled": True, "Profiles": profiles}}))
+    with pytest.raises(AssertionError, match=r"(?s)GET /api/level.*cache_profile 'hot' is none of"):
+        serve_once(own_database, SQL, settings)
+
+
+def test_without_caching_profiles_mean_nothing(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, {"CacheOptions:Enabled": "false"})
+    assert service.get("/api/level?sku=x").text == "1"
+    assert service.get("/api/level/purge?sku=x").status_code == 404

@@ -1,0 +1,143 @@
+"""Pages of other sites cannot act in the name of whoever is signed in by cookie (issue 12.12)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.members import EVERY_SCHEME, KIRI, bearer, member_sql, tokens, with_cookie
+
+SQL = """
+create table paid (n int);
+create function pay(_n int) returns int language sql volatile as $$insert into paid values (_n) returning n$$;
+comment on function pay(int) is E'HTTP POST\\nauthorize';
+create function look() returns text language sql stable as $$select 'seen'$$;
+comment on function look() is E'HTTP GET\\nauthorize';
+create function public_note(_n int) returns int language sql volatile as $$select _n$$;
+comment on function public_note(int) is E'HTTP POST\\nallow_anonymous';
+"""
+
+LISTED = "https://partner.example"
+CROSS = [
+    {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Sec-Fetch-Site": "same-site", "Origin": "https://other.example"},
+]
+
+
+def own_origin(service: Service) -> str:
+    return service.url
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, member_sql() + SQL, {**EVERY_SCHEME, "Auth:TrustedOrigins:0": LISTED})
+
+
+@pytest.fixture
+def cookie(service: Service) -> dict[str, str]:
+    service.client.cookies.clear()
+    return with_cookie(service)
+
+
+@pytest.mark.parametrize("headers", CROSS, ids=str)
+def test_another_site_cannot_write(
+    service: Service, database: Database, cookie: dict[str, str], headers: dict[str, str]
+) -> None:
+    before = database.value("select count(*) from paid")
+    problem(service.post("/api/pay", content=b'{"n":1}', headers={**cookie, **headers}), 403)
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    problem(service.post("/api/pay", content=b"n=1", headers={**cookie, **headers, **form}), 403)
+    assert database.value("select count(*) from paid") == before
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "none"},
+        {"Origin": LISTED, "Sec-Fetch-Site": "cross-site"},
+        {"Origin": "HTTPS://PARTNER.EXAMPLE"},
+        {"Sec-Fetch-Site": "same-origin", "Origin": "https://the-name-in-front.example"},
+    ],
+    ids=str,
+)
+def test_pages_of_its_own_can(service: Service, cookie: dict[str, str], headers: dict[str, str]) -> None:
+    assert service.post("/api/pay", content=b'{"n":1}', headers={**cookie, **headers}).text == "1"
+
+
+def test_its_own_origin_is_no_foreign_one(service: Service, cookie: dict[str, str]) -> None:
+    assert service.post("/api/pay", json={"n": 1}, headers={**cookie, "Origin": own_origin(service)}).text == "1"
+    other_port = f"http://127.0.0.1:{service.port + 1}"
+    problem(service.post("/api/pay", json={"n": 1}, headers={**cookie, "Origin": other_port}), 403)
+    other_scheme = f"https://127.0.0.1:{service.port}"
+    problem(service.post("/api/pay", json={"n": 1}, headers={**cookie, "Origin": other_scheme}), 403)
+
+
+@pytest.mark.parametrize("headers", CROSS, ids=str)
+def test_reading_is_left_to_cors(service: Service, cookie: dict[str, str], headers: dict[str, str]) -> None:
+    assert service.get("/api/look", headers={**cookie, **headers}).text == "seen"
+
+
+@pytest.mark.parametrize("headers", CROSS, ids=str)
+def test_tokens_are_not_sent_by_browsers_on_their_own(service: Service, headers: dict[str, str]) -> None:
+    token = bearer(tokens(service, "BearerToken")["accessToken"])
+    assert service.post("/api/pay", json={"n": 1}, headers={**token, **headers}).text == "1"
+
+
+@pytest.mark.parametrize("headers", CROSS, ids=str)
+def test_what_is_open_to_everybody_is_open_to_every_page(service: Service, headers: dict[str, str]) -> None:
+    assert service.post("/api/public-note", json={"n": 1}, headers=headers).text == "1"
+
+
+@pytest.mark.parametrize("headers", CROSS, ids=str)
+def test_nobody_is_signed_in_by_another_site(service: Service, headers: dict[str, str]) -> None:
+    """Or somebody would work in the attacker's account without knowing."""
+    service.client.cookies.clear()
+    body = f"nick=kiri&passphrase={KIRI.replace(' ', '+')}&scheme=Cookies".encode()
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    response = service.post("/api/sign-in", content=body, headers={**headers, **form})
+    problem(response, 403)
+    assert "set-cookie" not in response.headers
+    response = service.post("/api/sign-in", content=body, headers=form)
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("headers", CROSS, ids=str)
+def test_nor_signed_out(service: Service, cookie: dict[str, str], headers: dict[str, str]) -> None:
+    problem(service.post("/api/sign-out", json={}, headers={**cookie, **headers}), 403)
+
+
+def test_text_is_no_json(service: Service, cookie: dict[str, str]) -> None:
+    """The type that pages may send anywhere without being asked (Fetch, CORS-safelisted)."""
+    text = {"Content-Type": "text/plain;charset=UTF-8"}
+    problem(service.post("/api/pay", content=b'{"n":1}', headers={**cookie, **text}), 415)
+    body = b'{"nick":"kiri","passphrase":"open sesame","scheme":"Cookies"}'
+    service.client.cookies.clear()
+    problem(service.post("/api/sign-in", content=body, headers=text), 415)
+    token = bearer(tokens(service, "BearerToken")["accessToken"])
+    assert service.post("/api/pay", content=b'{"n":1}', headers={**token, **text}).text == "1"
+
+
+def test_a_key_opens_it_again(own_database: Database, serve_once: Serve) -> None:
+    settings = {**EVERY_SCHEME, "Auth:RefuseCrossSite": "false"}
+    service = serve_once(own_database, member_sql() + SQL, settings)
+    cookie = with_cookie(service)
+    assert service.post("/api/pay", json={"n": 1}, headers={**cookie, **CROSS[0]}).text == "1"
+    assert "Auth:RefuseCrossSite" in service.wait_for_log("WRN")
+
+
+def test_behind_a_proxy_the_name_is_the_one_in_front(own_database: Database, serve_once: Serve) -> None:
+    settings = {**EVERY_SCHEME, "ForwardedHeaders:Enabled": "true"}
+    service = serve_once(own_database, member_sql() + SQL, settings)
+    cookie = with_cookie(service)
+    front = {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "shop.example"}
+    own = {**cookie, **front, "Origin": "https://shop.example"}
+    assert service.post("/api/pay", json={"n": 1}, headers=own).text == "1"
+    problem(service.post("/api/pay", json={"n": 1}, headers={**own, "Origin": "https://evil.example"}), 403)

@@ -1,0 +1,211 @@
+"""Health and statistics over a socket (spec 2.7, 2.8 and 4.6, reference 06, 9 and 10)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.harness.command import rowcall
+from tests.harness.database import Database, create_database
+from tests.harness.expect import problem
+from tests.harness.postgres import PostgresServer
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create schema shop;
+create table shop.item (id int primary key, label text);
+create table note (text text);
+insert into shop.item select n, 'item ' || n from generate_series(1, 100) n;
+create function shop.count_items() returns bigint language plpgsql stable as
+    $$ begin return (select count(*) from shop.item); end $$;
+comment on function shop.count_items() is 'HTTP GET /items';
+create function login(_name text) returns table (user_id int, user_name text, user_roles text[]) language sql stable as
+    $$ select 7, _name, array[_name] $$;
+comment on function login(text) is 'HTTP POST /login
+login
+allow_anonymous';
+"""
+HEALTH = {"HealthChecks:Enabled": "true"}
+STATS = {"Stats:Enabled": "true"}
+UNKEPT = {"Stats:CacheDuration": "", "HealthChecks:CacheDuration": ""}
+COLUMNS = {
+    "routines": "oid schema name signature calls totalTime selfTime",
+    "tables": "schema name liveTuples deadTuples deadTuplePercent totalSize tableSize indexSize sequentialScans "
+    "indexScans indexScanPercent insertsCount updatesCount deletesCount lastVacuum lastAutovacuum lastAnalyze "
+    "lastAutoanalyze totalVacuums totalAnalyzes",
+    "indexes": "schema table index isUnique isPrimary scans lastScan tuplesFetched definition",
+    "activity": "pid user app clientIp database state waitEventType waitEvent stateDuration connectionAge "
+    "transactionDuration queryDuration queryPreview query",
+}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    database.execute(SQL)
+    database.execute(f"alter database {database.name} set track_functions = 'all'")
+    return serve(database, "", {**HEALTH, **STATS, **UNKEPT, "Stats:OutputFormat": "json"}, workers=2)
+
+
+@pytest.mark.parametrize("path", ["/health", "/health/ready", "/health/live"])
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
+def test_a_healthy_service_says_so_to_whoever_asks(service: Service, path: str, method: str) -> None:
+    response = service.request(method, path)
+    assert (response.status_code, response.content, response.headers["content-type"]) == (200, b"Healthy", "text/plain")
+    assert response.headers["cache-control"] == "no-store, no-cache"
+    assert response.headers["pragma"] == "no-cache"
+    assert response.headers["expires"] == "Thu, 01 Jan 1970 00:00:00 GMT"
+
+
+def test_head_has_no_body(service: Service) -> None:
+    response = service.request("HEAD", "/health/live")
+    assert (response.status_code, response.content) == (200, b"")
+
+
+def test_other_paths_below_are_not_there(service: Service) -> None:
+    problem(service.get("/health/other"), 404)
+
+
+def test_a_database_that_is_away_fails_all_but_liveness(own_postgres: PostgresServer, serve_once: Serve) -> None:
+    database = create_database(own_postgres)
+    service = serve_once(database, SQL, {**HEALTH, "HealthChecks:CacheDuration": "1 minute"})
+    own_postgres.stop()
+    for path in ("/health", "/health/ready"):
+        response = service.get(path)
+        assert (response.status_code, response.text) == (503, "Unhealthy")
+    assert service.get("/health/live").text == "Healthy"
+    own_postgres.start()
+    wait_until(lambda: service.get("/health/ready").text == "Healthy", "it is well again", 30)
+    service.wait_for_log("health check postgresql: Unhealthy")
+
+
+def test_without_the_check_the_database_does_not_matter(own_postgres: PostgresServer, serve_once: Serve) -> None:
+    database = create_database(own_postgres)
+    service = serve_once(database, SQL, {**HEALTH, "HealthChecks:IncludeDatabaseCheck": "false"})
+    own_postgres.stop()
+    assert service.get("/health/ready").text == "Healthy"
+    own_postgres.start()
+
+
+def rows(service: Service, name: str) -> list[dict[str, Any]]:
+    response = service.get(f"/stats/{name}")
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+    found: list[dict[str, Any]] = response.json()
+    return found
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_report_has_the_columns_of_the_field_in_their_order(service: Service, name: str) -> None:
+    service.get("/items")
+    wait_until(lambda: rows(service, name), "something is counted", 30)
+    assert all(list(row) == COLUMNS[name].split() for row in rows(service, name))
+
+
+def test_calls_of_routines_are_counted(service: Service) -> None:
+    service.get("/items")
+
+    def counted() -> list[dict[str, Any]]:
+        return [row for row in rows(service, "routines") if row["name"] == "count_items"]
+
+    row = wait_until(counted, "the call is counted", 30)[0]
+    assert (row["schema"], row["signature"]) == ("shop", "function shop.count_items()")
+    assert row["calls"] >= 1
+    assert not row["totalTime"].startswith("@")
+
+
+def test_tables_are_measured(service: Service) -> None:
+    def counted() -> list[dict[str, Any]]:
+        return [row for row in rows(service, "tables") if row["name"] == "item" and row["insertsCount"] == 100]
+
+    row = wait_until(counted, "the rows are counted", 30)[0]
+    assert (row["schema"], row["tableSize"], row["deadTuplePercent"]) == ("shop", "8192 bytes", 0.0)
+    note = next(row for row in rows(service, "tables") if row["name"] == "note")
+    assert (note["indexScans"], note["deadTuplePercent"], note["lastVacuum"]) == (None, None, None)
+
+
+def test_timestamps_have_seven_digits_and_end_in_z(service: Service, database: Database) -> None:
+    database.execute("analyze shop.item")
+
+    def analyzed() -> str | None:
+        found: str | None = next(row for row in rows(service, "tables") if row["name"] == "item")["lastAnalyze"]
+        return found
+
+    text = wait_until(analyzed, "the analysis is told", 30)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}0Z", text)
+
+
+def test_activity_tells_of_other_sessions_only(service: Service, database: Database) -> None:
+    with psycopg.connect(database.conninfo, application_name="somebody") as other:
+        other.execute("select 'a query that is seen'")
+        row = next(row for row in rows(service, "activity") if row["app"] == "somebody")
+    assert row["query"] == "select 'a query that is seen'"
+    assert (row["state"], row["queryDuration"]) == ("idle in transaction", "idle in transaction")
+    assert row["database"] == database.name
+
+
+def test_the_format_of_the_request_wins(service: Service) -> None:
+    page = service.get("/stats/tables?format=HTML")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    lines = page.text.splitlines()
+    assert lines[0].startswith("<style>")
+    assert lines[1:3] == ["<table>", f"<tr>{''.join(f'<th>{name}</th>' for name in _snake(COLUMNS['tables']))}</tr>"]
+    assert lines[-1] == "</table>"
+    assert service.get("/stats/tables?format=").headers["content-type"] == "application/json"
+    assert service.get("/stats/indexes?format=html").text.count("<td>True</td><td>True</td>") >= 1
+
+
+def _snake(names: str) -> list[str]:
+    return re.sub(r"[A-Z]", lambda match: f"_{match[0].lower()}", names).split()
+
+
+def test_reports_are_read_only(service: Service) -> None:
+    problem(service.post("/stats/tables"), 405)
+
+
+def test_schemas_are_filtered_by_pattern(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database, "", {**STATS, **UNKEPT, "Stats:SchemaSimilarTo": "sh(o|i)p"})
+    reports = {name: service.get(f"/stats/{name}?format=json").json() for name in ("tables", "indexes")}
+    assert all(row["schema"] == "shop" for found in reports.values() for row in found)
+    assert service.get("/stats/activity?format=json").json()
+
+
+def test_an_answer_is_kept_whatever_the_query_string_says(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database, "", {**STATS, "Stats:CacheDuration": "1 minute"})
+    first = service.get("/stats/tables")
+    assert "age" not in first.headers
+    second = service.get("/stats/tables?format=json")
+    assert (second.content, second.headers["content-type"]) == (first.content, "text/html; charset=utf-8")
+    assert int(second.headers["age"]) >= 0
+    fresh = service.get("/stats/tables?format=json", headers={"Authorization": "Bearer x"})
+    assert (fresh.headers["content-type"], "age" in fresh.headers) == ("application/json", False)
+
+
+def test_roles_and_sessions_guard_them(database: Database, serve_once: Serve) -> None:
+    settings = {**STATS, **HEALTH, "Stats:AuthorizedRoles:0": "boss", "HealthChecks:RequireAuthorization": "true"}
+    service = serve_once(database, "", {**settings, "Auth:BearerTokenAuth": "true"})
+
+    def token(name: str) -> dict[str, str]:
+        answer = service.post("/login", json={"name": name}).json()
+        return {"Authorization": f"Bearer {answer['accessToken']}"}
+
+    problem(service.get("/stats/tables"), 401)
+    problem(service.get("/stats/tables", headers=token("clerk")), 403)
+    assert service.get("/stats/tables", headers=token("boss")).status_code == 200
+    problem(service.get("/health/live"), 401)
+    assert service.get("/health/live", headers=token("clerk")).text == "Healthy"
+
+
+def test_reports_open_to_everybody_are_told_at_the_start(database: Database, serve_once: Serve) -> None:
+    serve_once(database, "", STATS).wait_for_log("Stats are open to everybody")
+
+
+def test_an_unknown_connection_ends_the_start(own_database: Database, tmp_path: Path) -> None:
+    given = {"ConnectionStrings:Default": own_database.conninfo, **STATS, "Stats:ConnectionName": "elsewhere"}
+    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
+    assert done.returncode == 1
+    assert "Stats:ConnectionName names 'elsewhere'" in done.stdout + done.stderr

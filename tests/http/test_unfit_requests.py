@@ -1,0 +1,104 @@
+"""Requests that do not fit: everything that is wrong with one, at once, with its place (issue 14, point 11)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create type mood as enum ('calm', 'keen');
+create type order_line as (track_id int, quantity int, mood mood);
+create function find_tracks(_genre int default null, _since date default null) returns text language sql stable
+as $$ select 'all' || coalesce(_genre::text, '') $$;
+comment on function find_tracks(int, date) is 'HTTP GET /tracks';
+create function find_openly(_genre int default null) returns text language sql stable as $$ select 'all' $$;
+comment on function find_openly(int) is 'HTTP GET /open
+unknown_query_parameters ignore
+parameter_mismatch_status 422';
+create function buy(_customer int, lines order_line[], _note text default null) returns text language sql
+as $$ select _customer || array_length(lines, 1)::text $$;
+comment on function buy(int, order_line[], text) is 'HTTP POST /buy';
+create function secretly(_pin int, _name text) returns text language sql as $$ select 'in' $$;
+comment on function secretly(int, text) is 'HTTP POST /secretly
+sensitive';
+create function needed(_a int) returns text language sql stable as $$ select 'in' $$;
+comment on function needed(int) is 'HTTP GET /needed
+parameter_mismatch_status 422';
+"""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL)
+
+
+def places(members: dict[str, object]) -> list[str]:
+    errors = members["errors"]
+    assert isinstance(errors, list)
+    return [error["path"] for error in errors]
+
+
+@pytest.mark.parametrize("query", ["genre=rock", "genre=1&since=soon", "genre=1&genre=2", "since=2026-02-30"])
+def test_a_filter_that_cannot_be_read_never_widens_the_answer(service: Service, query: str) -> None:
+    problem(service.get(f"/tracks?{query}"), 400)
+
+
+def test_every_fault_of_a_query_is_told(service: Service) -> None:
+    members = problem(service.get("/tracks?genre=rock&since=soon"), 400)
+    assert members["detail"] == "parameter 'genre' (integer): 'rock' is not an integer (and 1 more, see errors)"
+    assert members["errors"] == [
+        {"parameter": "genre", "path": "genre", "message": "parameter 'genre' (integer): 'rock' is not an integer"},
+        {"parameter": "since", "path": "since", "message": "parameter 'since' (date): 'soon' is not a date"},
+    ]
+
+
+def test_every_fault_of_a_body_is_told_with_its_place(service: Service) -> None:
+    body = {"customer": "me", "lines": [{"trackId": 1}, {"trackId": 2, "quantity": "x"}, {"trackId": 1.5}]}
+    members = problem(service.post("/buy", json=body), 400)
+    assert places(members) == ["customer", "lines[1].quantity", "lines[2].trackId"]
+    assert members["errors"][2] == {
+        "parameter": "lines",
+        "path": "lines[2].trackId",
+        "message": "parameter 'lines[2].trackId' (integer): '1.5' is not an integer",
+    }
+
+
+def test_what_only_the_server_can_judge_is_told_with_its_parameter(service: Service) -> None:
+    members = problem(service.post("/buy", json={"customer": 1, "lines": [{"mood": "odd"}]}), 400)
+    assert places(members) == ["lines"]
+    assert 'invalid input value for enum mood: "odd"' in members["detail"]
+
+
+def test_a_name_that_is_missing_or_unknown_is_404_as_in_the_field(service: Service) -> None:
+    assert places(problem(service.post("/buy", json={"lines": [], "nots": "x"}), 404)) == ["nots", "customer"]
+
+
+def test_a_comment_can_choose_the_status_and_let_links_through(service: Service) -> None:
+    problem(service.get("/needed"), 422)
+    problem(service.get("/needed?a=1&b=2"), 422)
+    assert answer(service.get("/open?utm_source=mail")) == (200, TEXT, "all")
+
+
+def test_faults_of_a_sensitive_endpoint_hold_no_values(service: Service) -> None:
+    response = service.post("/secretly", json={"pin": "abc123"})
+    members = problem(response, 404)
+    assert places(members) == ["name", "pin"]
+    assert "abc123" not in response.text
+
+
+def test_the_configuration_chooses_for_all(database: Database, serve_once: Serve) -> None:
+    settings = {"Service:ParameterMismatchStatusCode": "400", "Service:UnknownQueryParameters": "Ignore"}
+    service = serve_once(database, "", settings)
+    problem(service.post("/buy", json={"lines": []}), 400)
+    assert answer(service.get("/tracks?utm_source=mail&genre=7")) == (200, TEXT, "all7")
+
+
+def test_the_established_way_is_a_key_away(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database, "", {"Service:UnusableValues": "Established"})
+    assert answer(service.get("/tracks?genre=rock")) == (200, TEXT, "all")
+    assert answer(service.get("/tracks?genre=1&genre=2")) == (200, TEXT, "all12")
+    problem(service.post("/buy", json={"customer": "me", "lines": []}), 500)

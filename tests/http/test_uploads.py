@@ -1,0 +1,513 @@
+"""Uploads by the four handlers: what the routine is told, what is stored, what a client sees (reference 05, 5)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+File = tuple[str, bytes, str]
+"""Name, content, content type."""
+
+SCHEMA = """
+create table line (number int, cells text[], previous text, about json, who text);
+create function keep_line(int, text[], text, json) returns int language sql as
+    $$ insert into line values ($1, $2, $3, $4, current_setting('request.user_id', true)) returning number $$;
+create procedure keep_quietly(int, text[], text, json) language sql as
+    $$ insert into line values ($1, $2, $3, $4) $$;
+create table told (about text);
+
+create function up_default(_meta json) returns json language sql as 'select _meta';
+comment on function up_default(json) is 'HTTP POST
+upload
+param _meta is upload metadata';
+create function up_object(_meta jsonb) returns jsonb language sql as 'select _meta';
+comment on function up_object(jsonb) is 'HTTP
+upload for large_object
+param _meta is upload metadata
+large_object_excluded_mime_types = image/gif';
+create function up_oid(_oid int, _meta text) returns text language sql as 'select _meta';
+comment on function up_oid(int, text) is 'HTTP POST
+upload for large_object
+upload _meta as metadata
+oid = {_oid}';
+create function up_files(_meta json) returns json language sql as 'select _meta';
+comment on function up_files(json) is 'HTTP POST
+upload for file_system
+upload _meta as metadata';
+create function up_named(_path text, _file text, _unique_name boolean, _create_path boolean, _meta json default null)
+    returns json language sql as 'select _meta';
+comment on function up_named(text, text, boolean, boolean, json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+path = {_path}
+file = {_file}
+unique_name = {_unique_name}
+create_path = {_create_path}';
+create function up_kept(_path text, _meta json) returns json language sql as 'select _meta';
+comment on function up_kept(text, json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+file_system_path = {_path}
+unique_name = false';
+create function up_refused(_path text, _meta json) returns json language plpgsql as
+    $$ begin raise exception 'not these' using errcode = 'P0001'; end $$;
+comment on function up_refused(text, json) is 'HTTP POST
+upload for file_system, csv
+param _meta is upload metadata
+path = {_path}
+unique_name = false
+row_command = select keep_line($1, $2, $3, $4)';
+create function up_checked(_meta json) returns json language sql as 'select _meta';
+comment on function up_checked(json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+check_text = true';
+create function up_images(_meta json) returns json language sql as 'select _meta';
+comment on function up_images(json) is 'HTTP POST
+upload for large_object
+param _meta is upload metadata
+check_image = png, jpg';
+create function up_csv(_meta json) returns json language sql as 'select _meta';
+comment on function up_csv(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+row_command = select keep_line($1, $2, $3::text, $4)';
+create function up_quietly(_meta json) returns json language sql as 'select _meta';
+comment on function up_quietly(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+delimiters = ,;
+row_command = call keep_quietly($1, $2, $3, $4)';
+create function up_pairs(_tag text, _meta json) returns json language sql as 'select _meta';
+comment on function up_pairs(text, json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+csv_check_format = false
+row_command = insert into line (number, cells, previous) values ($1, $2, ''tag '' || {_tag} || ''-{_tag}'')';
+create function up_typed(_meta json) returns json language sql as 'select _meta';
+comment on function up_typed(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+row_command = select jsonb_build_object(''n'', $1::int)';
+create function up_failing_rows(_meta json) returns json language sql as 'select _meta';
+comment on function up_failing_rows(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+row_command = insert into line (number) values (10 / (3 - $1))';
+create function up_fallback(_meta json) returns json language sql as 'select _meta';
+comment on function up_fallback(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+fallback_handler = large_object
+row_command = select keep_line($1, $2, $3, $4)';
+create function up_both(_meta json) returns json language sql as 'select _meta';
+comment on function up_both(json) is 'HTTP POST
+upload for large_object, csv
+param _meta is upload metadata
+stop_after_first_success = true
+large_object_included_mime_types = image/*
+row_command = select keep_line($1, $2, $3, $4)';
+create function up_nothing() returns void language sql as
+    $$ insert into told values (current_setting('request.upload_metadata', true)) $$;
+comment on function up_nothing() is 'HTTP POST
+upload for large_object';
+create function up_named_by_default(_upload_metadata json) returns json language sql as 'select _upload_metadata';
+comment on function up_named_by_default(json) is 'HTTP POST
+upload for large_object';
+create function up_strict(_meta json) returns json language sql strict as 'select _meta';
+comment on function up_strict(json) is 'HTTP POST
+upload for large_object
+param _meta is upload metadata';
+create function up_needy(_a int, _meta json) returns json language sql as 'select _meta';
+comment on function up_needy(int, json) is 'HTTP GET
+upload for large_object, nonsense
+param _meta is upload metadata';
+create table late (id int primary key, other int references late deferrable initially deferred);
+create function up_late(_path text, _meta json) returns void language sql as 'insert into late values (1, 2)';
+comment on function up_late(text, json) is 'HTTP POST
+upload for file_system, large_object
+param _meta is upload metadata
+path = {_path}
+unique_name = false';
+"""
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("uploads")
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, folder: Path) -> Service:
+    settings = {
+        "Service:UploadOptions:Enabled": "true",
+        "Service:UploadOptions:UseDefaultUploadMetadataParameter": "true",
+        "Service:UploadOptions:UseDefaultUploadMetadataContextKey": "true",
+        "Service:UploadOptions:UploadHandlers:FileSystemPath": str(folder),
+    }
+    return serve(database, SCHEMA, settings, workers=2)
+
+
+def upload(service: Service, path: str, *files: File) -> Any:
+    """The metadata that the routine gave back."""
+    response = send(service, path, files)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def send(service: Service, path: str, files: Sequence[File]) -> Any:
+    return service.post(f"/api/{path}", files=[("file", file) for file in files])
+
+
+def object_bytes(database: Database, oid: int) -> bytes:
+    return bytes(database.value("select lo_get(%s)", oid))
+
+
+# --- large objects --------------------------------------------------------------------------------------------------
+
+
+def test_the_default_handler_makes_large_objects(service: Service, database: Database) -> None:
+    big = bytes(range(256)) * 4096
+    entries = upload(service, "up-default", ("a.bin", big, "application/x-one"), ("b.txt", b"", "text/plain"))
+    assert [list(entry) for entry in entries] == [
+        ["type", "fileName", "contentType", "size", "success", "status", "oid"]
+    ] * 2
+    first, second = entries
+    assert (first["type"], first["fileName"], first["contentType"], first["size"]) == (
+        "large_object",
+        "a.bin",
+        "application/x-one",
+        len(big),
+    )
+    assert (first["success"], first["status"], second["size"]) == (True, "Ok", 0)
+    assert object_bytes(database, first["oid"]) == big
+    assert object_bytes(database, second["oid"]) == b""
+
+
+def test_a_type_that_is_excluded_is_told(service: Service) -> None:
+    (entry,) = upload(service, "up-object", ("x.gif", b"GIF89a", "image/gif"))
+    assert entry == {
+        "type": "large_object",
+        "fileName": "x.gif",
+        "contentType": "image/gif",
+        "size": 6,
+        "success": False,
+        "status": "InvalidMimeType",
+        "oid": None,
+    }
+
+
+def test_an_object_gets_the_oid_of_a_parameter(service: Service) -> None:
+    response = send(service, "up-oid?oid=777001", [("x", b"abc", "text/plain")])
+    assert response.headers["content-type"] == "text/plain"
+    assert response.text == (
+        '[{"type":"large_object","fileName":"x","contentType":"text/plain","size":3,"success":true,'
+        '"status":"Ok","oid":777001}]'
+    )
+    again = problem(send(service, "up-oid?oid=777001", [("x", b"abc", "text/plain")]), 500)
+    assert again["title"].startswith("23505: ")
+    assert again["detail"] == "23505"
+
+
+def test_images_are_told_by_their_first_bytes(service: Service) -> None:
+    entries = upload(
+        service,
+        "up-images",
+        ("a.png", PNG, "image/png"),
+        ("b.jpg", b"\xff\xd8\xff\xe0 rest of it", "image/jpeg"),
+        ("c.gif", b"GIF89a rest of it", "image/gif"),
+        ("d.png", b"no image at all", "image/png"),
+        ("e.png", b"", "image/png"),
+    )
+    assert [entry["status"] for entry in entries] == ["Ok", "Ok", "InvalidImage", "InvalidImage", "InvalidImage"]
+
+
+# --- folders --------------------------------------------------------------------------------------------------------
+
+
+def test_files_get_a_name_of_their_own(service: Service, folder: Path) -> None:
+    response = send(service, "up-files", [("cv.pdf", b"%PDF", "application/pdf")])
+    (entry,) = response.json()
+    path = Path(entry["filePath"])
+    assert path.parent == folder
+    assert path.suffix == ".pdf"
+    assert path.stem != "cv"
+    assert path.read_bytes() == b"%PDF"
+    assert response.text == (
+        f'[{{"type":"file_system","fileName":"cv.pdf","contentType":"application/pdf","size":4,'
+        f'"filePath":"{path}","success":true,"status":"Ok"}}]'
+    )
+
+
+def test_values_of_the_request_say_where_to(service: Service, tmp_path: Path) -> None:
+    query = f"path={tmp_path}/new&file=this.csv&uniqueName=false&createPath=true"
+    (entry,) = upload(service, f"up-named?{query}", ("other.txt", b"1,2", "text/csv"))
+    assert entry["filePath"] == f"{tmp_path}/new/this.csv"
+    assert (tmp_path / "new" / "this.csv").read_bytes() == b"1,2"
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["this.csv"]
+
+
+def test_a_folder_that_is_missing_is_an_error(service: Service, tmp_path: Path) -> None:
+    query = f"path={tmp_path}/no&file=x&uniqueName=false&createPath=false"
+    found = problem(send(service, f"up-named?{query}", [("x", b"1", "text/plain")]), 500)
+    assert found["title"] == "Internal Server Error"
+    assert f"{tmp_path}/no" in found["detail"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        ("../../escape.txt", "escape.txt"),
+        ("/etc/passwd", "passwd"),
+        ("C:\\Users\\x\\cv.doc", "cv.doc"),
+        ("..", "file"),
+        ("a/..", "file"),
+        ("CON.txt", "_CON.txt"),
+        ("ünï.txt", "ünï.txt"),
+        ("x" * 300 + ".txt", "x" * 251 + ".txt"),
+        (".rowcall-mine", "_.rowcall-mine"),
+        ("sp ace;semi.txt", "sp ace;semi.txt"),
+    ],
+)
+def test_names_of_clients_stay_in_the_folder(service: Service, tmp_path: Path, sent: str, stored: str) -> None:
+    (entry,) = upload(service, f"up-kept?path={tmp_path}", (sent, b"text", "text/plain"))
+    assert entry["filePath"] == f"{tmp_path}/{stored}"
+    assert [path.name for path in tmp_path.iterdir()] == [stored]
+
+
+def test_a_path_does_not_climb(service: Service, tmp_path: Path) -> None:
+    problem(send(service, f"up-kept?path={tmp_path}/../up", [("x", b"1", "text/plain")]), 400)
+    assert not (tmp_path.parent / "up").exists()
+
+
+def test_a_link_in_the_folder_is_replaced_and_not_followed(service: Service, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("mine")
+    inside = tmp_path / "in"
+    inside.mkdir()
+    (inside / "x.txt").symlink_to(outside)
+    upload(service, f"up-kept?path={inside}", ("x.txt", b"theirs", "text/plain"))
+    assert outside.read_text() == "mine"
+    assert (inside / "x.txt").read_bytes() == b"theirs"
+    assert not (inside / "x.txt").is_symlink()
+
+
+def test_an_existing_file_is_overwritten(service: Service, tmp_path: Path) -> None:
+    for content in (b"one", b"two"):
+        upload(service, f"up-kept?path={tmp_path}", ("x.txt", content, "text/plain"))
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("x.txt", b"two")]
+
+
+def test_nothing_stays_when_the_routine_fails(service: Service, database: Database, tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text("before")
+    files = [("old.csv", b"a,b\n", "text/csv"), ("new.csv", b"c,d\n", "text/csv")]
+    found = problem(send(service, f"up-refused?path={tmp_path}", files), 400)
+    assert found["title"] == "not these"
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("old.csv", "before")]
+    assert database.value("select count(*) from line where cells[1] in ('a', 'c')") == 0
+
+
+def test_what_is_checked_at_the_commit_still_undoes_everything(
+    service: Service, database: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "old.csv").write_text("before")
+    files = [("old.csv", b"a,b\n", "text/csv"), ("new.csv", b"c,d\n", "text/csv")]
+    objects = database.value("select count(*) from pg_largeobject_metadata")
+    assert "late_other_fkey" in send(service, f"up-late?path={tmp_path}", files).text
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("old.csv", "before")]
+    assert database.value("select count(*) from pg_largeobject_metadata") == objects
+
+
+def test_a_text_is_told_from_other_files(service: Service) -> None:
+    entries = upload(
+        service,
+        "up-checked",
+        ("a.txt", b"one\ntwo\nthree\n\n\n\n\n\n", "text/plain"),
+        ("b.txt", b"", "text/plain"),
+        ("c.txt", b"a\x00b", "text/plain"),
+        ("d.txt", b"\x01\x02\x03\x04\x05\x06", "text/plain"),
+        ("e.txt", b"\x01\x02\x03\x04\x05", "text/plain"),
+    )
+    assert [entry["status"] for entry in entries] == ["Ok", "Empty", "ProbablyBinary", "ProbablyBinary", "Ok"]
+    assert [Path(entry["filePath"]).exists() for entry in entries] == [True, False, False, False, True]
+
+
+# --- csv ------------------------------------------------------------------------------------------------------------
+
+
+def test_each_line_runs_the_command(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    text = b'id,name\r\n1, "a ""b"", c" \n\n2,\n'
+    (entry,) = upload(service, "up-csv", ("s.csv", text, "text/csv"))
+    assert entry == {
+        "type": "csv",
+        "fileName": "s.csv",
+        "contentType": "text/csv",
+        "size": len(text),
+        "success": True,
+        "status": "Ok",
+        "lastResult": 4,
+    }
+    assert database.fetch("select number, cells, previous from line order by number") == [
+        (1, ["id", "name"], None),
+        (2, ["1", 'a "b", c'], "1"),
+        (3, None, "2"),
+        (4, ["2", None], "3"),
+    ]
+    about = database.value("select about from line limit 1")
+    assert list(about) == ["type", "fileName", "contentType", "size", "success", "status"]
+    assert about["size"] == len(text)
+
+
+def test_many_lines_run_in_order(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    text = "".join(f"{n};x\n" for n in range(1, 3001)).encode()
+    (entry,) = upload(service, "up-quietly", ("s.csv", text, "text/csv"))
+    assert (entry["lastResult"], entry["size"]) == (None, len(text))
+    assert database.fetch("select count(*), count(previous), bool_and(number::text = cells[1]) from line") == [
+        (3000, 0, True)
+    ]
+
+
+def test_a_value_of_the_request_is_no_part_of_the_command(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    send(service, "up-pairs?tag='; drop table line; --", [("s.csv", b"a", "text/csv")])
+    assert database.fetch("select number, cells, previous from line") == [
+        (1, ["a"], "tag '; drop table line; ---'; drop table line; --")
+    ]
+
+
+def test_a_result_of_another_type_is_told_as_text(service: Service) -> None:
+    (entry,) = upload(service, "up-typed", ("s.csv", b"a\nb\n", "text/csv"))
+    assert entry["lastResult"] == '{"n": 2}'
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [(b"", "Empty"), (b"a,b", "NoNewLines"), (b"a,b\rc,d\r", "NoNewLines"), (b"\0,b\n", "ProbablyBinary")],
+)
+def test_a_file_that_is_no_csv_is_told(service: Service, content: bytes, status: str) -> None:
+    (entry,) = upload(service, "up-csv", ("s.csv", content, "text/csv"))
+    assert entry == {
+        "type": "csv",
+        "fileName": "s.csv",
+        "contentType": "text/csv",
+        "size": len(content),
+        "success": False,
+        "status": status,
+    }
+
+
+def test_quotes_that_do_not_fit_end_the_request(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    found = problem(send(service, "up-csv", [("s.csv", b'a,b\n"c,d\n', "text/csv")]), 500)
+    assert found["title"] == "Internal Server Error"
+    assert "line 2" in found["detail"]
+    assert database.value("select count(*) from line") == 0
+
+
+def test_an_error_of_a_command_undoes_the_rows_before(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    found = problem(send(service, "up-failing-rows", [("s.csv", b"a\nb\nc\nd\n", "text/csv")]), 500)
+    assert (found["title"], found["detail"]) == ("22012: division by zero", "22012")
+    assert database.value("select count(*) from line") == 0
+    (entry,) = upload(service, "up-failing-rows", ("s.csv", b"a\nb\n", "text/csv"))
+    assert entry["lastResult"] is None
+
+
+# --- several handlers -----------------------------------------------------------------------------------------------
+
+
+def test_another_handler_takes_what_the_first_does_not(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    entries = upload(service, "up-fallback", ("a.csv", b"a,b\n", "text/csv"), ("b.bin", b"\0\0", "x/y"))
+    assert [entry["type"] for entry in entries] == ["csv", "large_object"]
+    assert object_bytes(database, entries[1]["oid"]) == b"\0\0"
+    assert database.value("select count(*) from line") == 1
+
+
+def test_a_file_that_one_handler_has_stored_is_left_to_it(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    entries = upload(service, "up-both", ("a.png", PNG, "image/png"), ("b.csv", b"a,b\n", "text/csv"))
+    assert [(entry["type"], entry["fileName"], entry["status"]) for entry in entries] == [
+        ("large_object", "a.png", "Ok"),
+        ("large_object", "b.csv", "InvalidMimeType"),
+        ("csv", "a.png", "Ignored"),
+        ("csv", "b.csv", "Ok"),
+    ]
+
+
+# --- the request ----------------------------------------------------------------------------------------------------
+
+
+def test_metadata_is_a_setting_too(service: Service, database: Database) -> None:
+    assert send(service, "up-nothing", [("x", b"1", "text/plain")]).status_code == 204
+    (about,) = json.loads(database.value("select about from told"))
+    assert about["fileName"] == "x"
+
+
+def test_the_parameter_of_the_configuration_receives_it(service: Service) -> None:
+    (entry,) = upload(service, "up-named-by-default", ("x", b"1", "text/plain"))
+    assert entry["status"] == "Ok"
+
+
+def test_a_value_of_the_client_is_not_taken_for_metadata(service: Service) -> None:
+    (entry,) = upload(service, "up-strict?meta=null", ("x", b"1", "text/plain"))
+    assert entry["fileName"] == "x"
+
+
+def test_without_files_the_metadata_is_empty(service: Service) -> None:
+    boundary = {"content-type": "multipart/form-data; boundary=b"}
+    assert service.post("/api/up-strict", content=b"--b--\r\n", headers=boundary).json() == []
+    field = b'--b\r\ncontent-disposition: form-data; name="a"\r\n\r\ntext\r\n--b--\r\n'
+    assert service.post("/api/up-both", content=field, headers=boundary).json() == []
+    nothing = b'--b\r\ncontent-disposition: form-data; name="file"; filename=""\r\n\r\n\r\n--b--\r\n'
+    assert service.post("/api/up-default", content=nothing, headers=boundary).json() == []
+    assert service.post("/api/up-default", data={"a": "b"}).json() == []
+
+
+def test_what_is_no_form_is_refused(service: Service) -> None:
+    found = problem(service.post("/api/up-default", json={"a": 1}), 500)
+    assert found["detail"].startswith("Incorrect Content-Type: application/json")
+    problem(service.post("/api/up-default", content=b"x", headers={"content-type": "multipart/form-data"}), 400)
+    cut = b'--b\r\ncontent-disposition: form-data; name="a"; filename="x"\r\n\r\ntext'
+    headers = {"content-type": "multipart/form-data; boundary=b"}
+    assert "ends in the middle" in problem(service.post("/api/up-default", content=cut, headers=headers), 400)["detail"]
+
+
+def test_parameters_are_checked_before_files_are_stored(service: Service, database: Database) -> None:
+    objects = database.value("select count(*) from pg_largeobject_metadata")
+    problem(send(service, "up-needy", [("x", b"1", "text/plain")]), 404)
+    assert database.value("select count(*) from pg_largeobject_metadata") == objects
+    (entry,) = upload(service, "up-needy?a=1", ("x", b"1", "text/plain"))
+    assert entry["type"] == "large_object"
+    assert "nonsense is none of the upload handlers" in service.log
+    assert "files come with POST" in service.log
+
+
+def test_a_body_that_is_too_large_is_refused(service: Service) -> None:
+    problem(send(service, "up-default", [("x", bytes(30_000_001), "x/y")]), 413)
+
+
+def test_a_name_in_the_extended_form_is_understood(service: Service) -> None:
+    headers = {"content-type": "multipart/form-data; boundary=b"}
+    part = b"--b\r\ncontent-disposition: form-data; name=f; filename*=UTF-8''na%C3%AFve%20%22x%22\r\n\r\n1\r\n--b--\r\n"
+    response = service.post("/api/up-default", content=part, headers=headers)
+    (entry,) = response.json()
+    assert (entry["fileName"], entry["contentType"]) == ('naïve "x"', "")
+    assert '"fileName":"naïve \\"x\\"","contentType":""' in response.text
+
+
+def test_a_method_that_was_another_is_post(service: Service) -> None:
+    assert service.get("/api/up-needy?a=1").status_code == 405

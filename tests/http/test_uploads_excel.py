@@ -1,0 +1,234 @@
+"""Uploads of workbooks: a row command for each row of a sheet (reference 05, 5.4)."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import zipfile
+from typing import Any
+
+import openpyxl
+import pytest
+import xlsxwriter
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+SCHEMA = """
+create table line (number int, cells text[], previous text, about json, data json);
+create function keep_line(int, text[], text, json) returns int language sql as
+    $$ insert into line values ($1, $2, $3, $4) returning number $$;
+create function up_first(_meta json) returns json language sql as 'select _meta';
+comment on function up_first(json) is 'HTTP POST
+upload for excel
+param _meta is upload metadata
+row_command = select keep_line($1, $2, $3, $4)';
+create function up_all(_meta json) returns json language sql as 'select _meta';
+comment on function up_all(json) is 'HTTP POST
+upload for excel
+param _meta is upload metadata
+all_sheets = true
+row_command = select keep_line($1, $2, $3, $4)';
+create function up_sheet(_sheet text, _meta json) returns json language sql as 'select _meta';
+comment on function up_sheet(text, json) is 'HTTP POST
+upload for excel
+param _meta is upload metadata
+sheet_name = {_sheet}
+date_format = dd.MM.yyyy
+time_format = HH:mm
+datetime_format = dd.MM.yyyy HH:mm
+row_command = select keep_line($1, $2, $3, $4)';
+create function up_json(_meta json) returns json language sql as 'select _meta';
+comment on function up_json(json) is 'HTTP POST
+upload for excel
+param _meta is upload metadata
+row_is_json = true
+row_command = insert into line (number, data) values ($1, $2)';
+create function up_failing(_meta json) returns json language sql as 'select _meta';
+comment on function up_failing(json) is 'HTTP POST
+upload for excel
+param _meta is upload metadata
+row_command = insert into line (number) values (1 / (2 - $1))';
+create function up_or_csv(_meta json) returns json language sql as 'select _meta';
+comment on function up_or_csv(json) is 'HTTP POST
+upload for excel
+param _meta is upload metadata
+fallback_handler = csv
+row_command = select keep_line($1, $2, $3, $4)';
+"""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SCHEMA, {"Service:UploadOptions:Enabled": "true"}, workers=2)
+
+
+def workbook() -> bytes:
+    """Two sheets: numbers, dates and gaps; and a small one."""
+    content = io.BytesIO()
+    with xlsxwriter.Workbook(content) as book:
+        north = book.add_worksheet("North")
+        day = book.add_format({"num_format": "yyyy-mm-dd"})
+        moment = book.add_format({"num_format": "yyyy-mm-dd hh:mm"})
+        clock = book.add_format({"num_format": "hh:mm:ss"})
+        north.write_row(0, 0, ["sku", "count", "when", "clock", "seen", "ok"])
+        north.write_row(1, 0, ["A-1", 10])
+        north.write_datetime(1, 2, datetime.datetime(2026, 3, 1), day)
+        north.write_datetime(1, 3, datetime.time(7, 5), clock)
+        north.write_datetime(1, 4, datetime.datetime(2026, 3, 1, 18, 30), moment)
+        north.write_boolean(1, 5, True)
+        north.write_row(4, 1, [1.5])
+        north.write_number(4, 4, 1234567890123456)
+        north.write_formula(4, 5, "=1+1", None, 2)
+        south = book.add_worksheet("South")
+        south.write_row(1, 1, ["x"])
+    return content.getvalue()
+
+
+def upload(service: Service, path: str, content: bytes, name: str = "q.xlsx", kind: str = XLSX) -> Any:
+    response = service.post(f"/api/{path}", files={"file": (name, content, kind)})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def test_the_first_sheet_is_read(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    content = workbook()
+    (entry,) = upload(service, "up-first", content)
+    assert list(entry.items()) == [
+        ("type", "excel"),
+        ("fileName", "q.xlsx"),
+        ("contentType", XLSX),
+        ("size", len(content)),
+        ("sheet", "North"),
+        ("success", True),
+        ("rows", 2),
+        ("result", 3),
+    ]
+    assert database.fetch("select number, cells, previous, about ->> 'rowIndex' from line order by number") == [
+        (1, ["sku", "count", "when", "clock", "seen", "ok"], None, "1"),
+        (2, ["A-1", "10", "2026-03-01", "07:05:00", "2026-03-01 18:30:00", "True"], "1", "2"),
+        (3, [None, "1.5", None, None, "1.234567890123456E+15", "2"], "2", "5"),
+    ]
+    assert list(database.value("select about from line limit 1")) == [
+        "type",
+        "fileName",
+        "contentType",
+        "size",
+        "sheet",
+        "rowIndex",
+    ]
+
+
+def test_all_sheets_are_read(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    entries = upload(service, "up-all", workbook())
+    assert [(entry["sheet"], entry["rows"], entry["result"]) for entry in entries] == [("North", 2, 3), ("South", 0, 1)]
+    south = "where about ->> 'sheet' = 'South'"
+    assert database.fetch(f"select cells, previous, about ->> 'rowIndex' from line {south}") == [
+        ([None, "x"], None, "2")
+    ]
+
+
+def test_a_sheet_is_named_in_any_case_and_its_dates_are_told_as_wished(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    (entry,) = upload(service, "up-sheet?sheet=north", workbook())
+    assert entry["sheet"] == "North"
+    assert database.value("select cells[3:5] from line where number = 2") == ["01.03.2026", "07:05", "01.03.2026 18:30"]
+    assert upload(service, "up-sheet?sheet=west", workbook()) == []
+
+
+def test_a_row_is_an_object_of_its_cells(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    (entry,) = upload(service, "up-json", workbook())
+    assert entry["result"] is None
+    assert database.value("select data from line where number = 3") == {
+        "B5": "1.5",
+        "E5": "1.234567890123456E+15",
+        "F5": "2",
+    }
+
+
+def test_what_is_no_workbook_is_told(service: Service) -> None:
+    for content in (b"a,b\n", b"", b"PK\x03\x04 and nothing else", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and nothing"):
+        assert upload(service, "up-first", content) == [
+            {
+                "type": "excel",
+                "fileName": "q.xlsx",
+                "contentType": XLSX,
+                "size": len(content),
+                "success": False,
+                "status": "InvalidFormat",
+            }
+        ]
+
+
+def test_what_is_no_workbook_may_be_csv(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    (entry,) = upload(service, "up-or-csv", b"a,b\nc,d\n", "s.csv", "text/csv")
+    assert (entry["type"], entry["lastResult"]) == ("csv", 2)
+    (entry,) = upload(service, "up-or-csv", b"\0\1\2", "s.bin", "x/y")
+    assert (entry["type"], entry["status"]) == ("csv", "ProbablyBinary")
+
+
+def test_an_error_of_a_command_is_no_fault_of_the_workbook(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    response = service.post("/api/up-failing", files={"file": ("q.xlsx", workbook(), XLSX)})
+    assert problem(response, 500)["title"] == "22012: division by zero"
+    assert database.value("select count(*) from line") == 0
+
+
+def test_a_sheet_that_is_broken_in_the_middle_leaves_no_row(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    broken = _with_part("xl/worksheets/sheet2.xml", b"<worksheet><sheetData><row></worksheet>")
+    (entry,) = upload(service, "up-all", broken)
+    assert (entry["success"], entry["status"]) == (False, "InvalidFormat")
+    assert database.value("select count(*) from line") == 0
+
+
+def _with_part(name: str, content: bytes) -> bytes:
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(workbook())) as old, zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as new:
+        for part in old.namelist():
+            new.writestr(part, content if part == name else old.read(part))
+    return changed.getvalue()
+
+
+LAUGHS = b"""<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
+<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;"><!ENTITY d "&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;">
+<!ENTITY e "&d;&d;&d;&d;&d;&d;&d;&d;&d;&d;"><!ENTITY f "&e;&e;&e;&e;&e;&e;&e;&e;&e;&e;">
+<!ENTITY g "&f;&f;&f;&f;&f;&f;&f;&f;&f;&f;"><!ENTITY h "&g;&g;&g;&g;&g;&g;&g;&g;&g;&g;">]>
+<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><si><t>&h;&h;&h;</t></si></sst>"""
+
+
+@pytest.mark.parametrize(
+    ("part", "content"),
+    [
+        ("xl/sharedStrings.xml", LAUGHS),
+        ("xl/sharedStrings.xml", b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><sst>&a;</sst>'),
+        ("xl/worksheets/sheet1.xml", b" " * 200_000_000),
+    ],
+    ids=["laughs", "file", "bomb"],
+)
+def test_a_hostile_workbook_is_told_and_nothing_else_happens(service: Service, part: str, content: bytes) -> None:
+    (entry,) = upload(service, "up-first", _with_part(part, content))
+    assert (entry["success"], entry["status"]) == (False, "InvalidFormat")
+
+
+def test_a_sheet_without_a_size_of_its_own_is_as_wide_as_its_widest_row(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("S")
+    for row in (["a"], [1, 2, 3], [None, None, None, None]):
+        sheet.append(row)
+    content = io.BytesIO()
+    book.save(content)
+    upload(service, "up-first", content.getvalue())
+    assert [cells for (cells,) in database.fetch("select cells from line order by number")] == [
+        ["a", None, None],
+        ["1", "2", "3"],
+    ]
