@@ -115,9 +115,12 @@ class Binder:
         *,
         refusals: Refusals = FIELD,
         defaults: Mapping[int, str | None] = MappingProxyType({}),
+        open_ended: bool = False,
     ) -> None:
         """`defaults`: texts bound explicitly for parameters (by index) that the request has nothing for; they
-        win over the defaults of annotations. None for values that the service fills in afterwards."""
+        win over the defaults of annotations. None for values that the service fills in afterwards. open_ended: keys
+        that name no parameter are somebody else's business."""
+        self._open_ended = open_ended
         self._transport = transport
         self._query_null = query_null
         self._timestamps_utc = timestamps_utc
@@ -332,6 +335,8 @@ class Binder:
         return slot.reader.convert_text(text)
 
     def _note_unknown(self, keys: Iterable[str], faults: list[Fault]) -> None:
+        if self._open_ended:
+            return
         for key in keys:
             if key in self._names:
                 continue

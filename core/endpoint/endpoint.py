@@ -198,6 +198,8 @@ class ResultShape(Record):
     """Only the first column of the result counts, whatever the others are."""
     cast: str = ""
     """Behind a plain `select schema.fn(…)`: `::text[]` where composites are told by PostgreSQL's text."""
+    wire: tuple[int, ...] | None = None
+    """Type oids of the result's columns, 0 for any (`core.endpoint.result_types`). None: nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,8 @@ from rowcall.ext.driver.request cimport (
     types_of,
 )
 
+from rowcall.ext.rendering.body_writer import ColumnsChangedError
+
 
 cdef enum:
     FEW_PARAMETERS = 64
@@ -497,6 +499,8 @@ cdef class Connection:
             if request.rows == 0:
                 request.plan = renderer.plan_for(result)
                 renderer.begin(request.plan, self.buffer)
+            if renderer._one_row and request.rows + count > 1:
+                raise ColumnsChangedError("the result has several rows where one was expected")
             for row in range(count):
                 request.is_null = renderer.row(request.plan, self.buffer, result, row, request.rows) == 1
                 request.rows += 1

@@ -38,6 +38,7 @@ cdef enum Step:
 
 cdef class ServerError:
     cdef readonly str severity, sqlstate, message, detail, hint, context, position, source_function
+    cdef readonly str constraint, table, column
 
 
 cdef class Statement:

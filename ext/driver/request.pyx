@@ -48,6 +48,9 @@ cdef ServerError error_of(const PGresult *result):
     error.context = error_field(result, c"W")
     error.position = error_field(result, c"P") or error_field(result, c"p")
     error.source_function = error_field(result, c"R")
+    error.constraint = error_field(result, c"n")
+    error.table = error_field(result, c"t")
+    error.column = error_field(result, c"c")
     return error
 
 

@@ -19,7 +19,9 @@ def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
     """Sets `exchange.user`. None where nobody will ask who is calling."""
     if wants_basic(endpoint, services):
         return basic_step(endpoint, services)
-    if not needs_identity(endpoint) and not services.options.asks_who_calls:
+    limited_by = services.options.limits.policy(endpoint.options.rate_limiter)
+    asked = services.options.asks_who_calls or (limited_by is not None and limited_by.asks_who_calls)
+    if not needs_identity(endpoint) and not asked:
         return None
     # Without a scheme no request can say who sends it.
     return services.auth.sessions.authenticate if services.options.auth.schemes else None

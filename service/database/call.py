@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rowcall.core.binding.server_refusals import ServerRefusals
 from rowcall.core.catalogue.session_state import UNKNOWN, SessionState
-from rowcall.core.errors.problems import ErrorPolicy
+from rowcall.core.errors.error_policy import ErrorPolicy
 from rowcall.core.errors.retry import RetryStrategy
 from rowcall.ext.driver.request import Statement
 from rowcall.ext.rendering.body_writer import BodyWriter

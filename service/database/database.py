@@ -17,6 +17,7 @@ import psycopg
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.request import Request, RequestState, Script, Statement
+from rowcall.service.background import Background
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import SESSION, Connector, Target, statement_timeout
 from rowcall.service.database.context import Ahead, Values, ahead_of
@@ -37,7 +38,7 @@ from rowcall.service.database.lanes import (
 from rowcall.service.database.session.resets import DISCARD_SEQUENCES, FULL_RESET, resets
 from rowcall.service.database.session.wires import Wires
 from rowcall.service.database.statements import settings_statement
-from rowcall.service.database.watchdog import HELD_UP, Background, Watchdog
+from rowcall.service.database.watchdog import HELD_UP, Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
 
 log = logging.getLogger("rowcall.database")

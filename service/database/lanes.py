@@ -18,7 +18,8 @@ from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.lane import offer, stalled
 from rowcall.ext.driver.request import Request, Statement
-from rowcall.service.database.connector import Connector, pause
+from rowcall.service.background import pause
+from rowcall.service.database.connector import Connector
 
 log = logging.getLogger("rowcall.database")
 
@@ -189,7 +190,7 @@ class SharedLane:
         while not self._closed:
             try:
                 connection = await self._connector.open()
-            except psycopg.Error as error:
+            except Exception as error:  # whatever it is: a lane that stops trying stays without
                 log.warning("%s lane: cannot connect: %s", self.name, str(error).strip())
                 await asyncio.sleep(pause(attempt))
                 attempt += 1
@@ -414,7 +415,7 @@ class ExclusiveLane:
         while not self._closed and self._anyone_waits():
             try:
                 connection = await self._connector.open()
-            except psycopg.Error as error:
+            except Exception as error:  # whatever it is: a lane that stops trying stays without
                 self._failing = True
                 log.warning("exclusive lane: cannot connect: %s", str(error).strip())
                 if len(self._opening) > 1:

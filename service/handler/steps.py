@@ -33,9 +33,14 @@ from rowcall.service.cache.steps import around, forgetting, plan_of
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
 from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.encryption.columns import with_opened_columns
+from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
+from rowcall.service.limits.steps import limit_anybody, limit_callers
+from rowcall.service.outbound.proxy import keep_for_proxy, proxy
+from rowcall.service.outbound.proxy_out import catch_result, send_result
 from rowcall.service.outbound.type_calls import call_types, ignore_nulls_of_types
 from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.application_name import application_name
@@ -46,7 +51,7 @@ from rowcall.service.request.validation import keep_body, validate
 from rowcall.service.response import responses
 from rowcall.service.response.formats.choice import table_formats
 from rowcall.service.response.headers import CommentHeaders, argument_text
-from rowcall.service.response.rendering import body_writer
+from rowcall.service.response.rendering import body_writer, particular
 from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
 from rowcall.service.uploads.making import in_transaction
@@ -100,6 +105,12 @@ def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | 
     return _with_skip(call_types(endpoint, services), endpoint, services)
 
 
+def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """A proxy ends here, or its routine goes on with the answer (reference 05, 4.4)."""
+    forward = proxy(endpoint, services)
+    return (forward,) if forward is not None and endpoint.passes_through else _with_skip(forward, endpoint, services)
+
+
 def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     if fill is None:
         return None
@@ -117,7 +128,13 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     headers = comment_headers(endpoint, services)
     steps: dict[str, tuple[Step, ...]] = {}
     for key, made in table_formats(flat, wanted, services.options, services.database).items():
-        steps[key] = (*((headers,) if headers else ()), *_run(flat, services, made.writer), made.respond)
+        after = send_result(endpoint, services)
+        steps[key] = (
+            *((headers,) if headers else ()),
+            *_run(flat, services, particular(made.writer, flat)),
+            made.respond,
+            *((after,) if after else ()),
+        )
 
     async def choose(exchange: Exchange) -> None:
         chosen = steps.get(wanted.fill(partial(argument_text, exchange)))
@@ -125,6 +142,11 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
             exchange.follow(chosen)
 
     return choose
+
+
+def encrypt(endpoint: Endpoint, services: Services) -> Step | None:
+    """Where answers are kept this comes later: their keys are made of what was sent, which is sealed anew each time."""
+    return encrypt_parameters(endpoint, services) if plan_of(endpoint, services) is None else None
 
 
 def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
@@ -164,6 +186,7 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
 def _run(
     endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
 ) -> tuple[Step, ...]:
+    writer = with_opened_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server_timing
     call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
     if plan is not None:
@@ -171,6 +194,8 @@ def _run(
         call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
         call.stream_after = services.answers.largest(plan.place)
     steps = _begin(call, endpoint, services)
+    if plan is not None and (sealing := encrypt_parameters(endpoint, services)) is not None:
+        steps = (sealing, *steps)
     return (start_clock, *steps) if timed else steps
 
 
@@ -198,6 +223,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             endpoint,
             writer,
             services.codecs,
+            partial(with_opened_columns, endpoint=endpoint, services=services),
             repeatable=not volatile and not procedure,
             wrapped=services.options.wrap_in_transaction or in_transaction(endpoint, services),
         ),
@@ -264,25 +290,32 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
 
 STEPS: Sequence[Factory] = (
     request_log,
+    limit_anybody,
     authenticate,
+    limit_callers,
     refuse_cross_site,
     authorize,
     refuse_unknown_connection,
     keep_body,
+    keep_for_proxy,
     bind,
     forget_supplied,
     fill_headers,
     validate,
     hash_parameters,
+    encrypt,
     comment_headers,
     ignore_nulls_of_types,
     skip_null_call,
     resolve_parameters,
     send_requests,
+    send_on,
+    catch_result,
     choose_format,
     sign,
     run,
     respond,
+    send_result,
 )
 
 

@@ -9,12 +9,13 @@ from rowcall.core.auth.options import AuthOptions
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
 from rowcall.core.endpoint.validation import BUILT_IN, Rule
-from rowcall.core.errors.problems import ErrorPolicies
+from rowcall.core.errors.error_policy import ErrorPolicies
 from rowcall.core.errors.retry import RetryStrategies
 from rowcall.core.formats.table_formats import TableFormats
 from rowcall.core.http.compression import Compression
 from rowcall.core.http.cors import Cors
 from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.core.limits.policy import NO_LIMITS, LimitOptions
 from rowcall.core.outbound.options import OutboundOptions
 from rowcall.core.uploads.options import UploadOptions
 from rowcall.service.database.connector import Target
@@ -80,7 +81,7 @@ class HttpOptions:
 class RequestHeaders:
     """What routines see of the request's headers, in endpoints that ask for them.
 
-    key: the setting that holds them. added: names in lower case and values that take the place of the client's.
+    key: the setting that holds them. added: names as routines see them, and values that take the place of the client's.
     from_client: a request that supplies the parameter is believed.
     """
 
@@ -132,6 +133,7 @@ class WorkerOptions:
     forwarding: Forwarding = field(default_factory=Forwarding)
     events: EventOptions = field(default_factory=EventOptions)
     cache: CacheOptions = NO_CACHE
+    limits: LimitOptions = NO_LIMITS
     store: str = ""
     """Folder of the host's store, made by the supervisor."""
     health: HealthOptions | None = None

@@ -118,6 +118,11 @@ class Answer:
         """Everything has arrived; nothing went wrong."""
         return self._ended and self._error is None
 
+    @property
+    def has_more(self) -> bool:
+        """Something has arrived that has not been taken."""
+        return bool(self._chunks)
+
     def header(self, wanted: str) -> str | None:
         """The first value, by its lower-cased name."""
         return next((value for name, value in self.headers if name.lower() == wanted), None)

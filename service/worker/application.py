@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,7 +164,7 @@ class Application:
         self._prepared = Table(edition, services, self._fixed, streams)
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
-            inside.serve(router, Compiled(router.routes, services))
+            inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
@@ -250,6 +251,10 @@ class Application:
         else:
             log.error("%s %s failed", one_line(scope.method), one_line(scope.path), exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has it")
+            problem.logged = True
+        if problem.status == 500 and not problem.logged:
+            # Whoever reads only the log must find it there, whatever the request log is set to.
+            log.error("%s %s: %s", one_line(scope.method), one_line(scope.path), problem.detail or problem.title)
         self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
 
     def _find_otherwise(self, exchange: Exchange) -> Match | None:
