@@ -141,7 +141,7 @@ KINDS = (
     Kind("big", 6, scalar=False),
     Kind("write", 30, volatile=True, writes=True),
     Kind("check_late", 6, volatile=True, writes=True),
-    Kind("fail_late", 4, volatile=True, writes=True, fails=500),
+    Kind("fail_late", 4, volatile=True, writes=True, fails=409),
     Kind("slow_write", 6, volatile=True, writes=True),
     Kind("write_and_fail", 4, volatile=True, writes=True, fails=400),
     Kind("write_for_ever", 2, volatile=True, writes=True, fails=504, timeout=0.05),
