@@ -179,9 +179,12 @@ class Binder:
         self._note_unknown(texts, faults)
         return self._bind(_Values(path_values, texts, members, places, faults, in_json=False))
 
-    def bind_body(self, body: bytes, path_values: Mapping[str, str] = _Nothing) -> Binding:
+    def bind_body(
+        self, body: bytes, path_values: Mapping[str, str] = _Nothing, cut: Sequence[tuple[str, bytes]] | None = None
+    ) -> Binding:
+        """cut: the members of the body, where they are known."""
         try:
-            members = dict(json_text.body_members(body))
+            members = dict(json_text.body_members(body) if cut is None else cut)
         except json_text.JsonTextError as error:
             raise BindingError(400, str(error)) from None
         faults: list[Fault] = []
