@@ -28,6 +28,7 @@ from rowcall.core.cache.diagnostics import cache_diagnostics
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.catalogue.catalog import Catalog, Routine, Volatility
 from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.chosen_response import chosen_diagnostics, without_chosen
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode, NullText, Options, QueryNull, ResultPath, ResultShape
 from rowcall.core.endpoint.parameter_changes import change_parameters
 from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
@@ -243,7 +244,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     # Raw text has no way to nest (reference 02, 9).
     nested = options.nested and not options.raw
     whole = _shape(routine, catalog, defaults, nested=nested)
-    shape = VOID if options.void else whole
+    draft.diagnostics += chosen_diagnostics(routine, options, whole)
+    shape = VOID if options.void else without_chosen(whole, routine, options)
     as_table = options.table_format is not None and shape.path is ResultPath.ROWS
     # The SQL of a file is not ours to take composites apart in.
     whole_in_tables = isinstance(routine.source, FileSource)

@@ -118,9 +118,9 @@ ROWS: tuple[Key, ...] = (
     ),
     choice(
         "Service:TextResponseNullHandling",
-        "EmptyString NullLiteral NoContent",
+        "EmptyString NullLiteral NoContent NotFound",
         "EmptyString",
-        "How a NULL leaves as text: an empty body, the word NULL, or status 204.",
+        "How a NULL leaves as text, and `single` without a row: an empty body, the word NULL, status 204 or 404.",
     ),
     choice(
         "Service:RequestHeadersMode",
