@@ -74,7 +74,7 @@ ORDER = {
     ),
     "ext": ("base", "binding rendering", "driver"),
     "service": (
-        "startup_error",
+        "startup_error background",
         "sockets exchange store upstream database discovery log protection identity",
         "options pipeline",
         "response request",

@@ -15,10 +15,12 @@ cdef class OpeningWriter(BodyWriter):
     def __init__(self, inner: BodyWriter, openers: tuple) -> None:
         self._inner = inner
         self._is_set = inner._is_set
+        self._one_row = inner._one_row
         self._openers = openers
 
-    def expect(self, types: tuple, names: tuple | None = None) -> None:
-        self._inner.expect(types, names)
+    def expect(self, types: tuple, names: tuple | None = None, one_row: bool = False) -> None:
+        self._inner.expect(types, names, one_row)
+        self._one_row = one_row
 
     cdef RowPlan plan_for(self, const PGresult *result):
         return self._inner.plan_for(result)
