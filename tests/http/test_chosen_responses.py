@@ -140,9 +140,7 @@ def test_headers_of_all_forms(service: Service, headers: str, seen: dict[str, st
     assert {name: response.headers.get(name) for name in seen} == seen
 
 
-@pytest.mark.parametrize(
-    "headers", ["{", "7", '{"a b": "x"}', '{"X": "a\\r\\nb"}', '{"Content-Length": "9"}', '["x"]']
-)
+@pytest.mark.parametrize("headers", ["{", "7", '{"a b": "x"}', '{"X": "a\\r\\nb"}', '{"Content-Length": "9"}', '["x"]'])
 def test_what_is_no_header_is_an_error_of_the_routine(service: Service, headers: str) -> None:
     assert "response.headers" in problem(service.post("/say", json={"status": None, "fields": headers}), 500)["detail"]
 
