@@ -70,6 +70,8 @@ class EndpointDefaults:
     request_headers: HeadersMode = HeadersMode.PARAMETER
     headers_parameter: str | None = "_headers"
     null_text: NullText = NullText.EMPTY_STRING
+    not_found_without_row: bool = False
+    """`single` without a row is 404, unless the comment says what NULL becomes."""
     custom_type_parameter_separator: str | None = None
     """Between parameter and attribute name of a composite parameter; None: `_`."""
     nested: bool = False
@@ -229,6 +231,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     naming = Naming(defaults.custom_type_parameter_separator or "_", camel)
     path = draft.path or _default_path(routine, defaults)
     options = _signing(draft.options(_default_options(defaults)), path, defaults)
+    if defaults.not_found_without_row and options.single and "null_text" not in draft.changes:
+        options = replace(options, null_text=NullText.NOT_FOUND)
     if defaults.proxies is None:
         options = without_proxies(options)
     if options.login or options.logout:

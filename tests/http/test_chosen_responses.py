@@ -190,6 +190,6 @@ def test_that_is_a_matter_of_configuration_too(database: Database, serve_once: S
         """create function look(_id int) returns table (id int) language sql stable as $$ select 1 where _id = 1 $$;
         comment on function look(int) is 'HTTP GET /look
 single';""",
-        {"Service:TextResponseNullHandling": "NotFound"},
+        {"Service:NotFoundWithoutRow": "true"},
     )
     problem(service.get("/look?id=2"), 404)

@@ -118,9 +118,14 @@ ROWS: tuple[Key, ...] = (
     ),
     choice(
         "Service:TextResponseNullHandling",
-        "EmptyString NullLiteral NoContent NotFound",
+        "EmptyString NullLiteral NoContent",
         "EmptyString",
-        "How a NULL leaves as text, and `single` without a row: an empty body, the word NULL, status 204 or 404.",
+        "How a NULL leaves as text, and `single` without a row: an empty body, the word NULL, or status 204.",
+    ),
+    flag(
+        "Service:NotFoundWithoutRow",
+        False,
+        "Answer 404 where `single` gives no row, unless the comment says something else (`null_handling`).",
     ),
     choice(
         "Service:RequestHeadersMode",
