@@ -44,7 +44,7 @@ class Session:
     def __init__(self, user: User, scheme: Scheme, expires: float, renew_at: float = NEVER) -> None:
         self.user = user
         self.scheme = scheme
-        self.expires = expires
+        self.expires = user.expires = expires
         self.renew_at = renew_at
 
 
