@@ -24,13 +24,14 @@ class Backlog:
         self.dropped = 0
         """Events, since `take` told of some the last time."""
 
-    def add(self, texts: Iterable[bytes]) -> bool:
-        """False when the oldest had to make room."""
+    def add(self, texts: Iterable[bytes], *, bounded: bool) -> bool:
+        """False when the oldest had to make room. bounded: false for a burst, which a reader has yet to be given time
+        to read."""
         for text in texts:
             self._texts.append(text)
             self._size += len(text)
         complete = True
-        while len(self._texts) > self._most or (self._size > MOST_BYTES and len(self._texts) > 1):
+        while (bounded and len(self._texts) > self._most) or (self._size > MOST_BYTES and len(self._texts) > 1):
             self._size -= len(self._texts.popleft())
             self.dropped += 1
             complete = False

@@ -17,6 +17,8 @@ import time
 
 _TCP_INFO = struct.Struct("=120xQ")
 """Of Linux' `struct tcp_info`: bytes that the other side has acknowledged since the connection was made."""
+_RESET = struct.pack("ii", 1, 0)
+"""Lingering for no time: what is unsent when the connection is closed is dropped."""
 _LOOK_AGAIN = 0.2
 """Seconds between two looks at all sockets of the process."""
 
@@ -54,6 +56,14 @@ class Connections:
                 connection.detach()
         self._descriptors.pop(client, None)
         return None
+
+    def cut(self, client: str) -> None:
+        """Ends the connection at once, with a reset: behind what its reader does not take, no end would arrive."""
+        if self.acknowledged(client) is None:
+            return
+        with contextlib.suppress(OSError, KeyError), socket.socket(fileno=os.dup(self._descriptors[client])) as end:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            end.shutdown(socket.SHUT_RDWR)
 
     def _look(self) -> None:
         """At every socket at once: whoever asks for one will soon ask for others."""

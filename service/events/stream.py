@@ -15,12 +15,14 @@ from rowcall.service.events.backlog import PIECE, Backlog
 from rowcall.service.events.reading_progress import Connections, Progress
 from rowcall.service.exchange.protocols import Headers
 from rowcall.service.options.capabilities.events import EventOptions
-from rowcall.service.response.streaming import shut_down_connection
 
 LOOK_AFTER = 65_536
 """Bytes that are sent before it is asked again how much the reader has taken."""
 WINDOW = 524_288
 """Bytes under way to a reader from which on the next ones wait."""
+
+LENIENT = 1.0
+"""Seconds for a reader to catch up with a burst, before what waits for it is bounded by the number of events."""
 
 
 class Stream:
@@ -30,7 +32,9 @@ class Stream:
     __slots__ = (
         "_backlog",
         "_client",
+        "_connections",
         "_gone",
+        "_held",
         "_on_end",
         "_on_slow",
         "_options",
@@ -61,11 +65,12 @@ class Stream:
         self.group: Any = None
         """Whoever sends to it puts it where it belongs (`service.events.broadcaster`)."""
         self._client = client
+        self._connections = connections
         self._options = options
         self._on_end = on_end
         self._on_slow = on_slow
         self._backlog: Backlog | None = None
-        self._taken = 0.0
+        self._held = self._taken = 0.0
         self._progress = Progress(connections, client)
         self._transport = protocol.response_stream(200, headers)
         # The future of the HTTP server itself: no task for each of thousands of streams that wait.
@@ -104,12 +109,15 @@ class Stream:
 
     def _hold(self, texts: Sequence[bytes]) -> None:
         self._backlog = Backlog(self._options.queue)
-        self._taken = time.monotonic()
+        self._taken = self._held = time.monotonic()
         self._wait(texts)
         self._on_slow(self)
 
     def _wait(self, texts: Sequence[bytes]) -> None:
-        if self._backlog is not None and not self._backlog.add(texts) and self._options.ends_slow:
+        if self._backlog is None:
+            return
+        bounded = time.monotonic() > self._held + LENIENT
+        if not self._backlog.add(texts, bounded=bounded) and self._options.ends_slow:
             self.cut()
 
     def push(self) -> bool:
@@ -139,8 +147,7 @@ class Stream:
         """Ends with the connection: behind what its reader has not taken, no end could be said."""
         if self._transport is not None:
             self.end()
-            if self._client:
-                shut_down_connection(self._client)
+            self._connections.cut(self._client)
 
     # --- the end ---------------------------------------------------------------------------------------------------
 

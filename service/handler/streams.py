@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from rowcall.core.endpoint.capabilities import Events
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.events.stream_path import stream_path
-from rowcall.service.auth.access import authenticate, authorize
+from rowcall.service.auth.access import authorize
 from rowcall.service.auth.basic import basic_step, wants_basic
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.subscription import Subscription
@@ -35,12 +35,15 @@ def stream_steps(
 def _steps(endpoint: Endpoint, path: str, services: Services, broadcaster: Broadcaster) -> Iterator[Step]:
     wanted = endpoint.options.events or Events()
     # What a channel says has no scope of its own: who may call the endpoint may hear it.
-    if services.options.events.authorize or wanted.channel is not None:
-        yield from (step for step in (authenticate(endpoint, services), authorize(endpoint, services)) if step)
-    elif wants_basic(endpoint, services):
-        yield _if_given(basic_step(endpoint, services))
+    closed = services.options.events.authorize or wanted.channel is not None
+    if wants_basic(endpoint, services):
+        check = basic_step(endpoint, services)
+        yield check if closed else _if_given(check)
     elif services.options.auth.schemes:
         yield services.auth.sessions.authenticate
+    let_in = authorize(endpoint, services) if closed else None
+    if let_in is not None:
+        yield let_in
     yield Subscription(path, wanted, services, broadcaster).open
 
 
