@@ -74,11 +74,11 @@ ORDER = {
     ),
     "ext": ("base", "binding rendering", "driver"),
     "service": (
-        "startup_error",
+        "startup_error background",
         "sockets exchange store upstream database discovery log protection identity",
         "options pipeline",
         "response request",
-        "auth sqlfiles cache limits outbound uploads events static codegen operations testing",
+        "auth sqlfiles cache limits outbound uploads events static codegen operations testing encryption",
         "handler",
         "edition supervisor worker",
         "embedded command cli",

@@ -10,7 +10,8 @@ import psycopg
 from psycopg import sql
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.database.connector import Connector, pause
+from rowcall.service.background import pause
+from rowcall.service.database.connector import Connector
 
 log = logging.getLogger("rowcall.events")
 

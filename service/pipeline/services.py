@@ -46,6 +46,8 @@ class Services:
     """Of requests to other services, where endpoints may make some."""
     inside: Inside | None = None
     """Calls an endpoint of this service."""
+    limited: bool = True
+    """Rate limits count these requests; calls from inside the service are not counted (reference 04, 17)."""
 
     def known(self, connection: str | None) -> bool:
         """Endpoints may run on it."""

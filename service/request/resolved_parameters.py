@@ -14,7 +14,7 @@ import orjson
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.resolved_parameters import Resolved, resolved_parameters, supplied_by_nobody
-from rowcall.core.errors.problems import ErrorPolicy
+from rowcall.core.errors.error_policy import ErrorPolicy
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
 from rowcall.service.database.held.several_calls import SeveralCalls

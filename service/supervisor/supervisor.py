@@ -17,13 +17,13 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import psycopg
 
 from rowcall.core.config import Settings
 from rowcall.core.protection.key_ring import KeyRing
-from rowcall.service.database.connector import Connector, pause
+from rowcall.service.background import Background, pause
+from rowcall.service.database.connector import Connector
 from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.events.channels import ChannelListener, channels_of
@@ -181,8 +181,8 @@ class Supervisor:
         self._looks = CatalogueLooks(reader, self._read_everything, self._reload.set)
         self._database_changed = False
         """Asked for: more than another look at the files."""
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._watches: set[asyncio.Task[None]] = set()
+        self._background = Background()
+        self._watches = Background()
         """One for each worker; they go on until it has said its last word."""
         self._deaths = [RestartDelay() for _ in range(self._count)]
         self._began = time.monotonic()
@@ -229,8 +229,8 @@ class Supervisor:
         if error is not None:
             raise StartupError(error)
         self._announce()
-        self._background(self._reload_when_asked())
-        self._background(self._looks.run())
+        self._background.keep("the reloading", self._reload_when_asked)
+        self._background.keep("looking at the catalogue", self._looks.run)
 
     def _announce(self) -> None:
         seconds = time.monotonic() - self._began
@@ -244,37 +244,20 @@ class Supervisor:
         seconds = self._settings.seconds("ConnectionSettings:Pool:ShutdownTimeout")
         self._listeners.close()
         self._channels.close()
-        for task in self._tasks:
-            task.cancel()
+        self._background.cancel()
         running = [worker for worker in self._workers if worker is not None]
         for worker in running:
             worker.channel.send(Stop(seconds))
         await asyncio.gather(*(_end(worker, seconds + 5) for worker in running))
-        if self._watches:
+        if watches := list(self._watches):
             # What the workers have sent to the log as their last.
-            await asyncio.wait(self._watches, timeout=1)
-        for task in self._watches:
-            task.cancel()
+            await asyncio.wait(watches, timeout=1)
+        self._watches.cancel()
         for worker in running:
             worker.channel.close()
         self._host.close()
         self._store.remove()
         log.info("stopped")
-
-    def _background(self, work: Any) -> None:
-        self._keep(self._tasks, work)
-
-    def _keep(self, tasks: set[asyncio.Task[None]], work: Any) -> None:
-        self._keep_task(tasks, asyncio.get_running_loop().create_task(work))
-
-    def _keep_task(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a background task failed", exc_info=error)
 
     # --- workers ---------------------------------------------------------------------------------------------------
 
@@ -284,15 +267,20 @@ class Supervisor:
         worker.channel.send(Start(self._options, self._settings, listeners, self._listeners.https_port))
         worker.channel.send(Keys(self._keeper.ring))
         self._workers[number] = worker
-        self._keep(self._watches, self._watch(worker))
+        self._watches.start(self._watch(worker))
 
     async def _watch(self, worker: WorkerProcess) -> None:
-        await worker.listen(
-            self._stale,
-            self._keeper.look_again,
-            lambda question: self._background(self._judge(worker, question)),
-            partial(self._event, worker),
-        )
+        try:
+            await worker.listen(
+                self._stale,
+                self._keeper.look_again,
+                lambda question: self._background.start(self._judge(worker, question)),
+                partial(self._event, worker),
+            )
+        except Exception:
+            # Nobody would notice its end any more.
+            log.exception("worker %d cannot be listened to and is replaced", worker.number)
+            worker.kill()
         self._events.forget(worker)
         code = await worker.process.wait()
         if self._stop.is_set():
@@ -322,7 +310,7 @@ class Supervisor:
         for attempt in itertools.count(5):
             try:
                 await self._spawn(number)
-            except OSError as error:
+            except Exception as error:  # whatever it is: a worker that is not started again is missing for good
                 log.error("worker %d cannot be started, one more attempt follows: %s", number, error)
                 await asyncio.sleep(pause(attempt))
             else:
@@ -346,7 +334,7 @@ class Supervisor:
             await self._keeper.start()
         except (psycopg.Error, OSError) as error:
             raise StartupError(f"the key ring cannot be read: {str(error).strip()}") from None
-        self._background(self._keeper.run())
+        self._background.keep("the key rotation", self._keeper.run)
 
     def _publish_keys(self, ring: KeyRing) -> None:
         for worker in self._workers:
@@ -436,8 +424,7 @@ class Supervisor:
         """Begins to look for what a developer changes, if that is asked for."""
         watching = self._reader.watcher()
         if watching is not None:
-            for task in await watching.start(self._reload.set, self._read_everything):
-                self._keep_task(self._tasks, task)
+            await watching.start(self._background, self._reload.set, self._read_everything)
 
     async def _listen(self) -> None:
         """Begins to listen where routines are read. A change between the first reading and the first LISTEN would go
@@ -445,7 +432,7 @@ class Supervisor:
         """
         tried = [asyncio.Event() for _ in self._reader.sources()]
         for connector, event in zip(self._reader.sources(), tried, strict=True):
-            self._background(self._listen_for_notify(connector, event))
+            self._background.keep("listening for NOTIFY", partial(self._listen_for_notify, connector, event))
         await asyncio.gather(*(event.wait() for event in tried))
 
     async def _listen_for_notify(self, connector: Connector, tried: asyncio.Event) -> None:

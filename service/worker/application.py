@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,9 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
+from rowcall.service.request.body import BODIES
 from rowcall.service.response.headers import Headers, problem_headers
+from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
 
@@ -99,6 +102,7 @@ class Application:
     def __init__(self, options: WorkerOptions) -> None:
         """To be made in the running event loop."""
         self._options = options
+        BODIES.configure(options.http.bodies)
         self._databases = Databases(Database(options.target, options.database), options.others)
         self._table = _empty_table()
         self._prepared: Table | None = None
@@ -107,6 +111,7 @@ class Application:
         self._runner = Runner(self._await, self._fail)
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding)
+        self._static = None if options.static is None else StaticFiles(options.static, options, self._identity)
         self.single_use = RefreshTokenUse()
         self._host = HostStore(Path(options.store))
         self._answers = AnswerStores(options.cache, self._host)
@@ -163,7 +168,7 @@ class Application:
         self._prepared = Table(edition, services, self._fixed, streams)
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
-            inside.serve(router, Compiled(router.routes, services))
+            inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
@@ -195,6 +200,14 @@ class Application:
         self._answers.close()
         self._host.close()
         await self._databases.close()
+
+    def handle_files(self, scope: Any, protocol: Any) -> None:
+        """`handle`, where files are served too: one at the path of a request wins."""
+        found = None if self._static is None else self._static.find(scope)
+        if self._static is None or found is None:
+            self.handle(scope, protocol)
+        else:
+            self._runner.start(Exchange(scope, protocol), (partial(self._static.answer, found=found),))
 
     def handle(self, scope: Any, protocol: Any) -> None:
         """One request from the HTTP server (RSGI scope and protocol)."""
@@ -247,6 +260,10 @@ class Application:
         else:
             log.error("%s %s failed", one_line(scope.method), one_line(scope.path), exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has it")
+            problem.logged = True
+        if problem.status == 500 and not problem.logged:
+            # Whoever reads only the log must find it there, whatever the request log is set to.
+            log.error("%s %s: %s", one_line(scope.method), one_line(scope.path), problem.detail or problem.title)
         self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
 
     def _find_otherwise(self, exchange: Exchange) -> Match | None:

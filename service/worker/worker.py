@@ -12,9 +12,11 @@ import signal
 import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import uvloop
 
+from rowcall.service.background import Background
 from rowcall.service.edition.collector import paused
 from rowcall.service.log import Forwarder, configure_worker_logging
 from rowcall.service.log.sinks import say_on_stderr
@@ -62,6 +64,7 @@ class Worker:
             )
             for one in start.listeners
         ]
+        self._background = Background()
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
         self._application.set_stale_handler(lambda: channel.send(Stale()))
@@ -83,16 +86,24 @@ class Worker:
         # Beside what follows: a database that accepts connections and then says nothing would hold up everything else.
         starting = asyncio.create_task(self._application.start())
         starting.add_done_callback(_tell_failure)
-        listening = asyncio.create_task(self._listen())
-        watching = asyncio.create_task(close_unused(self._listeners, self._silence))
+        listening = asyncio.create_task(self._listen_or_end())
+        self._background.keep("closing unused connections", partial(close_unused, self._listeners, self._silence))
         await self._stopping.wait()
         starting.cancel()
         await self._stop()
-        watching.cancel()
+        self._background.cancel()
         # Before the channel is closed from here: its end would look like that of the supervisor.
         listening.cancel()
         self._forwarder.flush()
         await self._channel.finish()
+
+    async def _listen_or_end(self) -> None:
+        """A worker that hears nothing any more would serve the same keys and endpoints for ever: it is replaced."""
+        try:
+            await self._listen()
+        except Exception:
+            log.exception("this worker does not understand its supervisor, and stops")
+            self._stopping.set()
 
     async def _listen(self) -> None:
         while True:

@@ -111,10 +111,6 @@ rate_limiter|rate_limiter fixed
 rate_limiter_policy|rate_limiter_policy fixed
 rate_limiter_policy_name|rate_limiter_policy_name two words
 rate_limiter_assigned|rate_limiter = fixed
-proxy|proxy
-reverse_proxy|reverse_proxy GET https://example.com/x
-proxy_out|proxy_out
-forward_proxy|forward_proxy POST /x
 encrypt|encrypt
 encrypted|encrypted _c
 protect|protect
@@ -162,8 +158,6 @@ cache_profiles|cache_profile a b|exactly one profile name
 sse_on|sse on loud|'loud' is none of
 sse_level|sse_level high|'high' is none of
 sse_scope|sse_scope some|the scope is none of
-proxy|proxy nonsense|'nonsense' is none of
-proxy_out|proxy_out ftp://example.com|none of
 mcp_name|mcp_name|exactly one name
 mcp_description|mcp_description|a text is missing
 openapi|openapi something|expected: openapi
