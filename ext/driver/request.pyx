@@ -149,7 +149,7 @@ cdef class Request:
     waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
     on_done: called with the request once it is DONE, whatever came of it.
     hearer: told of each notice that the run raises, while it runs, by `hear(severity, sqlstate, message, hint)`, and by
-    `end(committed)` of its end. Only for requests that have their connection to themselves: on a shared one a notice
+    `end(committed)` of its end and, in a script, of each transaction that has committed before. Only for requests that have their connection to themselves: on a shared one a notice
     can be taken for that of the request before (reference 08, 7).
     timeout: seconds the server may take, for whoever watches; nothing here acts on it.
     unlimited: the server knows of no time limit, so that it is for the watcher to cancel.
