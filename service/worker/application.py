@@ -116,7 +116,7 @@ class Application:
         self._host = HostStore(Path(options.store))
         self._answers = AnswerStores(options.cache, self._host)
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
-        self.events = Broadcaster()
+        self.events = Broadcaster(options.events)
         log_notices = None if options.notices is None else NoticeLog(options.notices)
         self.unheard = Unheard(options.events.level.value, log_notices)
         self._client = client_of(options)
@@ -187,14 +187,11 @@ class Application:
 
     def _end_streams_without_path(self) -> None:
         """What is read there is no longer offered."""
-        for stream in self.events.streams():
-            if stream.path not in self._table.streams:
-                stream.end()
+        self.events.end_streams(lambda stream: stream.path not in self._table.streams)
 
     def end_streams(self) -> None:
         """The service stops: they would never end by themselves."""
-        for stream in self.events.streams():
-            stream.end()
+        self.events.end_streams(lambda stream: True)
 
     async def close(self) -> None:
         if self._client is not None:
