@@ -101,7 +101,7 @@ def thing(oid: int, name: str, *texts: str, **options: object) -> Thing:
 
 def test_a_verdict_follows_names_and_links_through_any_number_of_steps() -> None:
     functions = [
-        thing(1, "root", "select * from seen where mid = 2"),
+        thing(1, "root", "delete from seen where mid = 2"),
         thing(2, "fired", "begin perform helper(); end"),
         thing(3, "helper", "begin listen x; end"),
         thing(4, "alone", "select 1"),
@@ -111,7 +111,7 @@ def test_a_verdict_follows_names_and_links_through_any_number_of_steps() -> None
     relations = [
         thing(10, "seen", "select a from base"),
         thing(11, "base", relations=(12,)),
-        thing(12, "child", functions=(2,)),
+        thing(12, "child", triggers=(2,)),
     ]
     world = World(functions, relations)
     assert world.of_function(1).traces == {Trace.CHANNELS}
@@ -120,7 +120,9 @@ def test_a_verdict_follows_names_and_links_through_any_number_of_steps() -> None
     assert world.of_function(4).traces == frozenset()
     assert world.of_function(6).traces == {Trace.ANYTHING}
     assert world.of_function(6).reason == "native: its language is c"
-    assert world.of_texts(["select * from base"]).traces == {Trace.CHANNELS}
+    assert world.of_relation(10, writes=False).traces == frozenset()
+    assert world.of_texts(["insert into base values (1)"]).traces == {Trace.CHANNELS}
+    assert world.of_texts(["select * from base"]).traces == frozenset()
     assert world.of_function(99).traces == {Trace.ANYTHING}
 
 
