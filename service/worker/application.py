@@ -139,6 +139,7 @@ class Application:
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
+        self._answers.open()
         if self._options.notices is not None or self._options.events.warn_unbound:
             self._databases.set_notice_handler(self.unheard)
         await self._databases.main.start()
@@ -200,7 +201,7 @@ class Application:
         if self._client is not None:
             self._client.close()
         self._identity.close()
-        self._answers.close()
+        await self._answers.close()
         self._host.close()
         await self._databases.close()
 
