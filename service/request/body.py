@@ -10,6 +10,10 @@ from granian._granian import RSGIProtocolClosed
 
 from rowcall.core.errors.problems import Problem
 
+arriving: set[Any] = set()
+"""Scopes of the requests whose body is being waited for. Their clients have no right to be waited for without end
+(`service.sockets.unused_connections`)."""
+
 
 def too_large(limit: int) -> Problem:
     # The rest of the body is still on its way, so the connection cannot serve another request.
@@ -40,10 +44,13 @@ async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
         raise Problem(400, "the header Content-Length is not a number")
     if int(announced) > limit:
         raise too_large(limit)
+    arriving.add(scope)
     try:
         body: bytes = await protocol()
     except RSGIProtocolClosed:
         raise cut_off() from None
+    finally:
+        arriving.discard(scope)
     return body
 
 
@@ -82,6 +89,7 @@ async def body_pieces(scope: Any, protocol: Any, limit: int, patience: float) ->
 async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]:
     size = silence = 0
     bearable = _empty_pieces_at_the_end(scope)
+    arriving.add(scope)
     try:
         async for piece in protocol:
             silence = 0 if piece else silence + 1
@@ -93,6 +101,8 @@ async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]
             yield piece
     except RSGIProtocolClosed:
         raise cut_off() from None
+    finally:
+        arriving.discard(scope)
 
 
 def _empty_pieces_at_the_end(scope: Any) -> int:
