@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import Column, Routine
+from rowcall.core.catalogue.session_state import UNKNOWN, SessionState
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.capabilities import (
@@ -269,6 +270,8 @@ class Options(Record):
     """Name of an error policy. None: the default one."""
     retry_strategy: str | None = None
     """Name of a retry strategy. None: the default one."""
+    exclusive_connection: bool = False
+    """Its requests never share a connection."""
     allow_unfiltered: bool = False
     """On a table: a delete may name no column, and then removes every row."""
     login: bool = False
@@ -315,6 +318,8 @@ class Endpoint(Record):
     table_shape: ResultShape | None = None
     """What a table format shows: composites are always expanded. None without `table_format`, and for what gives no
     rows."""
+    session: SessionState = UNKNOWN
+    """What a run of it may leave in its session."""
     outgoing: Outgoing = NOTHING_SENT
     """Requests to other services."""
 

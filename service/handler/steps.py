@@ -14,6 +14,7 @@ from rowcall.core.auth.filling import filled_parameters, hashed_parameters
 from rowcall.core.binding.server_refusals import ServerRefusals
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.catalogue.catalog import Routine, RoutineKind, Volatility
+from rowcall.core.catalogue.session_state import UNKNOWN
 from rowcall.core.endpoint.call import UncallableError, call_sql
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.resolved_parameters import resolved_parameters
@@ -28,6 +29,8 @@ from rowcall.service.auth.cross_site import refuse_cross_site
 from rowcall.service.auth.filling import bind, hash_parameters
 from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
+from rowcall.service.cache.keys import note_values
+from rowcall.service.cache.passthrough import around_answer
 from rowcall.service.cache.steps import around, forgetting, plan_of
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
@@ -101,12 +104,19 @@ def resolve_parameters(endpoint: Endpoint, services: Services) -> tuple[Step, ..
 
 def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """HTTP types fill parameters too (reference 05, 2.6)."""
+    if endpoint.options.invalidates:
+        return None
     return _with_skip(call_types(endpoint, services), endpoint, services)
 
 
 def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """A proxy ends here, or its routine goes on with the answer (reference 05, 4.4)."""
+    plan = plan_of(endpoint, services)
+    if plan is not None and endpoint.options.invalidates:
+        return (forgetting(endpoint, services, plan),)
     forward = proxy(endpoint, services)
+    if plan is not None and forward is not None and endpoint.passes_through:
+        return around_answer(endpoint, services, plan, forward)
     return (forward,) if forward is not None and endpoint.passes_through else _with_skip(forward, endpoint, services)
 
 
@@ -153,8 +163,6 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     if is_sign(endpoint):
         return ()
     plan = plan_of(endpoint, services)
-    if plan is not None and endpoint.options.invalidates:
-        return (forgetting(endpoint, services, plan),)
     steps = _run(endpoint, services, body_writer(endpoint, services.codecs), plan)
     return steps if plan is None else around(endpoint, services, plan, steps, None)
 
@@ -206,6 +214,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
     # Commands may do anything, as volatile routines may, unless they show that they do not.
     volatile = routine.volatility is Volatility.VOLATILE or not context.leaves_nothing
     procedure = routine.kind is RoutineKind.PROCEDURE or stands_alone(routine)
+    session = endpoint.session if context.leaves_nothing else UNKNOWN
 
     def build(mask: int) -> tuple[str, int]:
         try:
@@ -227,6 +236,9 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         ),
         pace=LaneChoice(services.options.database.slow),
         volatile=volatile,
+        session=session,
+        harmless=not session.traces and not procedure,
+        may_share=not endpoint.options.exclusive_connection,
         procedure=procedure,
         # What has been uploaded stays or goes with the routine, so its success has to be known before the answer.
         rows=may_stream(endpoint) and endpoint.options.upload is None,
@@ -297,6 +309,7 @@ STEPS: Sequence[Factory] = (
     forget_supplied,
     fill_headers,
     validate,
+    note_values,
     hash_parameters,
     encrypt,
     comment_headers,

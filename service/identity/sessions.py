@@ -45,7 +45,7 @@ class Session:
         self.user = user
         self.scheme = scheme
         self.begins = begins
-        self.expires = expires
+        self.expires = user.expires = expires
         self.renew_at = renew_at
 
 
@@ -227,7 +227,7 @@ class Sessions:
 
     def _renew(self, exchange: Exchange, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
         """Whatever the response will be, it carries a cookie with a whole life in front of it (reference 04, 5.1)."""
-        if type(exchange.protocol) is HeadProtocol:
+        if type(exchange.protocol) is HeadProtocol or isinstance(exchange.protocol, RenewingProtocol):
             return
         value = self.cookies[scheme.name].issue(claims, time.time(), scheme.valid)
         cookies = set_session(scheme, value, secure=self.secures(scheme, exchange.scope))

@@ -25,6 +25,7 @@ from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName
 from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.options.capabilities.operations import HealthOptions, StatisticsOptions
+from rowcall.service.options.capabilities.static_files import StaticFileOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,25 @@ class Http2Options:
 
 
 @dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """Of the bodies of requests. Times in seconds, sizes in bytes."""
+
+    budget: int = 33_554_432
+    """Of large bodies that a worker holds at the same time."""
+    rate: float = 240.0
+    """In a second, on average, once `grace` has passed; 0: none is too slow."""
+    grace: float = 5.0
+    longest: float = 300.0
+    """For a body to arrive as a whole; 0: as long as it takes."""
+
+
+@dataclass(frozen=True, slots=True)
 class HttpOptions:
     """The HTTP side of a worker. Times in seconds, sizes in bytes; a limit that is None is the server's own."""
 
     body_limit: int = 30_000_000
+    sign_in_body_limit: int = 65_536
+    bodies: BodyLimits = BodyLimits()
     header_timeout: float = 30.0
     """For the head of a request to arrive, and for a connection to stay idle."""
     keep_alive: bool = True
@@ -137,6 +153,7 @@ class WorkerOptions:
     store: str = ""
     """Folder of the host's store, made by the supervisor."""
     health: HealthOptions | None = None
+    static: StaticFileOptions | None = None
     statistics: StatisticsOptions | None = None
     application: str = "rowcall"
     """Values that the key ring protects open in the same application only."""
