@@ -264,7 +264,10 @@ async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]
             size += len(piece)
             if size > limit:
                 raise too_large(limit)
+            # Whoever works on the piece may take their time; the client is not waited for meanwhile.
+            arriving.discard(scope)
             yield piece
+            arriving.add(scope)
     except RSGIProtocolClosed:
         raise cut_off() from None
     finally:
