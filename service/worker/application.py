@@ -41,7 +41,7 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
-from rowcall.service.request.body import BODIES
+from rowcall.service.request.body import BODIES, arriving
 from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
@@ -49,6 +49,8 @@ from rowcall.service.store.host import HostStore
 
 if TYPE_CHECKING:
     from rowcall.service.upstream.client import Client
+
+from rowcall.service.sockets.unused_connections import Clients
 
 log = logging.getLogger("rowcall")
 
@@ -128,6 +130,12 @@ class Application:
         )
         for method, path, steps in operation_routes(services):
             self._fixed[Route(method, path.lower(), (), ())] = steps
+
+    def clients(self) -> Clients:
+        """Whose requests are being worked on."""
+        active = [exchange.scope for exchange in self._runner.active]
+        busy = frozenset(scope.client for scope in active if scope not in arriving)
+        return Clients(busy, frozenset(scope.client for scope in active if scope in arriving) - busy)
 
     @property
     def running(self) -> int:
