@@ -29,7 +29,9 @@ cdef class CsvRows:
     """`feed` each piece, then `finish`. delimiters: ASCII characters, each of which separates cells."""
 
     cdef readonly Py_ssize_t lines
-    cdef bytes held
+    cdef list held
+    cdef Py_ssize_t held_size
+    cdef bint ends_in_cr
     cdef bint begun
     cdef bint quotes
     cdef bint blank_is_null
@@ -47,7 +49,7 @@ cdef class CsvRows:
             self.delimits[byte] = True
         self.quotes = quotes
         self.blank_is_null = blank_is_null
-        self.held = b""
+        self.held = []
 
     def __dealloc__(self):
         free(self.out)
@@ -55,23 +57,28 @@ cdef class CsvRows:
 
     def feed(self, bytes piece not None):
         """A text for each line that is complete, None for a blank one."""
-        return self._rows(piece, False)
+        return self._rows(piece, False) if piece else []
 
     def finish(self):
         return self._rows(b"", True)
 
     cdef list _rows(self, bytes piece, bint ended):
-        cdef bytes text = self.held + piece if self.held else piece
-        cdef const unsigned char *data = <const unsigned char *>PyBytes_AS_STRING(text)
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(text)
-        cdef Py_ssize_t whole = size if ended else self._complete(data, size)
-        self.held = text[whole:] if whole < size else b""
-        if len(self.held) > LONGEST_LINE:
-            raise CsvError(self.lines + 1, f"it is longer than {LONGEST_LINE} bytes")
-        if whole == 0:
+        cdef bytes text, rest
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(piece)
+        cdef Py_ssize_t whole = size if ended else self._complete(<const unsigned char *>PyBytes_AS_STRING(piece), size)
+        if whole == 0 and not ended and not self.ends_in_cr:
+            # Only what is new is looked at: a long line must not cost more with every piece of it.
+            self._hold(piece)
             return []
-        if whole < size:
-            text = text[:whole]
+        rest = piece[whole:]
+        text = b"".join(self.held) + piece[:whole]
+        self.held = []
+        self.held_size = 0
+        self.ends_in_cr = False
+        if rest:
+            self._hold(rest)
+        if not text:
+            return []
         if not self.begun:
             self.begun = True
             text = text.removeprefix(b"\xef\xbb\xbf")
@@ -80,6 +87,14 @@ cdef class CsvRows:
         except UnicodeDecodeError:
             text = text.decode(errors="replace").encode()
         return self._lines(text)
+
+    cdef int _hold(self, bytes piece) except -1:
+        self.held.append(piece)
+        self.held_size += PyBytes_GET_SIZE(piece)
+        self.ends_in_cr = piece.endswith(b"\r")
+        if self.held_size > LONGEST_LINE:
+            raise CsvError(self.lines + 1, f"it is longer than {LONGEST_LINE} bytes")
+        return 0
 
     cdef Py_ssize_t _complete(self, const unsigned char *data, Py_ssize_t size) noexcept:
         """Bytes up to the end of the last line that has one. A CR at the very end may be half of a CRLF."""

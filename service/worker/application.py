@@ -38,6 +38,7 @@ from rowcall.service.protection.protector import Keys
 from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
+from rowcall.service.uploads.leftovers import tidy
 
 if TYPE_CHECKING:
     from rowcall.service.upstream.client import Client
@@ -135,6 +136,7 @@ class Application:
             inside=None if inside is None else inside.call,
         )
         self._prepared = Table(edition, services, self._fixed)
+        tidy(edition.endpoints, self._options.uploads)
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
             inside.serve(router, Compiled(router.routes, services))

@@ -170,12 +170,9 @@ def test_a_folder_that_cannot_be_written_to(service: Service, folder: Path) -> N
     assert list(folder.iterdir()) == []
 
 
-def test_a_disk_that_is_full(database: Database, serve_once: Serve) -> None:
-    """Where nothing can be written, whatever the reason."""
+def test_a_folder_that_cannot_be_made(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", settings(Path("/proc/rowcall")))
     problem(service.post("/api/up-files", files={"f": ("x", b"1", "text/plain")}), 500)
-    limited = serve_once(database, "", {**settings(Path("/dev/full-folder")), "HttpServer:Workers": "1"})
-    assert limited.get("/api/ready").status_code == 200
 
 
 def test_what_a_killed_worker_has_left_is_removed(database: Database, serve_once: Serve, tmp_path: Path) -> None:
