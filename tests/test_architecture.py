@@ -68,17 +68,17 @@ def _cython_imports(text: str) -> Iterator[str]:
 ORDER = {
     "core": (
         "text data errors catalogue outbound endpoint",
-        "http binding tables formats protection auth operations cache limits uploads",
+        "http binding tables formats protection auth events operations cache limits uploads",
         "annotations sqlfile building",
         "config",
     ),
     "ext": ("base", "binding rendering", "driver"),
     "service": (
-        "startup_error",
+        "startup_error background",
         "sockets exchange store upstream database discovery log protection identity",
         "options pipeline",
         "response request",
-        "auth sqlfiles cache limits outbound uploads events static codegen operations testing",
+        "auth sqlfiles cache limits outbound uploads events static codegen operations testing encryption",
         "handler",
         "edition supervisor worker",
         "embedded command cli",

@@ -18,3 +18,5 @@ class Verified(NamedTuple):
     claims: tuple[Claim, ...]
     expires: float
     """When it stops being taken, the clock skew included; infinite where lifetimes are not checked."""
+    begins: float = float("-inf")
+    """When it begins to be taken, in the same way."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import difflib
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -70,6 +71,15 @@ class _Slot:
         )
 
 
+_Plain: TypeAlias = tuple[
+    tuple[tuple[str, str, bool, str, bool, bool, "str | None", bool], ...],
+    str,
+    bool,
+    tuple[tuple[Callable[[str], "str | None"], Callable[[bytes], "str | None"]], ...],
+    "dict[bytes, dict[bytes, int]] | None",
+]
+
+
 @dataclass(slots=True)
 class _Values:
     """What one request brings, by API name, and what has been found to be wrong with it."""
@@ -105,9 +115,12 @@ class Binder:
         *,
         refusals: Refusals = FIELD,
         defaults: Mapping[int, str | None] = MappingProxyType({}),
+        open_ended: bool = False,
     ) -> None:
         """`defaults`: texts bound explicitly for parameters (by index) that the request has nothing for; they
-        win over the defaults of annotations. None for values that the service fills in afterwards."""
+        win over the defaults of annotations. None for values that the service fills in afterwards. open_ended: keys
+        that name no parameter are somebody else's business."""
+        self._open_ended = open_ended
         self._transport = transport
         self._query_null = query_null
         self._timestamps_utc = timestamps_utc
@@ -120,7 +133,7 @@ class Binder:
         self._groups = _groups(parameters)
 
     @property
-    def plain(self) -> tuple[tuple[tuple[str, str, bool, str, bool, bool, str | None, bool], ...], str, bool]:
+    def plain(self) -> _Plain:
         """This binder as plain data, the arguments of `ext.binding.parameters.FastBinder`."""
         rows = tuple(
             (
@@ -135,7 +148,13 @@ class Binder:
             )
             for slot in self._slots
         )
-        return rows, self._query_null.value, self._timestamps_utc
+        converters = tuple((partial(self._from_text, slot), slot.reader.read) for slot in self._slots)
+        places = {slot.parameter.api_name: index for index, slot in enumerate(self._slots)}
+        groups = {
+            name.encode(): {member.encode(): places[field] for member, field in fields.items()}
+            for name, fields in self._groups.items()
+        }
+        return rows, self._query_null.value, self._timestamps_utc, converters, groups or None
 
     def bind(self, query: str, body: bytes, path_values: Mapping[str, str] = _Nothing) -> Binding:
         """Binds from where the endpoint's transport says; the other one is not looked at (reference 01, 7.4)."""
@@ -160,9 +179,12 @@ class Binder:
         self._note_unknown(texts, faults)
         return self._bind(_Values(path_values, texts, members, places, faults, in_json=False))
 
-    def bind_body(self, body: bytes, path_values: Mapping[str, str] = _Nothing) -> Binding:
+    def bind_body(
+        self, body: bytes, path_values: Mapping[str, str] = _Nothing, cut: Sequence[tuple[str, bytes]] | None = None
+    ) -> Binding:
+        """cut: the members of the body, where they are known."""
         try:
-            members = dict(json_text.body_members(body))
+            members = dict(json_text.body_members(body) if cut is None else cut)
         except json_text.JsonTextError as error:
             raise BindingError(400, str(error)) from None
         faults: list[Fault] = []
@@ -316,6 +338,8 @@ class Binder:
         return slot.reader.convert_text(text)
 
     def _note_unknown(self, keys: Iterable[str], faults: list[Fault]) -> None:
+        if self._open_ended:
+            return
         for key in keys:
             if key in self._names:
                 continue

@@ -38,7 +38,7 @@ def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]
     checks = (
         ("error_code_policy", options.error_policy, known.error_policies, "every error is 500"),
         ("retry_strategy", options.retry_strategy, known.retry_strategies, "the default strategy holds"),
-        ("rate_limiter", options.rate_limiter, known.rate_limiters, "name one of them or configure it"),
+        ("rate_limiter", options.rate_limiter, known.rate_limiters, "the endpoint is not limited"),
         ("cache_profile", profile, known.cache_profiles, None),
     )
     for annotation, name, names, instead in checks:

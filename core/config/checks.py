@@ -21,6 +21,9 @@ from rowcall.core.text.interval import parse_interval
 _LENIENT = {
     "CacheOptions:Profiles:<name>:Expiration",
     "CacheOptions:Profiles:<name>:Type",
+    "RateLimiterOptions:Policies",
+    "RateLimiterOptions:Policies:<name>:Partition:Sources:[]:Type",
+    "RateLimiterOptions:Policies:<name>:Type",
     "Config:ValidateConfigKeys",
     "ConnectionSettings:MultiHostConnectionTargets:Default",
     "Service:BeforeRoutineCommands:[]:Parameters:[]:Source",

@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import Column, Routine
+from rowcall.core.catalogue.session_state import UNKNOWN, SessionState
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.capabilities import (
@@ -197,6 +198,8 @@ class ResultShape(Record):
     """Only the first column of the result counts, whatever the others are."""
     cast: str = ""
     """Behind a plain `select schema.fn(…)`: `::text[]` where composites are told by PostgreSQL's text."""
+    wire: tuple[int, ...] | None = None
+    """Type oids of the result's columns, 0 for any (`core.endpoint.result_types`). None: nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +270,8 @@ class Options(Record):
     """Name of an error policy. None: the default one."""
     retry_strategy: str | None = None
     """Name of a retry strategy. None: the default one."""
+    exclusive_connection: bool = False
+    """Its requests never share a connection."""
     allow_unfiltered: bool = False
     """On a table: a delete may name no column, and then removes every row."""
     login: bool = False
@@ -313,6 +318,8 @@ class Endpoint(Record):
     table_shape: ResultShape | None = None
     """What a table format shows: composites are always expanded. None without `table_format`, and for what gives no
     rows."""
+    session: SessionState = UNKNOWN
+    """What a run of it may leave in its session."""
     outgoing: Outgoing = NOTHING_SENT
     """Requests to other services."""
 

@@ -13,6 +13,7 @@ from rowcall.core.catalogue.casting import base_of, cast_text
 from rowcall.core.catalogue.catalog import VOID_TYPE, Attribute, Column, Routine, RoutineKind, TypeInfo, TypeKind
 from rowcall.core.data.interning import REMEMBERED, Same
 from rowcall.core.endpoint.endpoint import ResultColumn, ResultPath, ResultShape
+from rowcall.core.endpoint.result_types import cast_type, wire_type, wire_types
 from rowcall.core.text.naming import api_name, quote_identifier
 
 JSON = "application/json"
@@ -52,6 +53,7 @@ def result_shape(
         columns=columns,
         content_type=_rows_content_type(routine, columns, types),
         blank_is_null=nested and not routine.returns_composite,
+        wire=_wire(Same(columns), Same(types)) if columns else (wire_type(routine.return_type_oid, types),),
     )
 
 
@@ -134,6 +136,12 @@ def _attributes(
     return tuple(selection.attribute(column) for column in columns.value)
 
 
+@lru_cache(maxsize=REMEMBERED)
+def _wire(columns: Same[tuple[ResultColumn, ...]], known: Same[Mapping[int, TypeInfo]]) -> tuple[int, ...]:
+    """The operations on a table share their columns."""
+    return wire_types(columns.value, known.value)
+
+
 def _as_column(attribute: Attribute) -> Column:
     return Column(attribute.name, attribute.type_oid, attribute.type_name)
 
@@ -147,7 +155,8 @@ def _scalar(oid: int, types: Mapping[int, TypeInfo]) -> ResultShape:
         content_type = BYTES
     # Objects are for columns: an array of composites that is all there is has their texts (reference 02, 2).
     cast = "::text[]" if _holds_composites(info, types) else ""
-    return ResultShape(ResultPath.SCALAR, is_set=False, named=False, content_type=content_type, cast=cast)
+    wire = (cast_type(cast) or wire_type(oid, types),)
+    return ResultShape(ResultPath.SCALAR, is_set=False, named=False, content_type=content_type, cast=cast, wire=wire)
 
 
 def _rows_content_type(routine: Routine, columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]) -> str:

@@ -8,7 +8,6 @@ secret or SQL text in them (design 1).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from rowcall.core.errors.binding_error import BindingError
@@ -85,6 +84,8 @@ class Problem(Exception):
         self.type_url = type_url
         self.headers = headers
         self.others = others
+        self.logged = False
+        """The log has it already, with more than the client is told."""
 
     def members(self, *, with_type: bool = True) -> dict[str, object]:
         """The members of the body in their order; absent ones left out (reference 01, 11.1)."""
@@ -114,69 +115,3 @@ def unauthorized(challenge: str, detail: str) -> Problem:
 def unavailable(detail: str, retry_after: int = 1) -> Problem:
     """503 that tells when to come again, in seconds."""
     return Problem(503, detail, headers=(("retry-after", str(retry_after)),))
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorMapping:
-    """What one SQLSTATE becomes. None: the message of the server, its SQLSTATE, the default type of the status."""
-
-    status: int
-    title: str | None = None
-    detail: str | None = None
-    type_url: str | None = None
-
-    def problem(self, sqlstate: str, message: str) -> Problem:
-        return Problem(self.status, self.detail or sqlstate, title=self.title or message, type_url=self.type_url)
-
-
-QUERY_CANCELED = "57014"
-
-TIMED_OUT = ErrorMapping(504, "Command execution timed out")
-
-BUILT_IN_CODES: Mapping[str, ErrorMapping] = {
-    "42501": ErrorMapping(403, "Insufficient Privilege"),
-    # A cancelled command is no success, and a status without a body would tell nobody what happened.
-    QUERY_CANCELED: ErrorMapping(504, "Cancelled"),
-    "P0001": ErrorMapping(400),
-    "P0004": ErrorMapping(400),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorPolicy:
-    """SQLSTATE → HTTP (reference 01, 11.2).
-
-    timeout: what becomes of a command that had no more time, whatever the policy says of 57014.
-    """
-
-    codes: Mapping[str, ErrorMapping] = field(default_factory=lambda: BUILT_IN_CODES)
-    timeout: ErrorMapping = TIMED_OUT
-
-    def maps(self, sqlstate: str) -> bool:
-        """Answered at once, and never by another attempt."""
-        return sqlstate in self.codes or sqlstate == QUERY_CANCELED
-
-    def problem(self, sqlstate: str, message: str) -> Problem:
-        """The answer for an error of the database. Unmapped ones are 500 and name the SQLSTATE in their title."""
-        mapping = self.codes.get(sqlstate)
-        if mapping is None and sqlstate == QUERY_CANCELED:
-            mapping = self.timeout
-        return unmapped(sqlstate, message) if mapping is None else mapping.problem(sqlstate, message)
-
-
-def unmapped(sqlstate: str, message: str) -> Problem:
-    """An error of the database that no policy knows."""
-    return Problem(500, sqlstate, title=f"{sqlstate}: {message}")
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorPolicies:
-    """Those of the configuration, by their names as written. A name that is none of them maps nothing: no policy
-    inherits from another one."""
-
-    named: Mapping[str, ErrorPolicy] = field(default_factory=lambda: {"Default": ErrorPolicy()})
-    default: str = "Default"
-    timeout: ErrorMapping = TIMED_OUT
-
-    def of(self, name: str | None) -> ErrorPolicy:
-        return self.named.get(name or self.default) or ErrorPolicy({}, self.timeout)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,10 @@ SECRET = 64
 
 ANNOUNCED = 2 * 86_400.0
 """Seconds before it is needed that a successor is made, so that other hosts learn of it in time."""
+
+
+OVERLAP = 86_400.0
+"""Seconds for which a key is active before it is needed: as far as clocks may be apart, or step back."""
 
 
 class KeyElementError(ValueError):
@@ -69,6 +74,16 @@ class KeyRing:
         """The newest active key."""
         active = [key for key in self.keys if key.is_active(now)]
         return max(active, key=lambda key: (key.activated, key.id), default=None)
+
+    def nearest(self, now: float) -> Key | None:
+        """The one to protect with while none is active, because a clock is wrong: every known key opens, so any is
+        better than none. The first that will be active, or else the last that was."""
+        if (active := self.protecting(now)) is not None:
+            return active
+        coming = [key for key in self.keys if key.activated > now]
+        if coming:
+            return min(coming, key=lambda key: (key.activated, key.id))
+        return max(self.keys, key=lambda key: (key.expires, key.id), default=None)
 
     def key(self, identity: bytes) -> Key | None:
         return next((key for key in self.keys if key.id == identity), None)
@@ -149,8 +164,10 @@ def read_element(text: str) -> StoredKey:
             str(members["validation"]),
         )
         secret = {str(name): str(value) for name, value in members["secret"].items()}
-    except (KeyError, ValueError, TypeError, AttributeError):
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         raise KeyElementError("a member is missing or wrong") from None
+    if not all(map(math.isfinite, (key.created, key.activated, key.expires))):
+        raise KeyElementError("one of its times is none")
     if key.algorithm not in ALGORITHMS or key.validation not in ("HMACSHA256", "HMACSHA512"):
         raise KeyElementError("its algorithm is not known")
     return StoredKey(key, secret)

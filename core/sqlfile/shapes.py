@@ -9,6 +9,7 @@ from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.catalog import Column, TypeInfo, TypeKind
 from rowcall.core.endpoint.endpoint import ResultColumn, ResultPart, ResultPath, ResultShape
 from rowcall.core.endpoint.result_shape import BYTES, JSON, VOID
+from rowcall.core.endpoint.result_types import wire_types
 from rowcall.core.sqlfile.source import FileResult, FileSource
 from rowcall.core.text.naming import api_name
 
@@ -54,6 +55,7 @@ class _Shapes:
             columns=columns,
             content_type=JSON,
             first_only=result.first_only,
+            wire=None if result.declared else wire_types(columns, self.types),
         )
 
     def _columns(self, columns: tuple[Column, ...]) -> Iterator[ResultColumn]:

@@ -27,6 +27,8 @@ class FileResult(Record):
     """`returns void`: its rows, if any, are dropped."""
     first_only: bool = False
     """`returns TYPE`: only the first column of each row counts, whatever it is called."""
+    declared: bool = False
+    """`returns TYPE`: the columns are what the comment says, whatever the statement gives."""
 
 
 @dataclass(frozen=True, slots=True)

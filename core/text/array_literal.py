@@ -72,3 +72,34 @@ def elements(text: str) -> list[str | None]:
         else:
             found.append(None if bare == "NULL" else bare)
     return found
+
+
+def parse(text: str, delimiter: str = ",") -> list[Nested]:
+    """The elements of a literal that the server printed, dimension within dimension. ValueError for anything else."""
+    body = text.partition("=")[2] if text.startswith("[") else text
+    if body == "{}":
+        return []
+    stack: list[list[Nested]] = []
+    position = 0
+    token = re.compile(
+        rf'\{{|\}}|{re.escape(delimiter)}|"((?:\\.|[^"\\])*)"|([^{{}}"\\{re.escape(delimiter)}]+)', re.DOTALL
+    )
+    while match := token.match(body, position):
+        position = match.end()
+        quoted, bare = match.groups()
+        if match[0] == "{":
+            stack.append([])
+        elif not stack:
+            break
+        elif match[0] == "}":
+            closed = stack.pop()
+            if not stack:
+                if position != len(body):
+                    break
+                return closed
+            stack[-1].append(closed)
+        elif quoted is not None:
+            stack[-1].append(re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL))
+        elif bare is not None:
+            stack[-1].append(None if bare == "NULL" else bare)
+    raise ValueError("not an array")

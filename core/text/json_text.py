@@ -25,6 +25,10 @@ _STRING_OR_NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"?|-?[0-9][-+.0-9eE]*', re.DOT
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 
+MOST_MEMBERS = 2048
+"""Of an object whose members are told apart: more than any routine or table has names."""
+
+
 class JsonTextError(ValueError):
     """The text is not what it should be; the message says why."""
 
@@ -62,6 +66,8 @@ def object_members(body: bytes) -> list[tuple[str, bytes]]:
         key = cast(str, orjson.loads(body[position:end]))
         if key in found:
             raise JsonTextError(f"the key {key[:100]!r} is there twice")
+        if len(found) >= MOST_MEMBERS:
+            raise JsonTextError(f"an object has more than {MOST_MEMBERS} keys")
         position = _skip_space(body, _skip_space(body, end) + 1)
         end = _value_end(body, position)
         found[key] = body[position:end]

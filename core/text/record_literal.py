@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 
@@ -13,3 +14,35 @@ def literal(values: Iterable[str | None]) -> str:
 def _quote(text: str) -> str:
     doubled = text.replace("\\", "\\\\").replace('"', '""')
     return f'"{doubled}"'
+
+
+_ATTRIBUTE = re.compile(r'((?:[^(),"\\]|\\.|"(?:[^"\\]|\\.|"")*")*)([,)])', re.DOTALL)
+_PIECE = re.compile(r'"((?:[^"\\]|\\.|"")*)"|\\(.)|([^"\\]+)', re.DOTALL)
+
+
+def attributes(text: str) -> list[str | None]:
+    """What `literal` was made of, and what the server prints for a composite. ValueError for anything else.
+
+    `()` is one NULL; of no attribute at all the server says the same.
+    """
+    if not text.startswith("("):
+        raise ValueError("not a record")
+    found: list[str | None] = []
+    position = 1
+    while match := _ATTRIBUTE.match(text, position):
+        found.append(_unquote(match[1]) if match[1] else None)
+        position = match.end()
+        if match[2] == ")":
+            break
+    if position != len(text) or not match:
+        raise ValueError("not a record")
+    return found
+
+
+def _unquote(slot: str) -> str:
+    return "".join(
+        re.sub(r'\\(.)|"(")', lambda piece: piece[1] or piece[2], match[1], flags=re.DOTALL)
+        if match[1] is not None
+        else match[2] or match[3]
+        for match in _PIECE.finditer(slot)
+    )

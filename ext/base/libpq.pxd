@@ -48,6 +48,7 @@ cdef extern from "libpq_table.h" nogil:
         char *(*getvalue)(const PGresult *, int, int) noexcept nogil
         int (*getlength)(const PGresult *, int, int) noexcept nogil
         int (*getisnull)(const PGresult *, int, int) noexcept nogil
+        int (*setvalue)(PGresult *, int, int, char *, int) noexcept nogil
         char *(*cmdStatus)(PGresult *) noexcept nogil
         char *(*cmdTuples)(PGresult *) noexcept nogil
         void (*clear)(PGresult *) noexcept nogil

@@ -42,6 +42,7 @@ typedef void (*NoticeReceiver)(void *arg, const PGresult *result);
     X(char *, getvalue, (const PGresult *, int, int)) \
     X(int, getlength, (const PGresult *, int, int)) \
     X(int, getisnull, (const PGresult *, int, int)) \
+    X(int, setvalue, (PGresult *, int, int, char *, int)) \
     X(char *, cmdStatus, (PGresult *)) \
     X(char *, cmdTuples, (PGresult *)) \
     X(void, clear, (PGresult *))

@@ -15,6 +15,10 @@ cdef enum:
     DEPTH_BYTES = 128
 
 
+MOST_MEMBERS = 2048
+"""Of the object in a body: as in `core.text.json_text`."""
+
+
 class JsonError(ValueError):
     """The text is not what it should be; the message says why."""
 
@@ -41,6 +45,8 @@ def members(bytes body not None):
         key = _content(position, stop, escaped).decode()
         if key in found:
             raise JsonError(f"the key {key[:100]!r} is there twice")
+        if len(found) >= MOST_MEMBERS:
+            raise JsonError(f"an object has more than {MOST_MEMBERS} keys")
         position = skip_space(stop, end)
         if position == end or position[0] != c":":
             raise _invalid()

@@ -57,6 +57,8 @@ from rowcall.ext.driver.request cimport (
     types_of,
 )
 
+from rowcall.ext.rendering.body_writer import ColumnsChangedError
+
 
 cdef enum:
     FEW_PARAMETERS = 64
@@ -101,6 +103,7 @@ cdef class Connection:
     on_notice(label, severity, sqlstate, message, context): label of the request at the head, or None.
     on_capacity(connection): after a read that finished at least one request.
     owner: whatever has to live as long as the connection.
+    corked: more follows at once, and whoever places it calls `flush` then.
     owned: a transaction over several requests is open, and whoever opened it will end it.
     """
 
@@ -112,6 +115,7 @@ cdef class Connection:
         self.named = named
         self.queue = deque()
         self.prepared = set()
+        self.admitted = []
         self.buffer = Buffer()
         self.created = now()
         self.state = ConnectionState.READY
@@ -137,6 +141,8 @@ cdef class Connection:
         A connection that turns out dead while placing finishes the request with `Loss.NOT_STARTED`.
         """
         if self.state != ConnectionState.READY:
+            return False
+        if request.statement.wired and request.statement.name not in self.prepared:
             return False
         self.place(request)
         return True
@@ -169,6 +175,10 @@ cdef class Connection:
             for statement, values in request.ahead:
                 self._command(request, statement, values, STEP_AHEAD)
             request.steps_ahead = request.step_count
+        if request.arms is not None:
+            self._parse(request, request.arms)
+            # Not until it is admitted.
+            self.prepared.discard(request.arms.name)
         self._command(request, request.statement, request.values, STEP_CALL)
         return 0
 
@@ -314,7 +324,7 @@ cdef class Connection:
         # Behind others the flushes of one loop turn are gathered. An idle connection starts at once, unless the last
         # flush carried several requests: then more are likely to come in this turn.
         self.gathered += 1
-        if (idle and not self.busy) or self.unsent_bytes > FLUSH_BYTES:
+        if (idle and not self.busy and not self.corked) or self.unsent_bytes > FLUSH_BYTES:
             self._flush_now()
         elif not self.flush_scheduled:
             self.flush_scheduled = True
@@ -489,6 +499,8 @@ cdef class Connection:
             if request.rows == 0:
                 request.plan = renderer.plan_for(result)
                 renderer.begin(request.plan, self.buffer)
+            if renderer._one_row and request.rows + count > 1:
+                raise ColumnsChangedError("the result has several rows where one was expected")
             for row in range(count):
                 request.is_null = renderer.row(request.plan, self.buffer, result, row, request.rows) == 1
                 request.rows += 1
@@ -581,6 +593,8 @@ cdef class Connection:
             if request.error is None and request.failure is None and request.state != RequestState.DISCARDING \
                     and request.placed < len(request.script.parts):
                 request.committed = True
+                if request.hearer is not None and pq.transactionStatus(self.conn) == PQTRANS_IDLE:
+                    request.hearer.end(True)
                 return self._place_more(request)
             if not self.owned and pq.transactionStatus(self.conn) in (PQTRANS_INTRANS, PQTRANS_INERROR):
                 return self._roll_back(request)
@@ -679,17 +693,47 @@ cdef class Connection:
         """What the session parameters are now is what they should be (after a reset that is known to be complete)."""
         self.session_parameters = self._session_parameters()
 
+    cpdef bint knows(self, Statement statement) except -1:
+        """`statement` has been prepared here."""
+        return statement.name in self.prepared
+
+    cpdef admit(self, Statement statement):
+        """From now on this connection runs the wired `statement`, which a request has prepared (`Request.arms`)."""
+        if self.state != ConnectionState.CLOSED and statement.name not in self.prepared:
+            self.prepared.add(statement.name)
+            self.admitted.append(statement)
+            statement.armed += 1
+
+    cpdef bytes reported(self, bytes name):
+        """The value of a parameter that the server reports; empty where it reports none of that name."""
+        cdef const char *value = NULL
+        if self.state != ConnectionState.CLOSED:
+            value = pq.parameterStatus(self.conn, PyBytes_AS_STRING(name))
+        return b"" if value == NULL else <bytes>value
+
     cdef int _notice(self, const PGresult *result) except -1:
         cdef str severity = error_field(result, c"V") or "NOTICE"
         if severity == "FATAL":
             # To an idle connection the last word comes as a notice; nothing may be placed behind it.
             self.farewell = error_field(result, c"M") or "the server has ended the connection"
+        if self.head is not None and self.head.hearer is not None:
+            self._hear(self.head.hearer, severity, result)
         if self.on_notice is None:
             return 0
         # The head owns what arrives. Exact enough for logging (reference 08, 7).
         label = None if self.head is None else self.head.label
         message = error_field(result, c"M") or ""
         self.on_notice(label, severity, error_field(result, c"C") or "", message, error_field(result, c"W"))
+        return 0
+
+    cdef int _hear(self, hearer, str severity, const PGresult *result) except -1:
+        """What a hearer does wrong must not keep the notice from the log."""
+        cdef str sqlstate = error_field(result, c"C") or ""
+        cdef str message = error_field(result, c"M") or ""
+        try:
+            hearer.hear(severity, sqlstate, message, error_field(result, c"H"))
+        except Exception as error:
+            self.loop.call_exception_handler({"message": "a notice could not be heard", "exception": error})
         return 0
 
     # --- streaming -------------------------------------------------------------------------------------------------
@@ -815,6 +859,9 @@ cdef class Connection:
         self.head = None
         self.queue.clear()
         self.in_flight = 0
+        for statement in self.admitted:
+            (<Statement>statement).armed -= 1
+        self.admitted.clear()
         for request in lost:
             if request.committed:
                 request.loss = Loss.IN_DOUBT

@@ -38,6 +38,7 @@ cdef enum Step:
 
 cdef class ServerError:
     cdef readonly str severity, sqlstate, message, detail, hint, context, position, source_function
+    cdef readonly str constraint, table, column
 
 
 cdef class Statement:
@@ -53,6 +54,9 @@ cdef class Statement:
     cdef readonly int count
     cdef readonly tuple types
     cdef bytes type_memory
+    # Runs only where a connection was made ready for it beforehand; `armed` says how many are.
+    cdef readonly bint wired
+    cdef readonly int armed
 
 
 cdef class Part:
@@ -72,6 +76,7 @@ cdef class Request:
     cdef readonly Statement statement
     cdef readonly list values
     cdef public tuple ahead
+    cdef public Statement arms
     cdef readonly RequestState state
     cdef readonly ServerError error
     cdef readonly bint failed_ahead
@@ -89,6 +94,7 @@ cdef class Request:
     cdef public object label
     cdef public object connection
     cdef public object owner
+    cdef public object hearer
     cdef public double timeout
     cdef public Py_ssize_t stream_after
     cdef public long flush_rows
@@ -118,6 +124,7 @@ cdef class Request:
     cdef long flush_mark
 
     cpdef refuse(self, failure)
+    cpdef give_back(self)
     cpdef give_up(self, failure)
     cdef int make_room(self, int room) except -1
     cdef int start_part(self) except -1

@@ -1,7 +1,7 @@
 import asyncio
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from rowcall.ext.rendering.body_writer import BodyWriter, RowPlan
 
@@ -35,6 +35,12 @@ class ServerError:
     def position(self) -> str | None: ...
     @property
     def source_function(self) -> str | None: ...
+    @property
+    def constraint(self) -> str | None: ...
+    @property
+    def table(self) -> str | None: ...
+    @property
+    def column(self) -> str | None: ...
 
 class Statement:
     def __init__(
@@ -47,7 +53,12 @@ class Statement:
         generation: int = 0,
         picks: tuple[int, ...] | None = None,
         types: tuple[int, ...] | None = None,
+        wired: bool = False,
     ) -> None: ...
+    @property
+    def wired(self) -> bool: ...
+    @property
+    def armed(self) -> int: ...
     @property
     def id(self) -> int: ...
     @property
@@ -96,12 +107,18 @@ class Script(Statement):
     def tail(self) -> bytes: ...
     def next_generation(self) -> Script: ...
 
+class _Hearer(Protocol):
+    def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None: ...
+    def end(self, committed: bool) -> None: ...
+
 class Request:
+    arms: Statement | None
     waiter: asyncio.Future[None] | None
     on_done: Callable[[Request], None] | None
     label: str | None
     connection: Any  # the Connection that runs it, or None; what holds requests stands above them
     owner: object
+    hearer: _Hearer | None
     timeout: float
     began: float
     stream_after: int
@@ -150,6 +167,7 @@ class Request:
     @property
     def seconds(self) -> float: ...
     def refuse(self, failure: Exception) -> None: ...
+    def give_back(self) -> None: ...
     def give_up(self, failure: Exception) -> None: ...
     @property
     def elapsed(self) -> float: ...

@@ -48,6 +48,9 @@ cdef ServerError error_of(const PGresult *result):
     error.context = error_field(result, c"W")
     error.position = error_field(result, c"P") or error_field(result, c"p")
     error.source_function = error_field(result, c"R")
+    error.constraint = error_field(result, c"n")
+    error.table = error_field(result, c"t")
+    error.column = error_field(result, c"c")
     return error
 
 
@@ -59,16 +62,20 @@ cdef class Statement:
 
     `nparams` is how many values a request has; `picks` are the places of those that the statement takes as `$1`, `$2` …
     (None: all of them; -1: NULL), and `types` the oids of their types (None, or 0 for one: the server finds out).
+
+    `wired`: it is prepared ahead of its first use (`Request.arms`, `Connection.admit`), and never on the way; only
+    connections that have admitted it run it. `armed` is their number.
     """
 
     def __init__(self, int id, bytes sql not None, int nparams, BodyWriter renderer=None, bint repeatable=False,
-                 int generation=0, tuple picks=None, tuple types=None):
+                 int generation=0, tuple picks=None, tuple types=None, bint wired=False):
         cdef int index
         self.id = id
         self.sql = sql
         self.nparams = nparams
         self.renderer = renderer
         self.repeatable = repeatable
+        self.wired = wired
         self.generation = generation
         self.name = b"rc%d_%d" % (id, generation)
         self.picks = picks
@@ -85,7 +92,8 @@ cdef class Statement:
 
     def next_generation(self):
         return Statement(
-            self.id, self.sql, self.nparams, self.renderer, self.repeatable, self.generation + 1, self.picks, self.types
+            self.id, self.sql, self.nparams, self.renderer, self.repeatable, self.generation + 1, self.picks, self.types,
+            self.wired,
         )
 
 
@@ -137,8 +145,12 @@ cdef class Request:
 
     ahead: statements with their values, run in front of the call in the same transaction; their rows are dropped.
     failed_ahead: the error is one of those statements, so the call has not run.
+    arms: a wired statement that is prepared, and not run, between those statements and the call.
     waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
     on_done: called with the request once it is DONE, whatever came of it.
+    hearer: told of each notice that the run raises, while it runs, by `hear(severity, sqlstate, message, hint)`, and by
+    `end(committed)` of its end and, in a script, of each transaction that has committed before. Only for requests that have their connection to themselves: on a shared one a notice
+    can be taken for that of the request before (reference 08, 7).
     timeout: seconds the server may take, for whoever watches; nothing here acts on it.
     unlimited: the server knows of no time limit, so that it is for the watcher to cancel.
     wide_rows: rows are known to be so large that they are better taken one by one.
@@ -201,6 +213,8 @@ cdef class Request:
         self.wake()
         if self.on_done is not None:
             self.on_done(self)
+        if self.hearer is not None:
+            self.hearer.end(self.error is None and self.loss == Loss.NOT_LOST)
         return 0
 
     cpdef refuse(self, failure):
@@ -208,6 +222,10 @@ cdef class Request:
         self.failure = failure
         self.finish()
 
+    cpdef give_back(self):
+        """Ends a request that was waiting and that no connection of its lane can run any more."""
+        self.loss = Loss.NOT_STARTED
+        self.finish()
     cpdef give_up(self, failure):
         """Answers whoever waits, although the request is still in flight: what arrives of it is read and dropped.
 

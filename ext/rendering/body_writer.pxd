@@ -38,6 +38,8 @@ cdef class BodyWriter:
     # What the columns of results have to be; None: nobody has said so.
     cdef tuple _types
     cdef tuple _names
+    # More than one row is another shape: bodies of one row have nothing between rows.
+    cdef bint _one_row
 
     # The plan for results described like this one: the cached one as long as it fits.
     # ValueError when the columns do not fit the statement.

@@ -44,11 +44,13 @@ cdef class BodyWriter:
             self._plan = self.new_plan(result)
         return self._plan
 
-    def expect(self, types: tuple, names: tuple | None = None) -> None:
+    def expect(self, types: tuple, names: tuple | None = None, one_row: bool = False) -> None:
         """From now on only results are written whose columns have these type oids (0: any) and, where given, these
-        names (bytes). What the endpoint promises has been made for them."""
+        names (bytes), and that have one row at most with `one_row`. What the endpoint promises has been made for them.
+        """
         self._types = types
         self._names = names
+        self._one_row = one_row
 
     cdef int _check(self, const PGresult *result) except -1:
         cdef int index

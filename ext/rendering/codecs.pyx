@@ -59,6 +59,12 @@ cdef class Codecs:
         """Define a composite by its attributes in order: JSON key (UTF-8, not yet escaped) and type OID."""
         self._define(oid, ("composite", tuple([(bytes(key), int(type_oid)) for key, type_oid in fields])))
 
+    def definition(self, oid: int) -> tuple:
+        """`("array", element, delimiter)`, `("domain", base)`, `("composite", ((key, type), …))`, `("scalar", is_text)`;
+        a type that is not known is text."""
+        found = self._definitions.get(oid, ("scalar", TEXT))
+        return ("scalar", found[1] == TEXT) if found[0] == "scalar" else found
+
     def _define(self, oid: int, definition: tuple) -> None:
         # A changed definition may be linked from anywhere; structs in use stay valid, later ones are linked anew.
         self._resolved.clear()

@@ -29,9 +29,11 @@ cdef class TimedWriter(BodyWriter):
     def __init__(self, inner: BodyWriter) -> None:
         self._inner = inner
         self._is_set = inner._is_set
+        self._one_row = inner._one_row
 
-    def expect(self, types: tuple, names: tuple | None = None) -> None:
-        self._inner.expect(types, names)
+    def expect(self, types: tuple, names: tuple | None = None, one_row: bool = False) -> None:
+        self._inner.expect(types, names, one_row)
+        self._one_row = one_row
 
     cdef RowPlan plan_for(self, const PGresult *result):
         """Each result gets a plan of its own, because that is where its time is counted."""

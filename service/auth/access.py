@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.access import Access
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.basic import basic_step, wants_basic
-from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.identity.sessions import BEARER
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
     """Sets `exchange.user`. None where nobody will ask who is calling."""
     if wants_basic(endpoint, services):
         return basic_step(endpoint, services)
-    if not needs_identity(endpoint) and not services.options.asks_who_calls:
+    limited_by = services.options.limits.policy(endpoint.options.rate_limiter)
+    asked = services.options.asks_who_calls or (limited_by is not None and limited_by.asks_who_calls)
+    if not needs_identity(endpoint) and not asked:
         return None
     # Without a scheme no request can say who sends it.
     return services.auth.sessions.authenticate if services.options.auth.schemes else None
@@ -57,6 +60,42 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
             raise Problem(403, refusal)
 
     return let_in if access is None else let_some_in
+
+
+def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
+    """For several endpoints on one route, before it is known which of them is meant: who could call none of them is
+    refused as by the first. Nothing where one of them is open.
+    """
+    if not all(is_closed(endpoint) for endpoint in endpoints):
+        return ()
+    first = endpoints[0]
+    asks = authenticate(first, services)
+    if any(wants_basic(endpoint, services) for endpoint in endpoints):
+        alike = all(endpoint.options.basic_auth == first.options.basic_auth for endpoint in endpoints)
+        # With different names and passwords only the endpoint itself can tell; without any, each refuses.
+        return (asks if alike and asks is not None else _with_credentials(asks),)
+    checks = [check for endpoint in endpoints if (check := authorize(endpoint, services)) is not None]
+
+    def let_in(exchange: Exchange) -> None:
+        refusal: Problem | None = None
+        for check in checks:
+            try:
+                check(exchange)
+            except Problem as problem:
+                refusal = refusal or problem
+            else:
+                return
+        if refusal is not None:
+            raise refusal
+
+    return (let_in,) if asks is None else (asks, let_in)
+
+
+def _with_credentials(asks: Step | None) -> Step:
+    def refuse(exchange: Exchange) -> Waiting:
+        return None if asks is None or "authorization" in exchange.scope.headers else asks(exchange)
+
+    return refuse
 
 
 def _who_may(endpoint: Endpoint, access: Access | None) -> str:

@@ -30,9 +30,9 @@ from rowcall.service.request.body import read_body
 
 log = logging.getLogger("rowcall")
 
+LARGEST = 131_072
+"""Bytes of a request: anybody may send one."""
 NOT_VALID = "the refresh token or the session it belongs to is not valid any more"
-LARGEST = 262_144
-"""Bytes of a request."""
 
 
 def refresh_routes(

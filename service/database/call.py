@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from rowcall.core.binding.server_refusals import ServerRefusals
-from rowcall.core.errors.problems import ErrorPolicy
+from rowcall.core.catalogue.session_state import UNKNOWN, SessionState
+from rowcall.core.errors.error_policy import ErrorPolicy
 from rowcall.core.errors.retry import RetryStrategy
 from rowcall.ext.driver.request import Statement
 from rowcall.ext.rendering.body_writer import BodyWriter
@@ -22,6 +24,19 @@ table are all optional: whoever tries them one after another must not fill the m
 
 Describe = Callable[[Exchange], str]
 """What a request runs, in words for the log."""
+
+
+class Hearer(Protocol):
+    """Told of the notices of one run while it runs, and of its end."""
+
+    def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
+        """severity: as the server has it in every language."""
+
+    def end(self, committed: bool) -> None:
+        """committed: what the run did has taken effect. False also where that cannot be known."""
+
+
+Hear = Callable[[Exchange], Hearer]
 
 
 @dataclass(slots=True, eq=False)
@@ -58,8 +73,19 @@ class Call:
     """A procedure shares its transaction with its settings. It cannot commit then, where the server minds it."""
     context: Context | None = None
     """What requests bring along; only `Database.begin_with_context` may begin such a call."""
+    session: SessionState = UNKNOWN
+    """What it may leave in its session."""
+    harmless: bool = False
+    """It leaves nothing, and its statements can be prepared so that this stays true (see `session.wires`)."""
+    may_share: bool = True
+    """The endpoint does not ask for connections of its own."""
     shared: bool = False
     """Has shown that it is fast: shares connections with others."""
+    wired: tuple[dict[int, Statement], ...] = field(default_factory=lambda: ({}, {}, {}, {}))
+    """For each lane, by mask: statements that run only as long as the call is harmless."""
+    arming: set[tuple[int, int]] = field(default_factory=set)
+    """Lanes and masks for which connections are being made ready."""
+    runs_alone: int = 0
     statements: dict[int, Statement] = field(default_factory=dict)
     generic: set[int] = field(default_factory=set)
     """Masks whose statement may run with a forced generic plan."""
@@ -79,6 +105,8 @@ class Call:
     wide: bool = True
     """Its rows are large, or not known yet: a chunk of them could be more than a worker should hold."""
     made: Callable[[int], Statement] | None = None
+    hear: Hear | None = None
+    """Its notices are data. It then has a connection of its own, so that no notice is taken for another request's."""
 
     def statement(self, mask: int) -> Statement:
         """Compiled when first needed: most endpoints are called with one or two choices of parameters."""
@@ -90,6 +118,13 @@ class Call:
             self.statements[mask] = statement
         return statement
 
+    def trip(self, mask: int) -> None:
+        """A statement was refused because something that it rests on has changed: all are prepared anew."""
+        for statements in self.wired:
+            statements.pop(mask, None)
+        self.checked.discard(mask)
+        self.generic.discard(mask)
+
     def _build(self, mask: int) -> Statement:
         text, values = self.build(mask)
         repeatable = not self.volatile and not self.procedure
@@ -97,5 +132,4 @@ class Call:
 
     def _forget(self, mask: int) -> None:
         self.statements.pop(mask)
-        self.checked.discard(mask)
-        self.generic.discard(mask)
+        self.trip(mask)

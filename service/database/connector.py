@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import random
 import socket
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from contextvars import ContextVar
@@ -42,7 +41,6 @@ SESSION = {
 # bodies are UTF-8, whatever else the operator prefers (reference 02, 1).
 ENCODING = {"client_encoding": "UTF8"}
 
-LONGEST_PAUSE = 5.0
 CANCELS = 4
 """Cancel requests under way at the same time. Each is a connection of its own, and a server that hangs takes none."""
 ERRAND_SECONDS = 30.0
@@ -205,9 +203,3 @@ def for_libpq(parameters: Mapping[str, str], preferred: str = "any") -> dict[str
     """libpq knows no `prefer-primary`: whoever wants it tries for a primary, and then takes any."""
     changed = parameters.get("target_session_attrs") == "prefer-primary"
     return {**parameters, "target_session_attrs": preferred} if changed else dict(parameters)
-
-
-def pause(attempt: int) -> float:
-    """Seconds to wait before attempt number `attempt` (from 0): doubling from 50 ms, with jitter, bounded."""
-    longest = min(LONGEST_PAUSE, 0.05 * 2.0 ** min(attempt, 16))
-    return longest * random.uniform(0.5, 1.0)  # noqa: S311 (spreads load, guards nothing)

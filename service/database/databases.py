@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from rowcall.service.background import Background
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import Database, DatabaseOptions
 from rowcall.service.database.lanes import NoticeHandler
@@ -33,7 +34,7 @@ class Databases:
         self.main = main
         self._access = {key: access for key, access in others.items() if access.routable}
         self._others: dict[str, Database] = {}
-        self._starting: set[asyncio.Task[None]] = set()
+        self._starting = Background()
         self._on_notice: NoticeHandler | None = None
         self._on_stale: Callable[[], None] | None = None
 
@@ -63,12 +64,9 @@ class Databases:
         if self._on_notice is not None:
             database.set_notice_handler(self._on_notice)
         database.on_stale = self._on_stale if access.source else None
-        task = asyncio.get_running_loop().create_task(database.start())
-        self._starting.add(task)
-        task.add_done_callback(self._starting.discard)
+        self._starting.start(database.start())
         return database
 
     async def close(self) -> None:
-        for task in list(self._starting):
-            task.cancel()
+        self._starting.cancel()
         await asyncio.gather(*(database.close() for database in self))

@@ -9,12 +9,16 @@ repeats what may have taken effect.
 from __future__ import annotations
 
 import logging
+import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from rowcall.core.binding.server_refusals import refused_argument
-from rowcall.core.errors.problems import QUERY_CANCELED, Problem, unavailable, unbound, unmapped
-from rowcall.ext.driver.request import Loss, Request, Script
+from rowcall.core.catalogue.session_state import is_tripped
+from rowcall.core.errors.error_policy import QUERY_CANCELED, DatabaseError
+from rowcall.core.errors.problems import Problem, unavailable, unbound
+from rowcall.ext.driver.request import Loss, Request, Script, ServerError
 from rowcall.ext.rendering.body_writer import ColumnsChangedError
 from rowcall.service.database.call import Call
 from rowcall.service.exchange.exchange import Exchange
@@ -23,8 +27,17 @@ from rowcall.service.exchange.sensitive import hide_values
 log = logging.getLogger("rowcall.database")
 
 # Errors that say "the prepared statement no longer fits the schema", raised before anything of the call ran.
-STALE = frozenset({"0A000", "26000", "42883", "42703", "42P01", "42704", "42804"})
+NO_SCHEMA = "3F000"
+NAMED = frozenset({"42883", "42703", "42P01", "42704"})
+STALE = frozenset({"0A000", "26000", "42804", NO_SCHEMA, *NAMED})
+_QUOTED = re.compile(r'"([^"]+)"')
 
+RAISE = "exec_stmt_raise"
+"""The function of PostgreSQL that reports what PL/pgSQL raises."""
+
+UNKNOWN_OUTCOME = "it is not known whether it took effect"
+OUT_OF_TIME = "the database has not answered in time"
+MOST_TRIPS = 3
 CLOCKS_DIFFER = 0.5
 """Seconds by which our clock may have started after the server's: the head of a shared connection is found late."""
 
@@ -36,12 +49,39 @@ class Tries:
     repeats: int = 0
     retries: int = 0
     """Runs that the endpoint's strategy has granted so far."""
+    trips: int = 0
+    """Runs that were refused because something that the statement rests on has changed."""
     began: float = 0.0
     """When the time of the request began to count; each attempt of a strategy has a time of its own."""
 
 
 class OutOfTimeError(Exception):
     """The limit of a request is over, counted from its beginning, and the server has not said anything."""
+
+
+GIVEN_TIME = 30.0
+"""Seconds for which what no longer fits the schema is expected to fit again soon."""
+
+
+class Changes:
+    """Since when the statements of endpoints have not fitted the schema, by label."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, tuple[float, float]] = {}
+
+    def is_new(self, label: str) -> bool:
+        """Whether a reading of the catalogue may still mend it. One that has passed for a while begins anew."""
+        now = time.monotonic()
+        first, last = self._since.get(label, (now, now))
+        if now - last > 2 * GIVEN_TIME:
+            first = now
+        if label not in self._since and len(self._since) >= MOST_LABELS:
+            self._since.clear()
+        self._since[label] = (first, now)
+        return now - first < GIVEN_TIME
+
+
+MOST_LABELS = 10_000
 
 
 class Failures:
@@ -52,10 +92,16 @@ class Failures:
 
     def __init__(self, connections: int) -> None:
         self._connections = connections
+        self._changes = Changes()
         self.on_stale: Callable[[], None] | None = None
 
     def pause(self, call: Call, mask: int, request: Request, tries: Tries) -> float | None:
         """Seconds until `call` may run again; None: it may not."""
+        if _tripped(request) and tries.trips < MOST_TRIPS:
+            # Nothing of it has run, and the next run is one without a wire.
+            tries.trips += 1
+            call.trip(mask)
+            return 0.0
         tries.repeats += 1
         if self._repeat(call, mask, request, tries.repeats):
             return 0.0
@@ -104,8 +150,15 @@ class Failures:
         self._repeat(call, mask, request, 1)
 
     def _report_stale(self, request: Request) -> None:
-        if self.on_stale is not None and _is_stale(request):
-            self.on_stale()
+        if _is_stale(request):
+            self._report(str(request.label))
+
+    def _report(self, label: str) -> bool:
+        """Has the catalogue read again, if there is a chance that this mends anything."""
+        if self.on_stale is None or not self._changes.is_new(label):
+            return False
+        self.on_stale()
+        return True
 
     def problem(self, call: Call, exchange: Exchange, request: Request, tries: Tries | None = None) -> Problem:
         """The answer for a run that is not followed by another one."""
@@ -113,9 +166,19 @@ class Failures:
             return request.failure
         if isinstance(request.failure, OutOfTimeError):
             log.warning("%s: no answer within its limit of %g s", call.label, request.timeout)
-            return call.policy.timeout.problem(QUERY_CANCELED, str(request.failure))
+            late = call.policy.timeout.out_of_time()
+            if not request.statement.repeatable:
+                # On a shared connection it may still have its turn.
+                late.detail = f"{late.detail or OUT_OF_TIME}; {UNKNOWN_OUTCOME}"
+            return late
         if request.loss != Loss.NOT_LOST:
             return _lost(request, committed=call.procedure)
+        if _is_stale(request) and self._report(call.label):
+            assert request.error is not None  # noqa: S101 (which is what makes it stale)
+            log.warning(
+                "%s: %s: %s; the database has changed", call.label, request.error.sqlstate, request.error.message
+            )
+            return unavailable("the database has changed; what it has now is being read")
         if request.error is not None:
             message = request.error.message
             if call.sensitive:
@@ -124,14 +187,19 @@ class Failures:
             problem = problem or _answer(call, request, message, tries or Tries())
             what = "" if call.describe is None else f"\n{call.describe(exchange)}"
             log.log(_level(problem.status), "%s: %s: %s%s", call.label, request.error.sqlstate, message, what)
+            problem.logged = True
             return problem
         if isinstance(request.failure, ColumnsChangedError):
             log.warning("%s: %s; the database has changed", call.label, request.failure)
-            if self.on_stale is not None:
-                self.on_stale()
+            self._report(call.label)
+            if call.volatile or call.procedure:
+                # It has run: whoever repeats it repeats what it has done.
+                return Problem(503, "the routine has run, but its result has other columns than before")
             return unavailable("the result has other columns than before; what it has now is being read")
         log.error("%s: the result could not be rendered", call.label, exc_info=request.failure)
-        return Problem(500, "the result could not be rendered")
+        problem = Problem(500, "the result could not be rendered")
+        problem.logged = True
+        return problem
 
 
 def _refused_value(call: Call, exchange: Exchange, request: Request, message: str) -> Problem | None:
@@ -183,15 +251,28 @@ def _answer(call: Call, request: Request, message: str, tries: Tries) -> Problem
     error = request.error
     assert error is not None  # noqa: S101 (asked only for runs that ended in an error)
     if error.sqlstate == QUERY_CANCELED and _out_of_time(request):
-        return call.policy.timeout.problem(error.sqlstate, message)
+        return call.policy.timeout.out_of_time()
     if tries.retries and _passes(call, request):
         log.error("%s: %s after %d attempts", call.label, error.sqlstate, tries.retries + 1)
         detail = f"Failed to execute command after {tries.retries + 1} attempts. See inner exception for details."
         return Problem(500, detail)
     if request.failed_ahead:
         # Policies are for what the routine says (reference 01, 11.2), and it has not begun.
-        return unmapped(error.sqlstate, message)
-    return call.policy.problem(error.sqlstate, message)
+        return call.policy.unmapped(_reported(error, message))
+    return call.policy.problem(_reported(error, message, sensitive=call.sensitive))
+
+
+def _reported(error: ServerError, message: str, *, sensitive: bool = False) -> DatabaseError:
+    """sensitive: of DETAIL and HINT nobody knows whether they repeat a value."""
+    names = (("constraint", error.constraint), ("table", error.table), ("column", error.column))
+    return DatabaseError(
+        error.sqlstate,
+        message,
+        raised=error.source_function == RAISE,
+        detail=None if sensitive else error.detail,
+        hint=None if sensitive else error.hint,
+        names=tuple((kind, name) for kind, name in names if name),
+    )
 
 
 def _out_of_time(request: Request) -> bool:
@@ -211,23 +292,36 @@ def _renew_statement(call: Call, mask: int, request: Request) -> bool:
     current = call.statements.get(mask)
     if current is request.statement:
         call.statements[mask] = current.next_generation()
-        # The schema has changed, and with it what a generic plan would touch.
-        call.checked.discard(mask)
-        call.generic.discard(mask)
+    # The schema has changed, and with it what a generic plan would touch.
+    call.trip(mask)
     return True
 
 
+def _tripped(request: Request) -> bool:
+    error = request.error
+    if error is None or not request.statement.wired or request.loss != Loss.NOT_LOST or request.failure is not None:
+        return False
+    return is_tripped(error.sqlstate, error.position, error.context)
+
+
 def _is_stale(request: Request) -> bool:
+    """The statement itself no longer fits the schema, and nothing of it ran (reference 08, 9).
+
+    What it names is not there: the error has a place in the statement. Without one it comes from a value, such as the
+    text for a `regclass`, which clients send.
+    """
     error = request.error
     if error is None or error.sqlstate not in STALE or error.context is not None or request.seen_result:
         return False
-    return error.sqlstate != "0A000" or error.source_function == "RevalidateCachedQuery"
+    if error.sqlstate == "0A000":
+        return error.source_function == "RevalidateCachedQuery"
+    if error.sqlstate == NO_SCHEMA:
+        return any(f'"{name}".'.encode() in request.statement.sql for name in _QUOTED.findall(error.message))
+    return error.sqlstate not in NAMED or error.position is not None
 
 
 def _lost(request: Request, *, committed: bool) -> Problem:
     """committed: what the server rolled back may be less than all, as procedures commit on their way."""
     if request.loss == Loss.IN_DOUBT or (committed and request.loss == Loss.ROLLED_BACK):
-        return unavailable(
-            "the connection to the database was lost while the request ran; it is not known whether it took effect"
-        )
+        return unavailable(f"the connection to the database was lost while the request ran; {UNKNOWN_OUTCOME}")
     return unavailable("the connection to the database was lost before the request took effect")

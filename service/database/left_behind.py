@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import psycopg
 
 from rowcall.ext.driver.connection import Connection
-from rowcall.service.database.connector import Connector, pause
+from rowcall.service.background import pause
+from rowcall.service.database.connector import Connector
 from rowcall.service.database.lanes import ExclusiveLane, SharedLane
 
 log = logging.getLogger("rowcall.database")

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 
 import psycopg
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.request import Request, Script
+from rowcall.service.background import Background
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.failures import OutOfTimeError
 from rowcall.service.database.lanes import CANCEL_SECONDS, ExclusiveLane, SharedLane
@@ -31,27 +31,6 @@ OVERTIME = 0.5
 HELD_UP = 0.5
 """Seconds at the head of a shared connection after which those behind it go elsewhere, and the connection ends."""
 Disconnected = Callable[[], Awaitable[None]]
-
-
-class Background:
-    """Work that nobody awaits. Its errors are logged."""
-
-    def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def cancel(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a background task failed", exc_info=error)
 
 
 class Watchdog:

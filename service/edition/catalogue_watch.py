@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -19,7 +20,8 @@ import psycopg
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
 from rowcall.core.text.globs import is_recursive
-from rowcall.service.database.connector import Connector, pause
+from rowcall.service.background import Background, pause
+from rowcall.service.database.connector import Connector
 from rowcall.service.discovery.fingerprint import catalogue_fingerprint
 from rowcall.service.edition.exposure import Exposure
 from rowcall.service.options.sql_files import SqlFileOptions
@@ -51,17 +53,16 @@ class Watcher:
         if self._files is not None and not Path(self._files.folder).is_dir():
             raise StartupError(f"Watch:Enabled is true, but the folder {self._files.folder} does not exist")
 
-    async def start(self, on_files: Callable[[], None], on_catalogue: Callable[[], None]) -> list[asyncio.Task[None]]:
-        tasks = []
-        loop = asyncio.get_running_loop()
+    async def start(
+        self, background: Background, on_files: Callable[[], None], on_catalogue: Callable[[], None]
+    ) -> None:
         if self._files is not None:
-            tasks.append(loop.create_task(_watch_files(self._files, on_files)))
+            background.keep("watching the files", partial(_watch_files, self._files, on_files))
         if self._every:
             looked = [asyncio.Event() for _ in self._sources]
             for source, event in zip(self._sources, looked, strict=True):
-                tasks.append(loop.create_task(self._poll(source, on_catalogue, event)))
+                background.keep("watching the catalogue", partial(self._poll, source, on_catalogue, event))
             await asyncio.gather(*(event.wait() for event in looked))
-        return tasks
 
     async def _poll(self, source: Connector, on_change: Callable[[], None], looked: asyncio.Event) -> None:
         """looked: set when the first look has succeeded or failed. Whatever a failed one has missed is a change."""

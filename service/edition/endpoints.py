@@ -16,6 +16,7 @@ from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.http.routing import build_router
+from rowcall.core.outbound.address import shown_url
 from rowcall.core.outbound.request_definition import type_diagnostics
 from rowcall.service.log import VERBOSE
 from rowcall.service.startup_error import StartupError
@@ -71,8 +72,16 @@ class EndpointBuilder:
             level = logging.INFO if endpoint.options.internal else logging.DEBUG
             kind = "internal endpoint" if endpoint.options.internal else "endpoint"
             log.log(level, "Created %s %s (%s)", kind, endpoint.name, endpoint.routine.identity)
+        _log_forwarding(endpoint)
         if self._logs_annotations and log.isEnabledFor(logging.DEBUG):
             _log_annotations(endpoint.routine.identity, endpoint.name, endpoint.annotations)
+
+
+def _log_forwarding(endpoint: Endpoint) -> None:
+    for word, wish in (("proxy", endpoint.options.proxy), ("proxy_out", endpoint.options.proxy_out)):
+        if wish is not None:
+            host = "Service:ProxyOptions:Host" if wish.url is None else shown_url(wish.url)
+            log.info("%s: %s, method %s, host %s", endpoint.name, word, wish.method or "as it comes", host)
 
 
 def _endpoints(catalog: Catalog, exposed: Exposed, diagnostics: list[Diagnostic]) -> tuple[Endpoint, ...]:

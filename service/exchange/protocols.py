@@ -26,6 +26,10 @@ class ObservedProtocol:
     def client_disconnect(self) -> Any:
         return self.inner.client_disconnect()
 
+    def response_stream(self, status: int, headers: Headers) -> Any:
+        """Of a body that never ends; nothing but its headers can be changed."""
+        return self.inner.response_stream(status, headers)
+
 
 class HeadersProtocol(ObservedProtocol):
     """Adds headers to every answer, behind those that it has."""

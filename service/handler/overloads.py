@@ -11,12 +11,15 @@ from rowcall.core.endpoint.resolved_parameters import bound_parameters
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.overloads import Candidate, choose
 from rowcall.core.http.routing import Route
-from rowcall.core.text import json_text, query_text
+from rowcall.core.text import query_text
+from rowcall.service.auth.access import gate
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.handler.steps import compile_endpoint
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request.binding import body_limit
 from rowcall.service.request.body import read_body
-from rowcall.service.request.forms import form_pairs
+from rowcall.service.request.forms import form_pairs, members_of
+from rowcall.service.request.parsing import LARGE_BODY, aside
 
 
 def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
@@ -28,22 +31,23 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
         return compiled[0]
     candidates = [Candidate.of(bound_parameters(_without_filled(endpoint, services))) for endpoint in endpoints]
     in_body = route.primary.transport is Transport.BODY
-    limit = services.options.http.body_limit
-
+    limit = max(body_limit(endpoint, services) for endpoint in endpoints)
     known = frozenset().union(*(candidate.names | candidate.groups.keys() for candidate in candidates))
     strangers_pass = route.primary.options.strangers_pass
 
     async def choose_by_query(exchange: Exchange) -> None:
-        keys = _keys(exchange, in_body=False)
+        keys = _keys_of_query(exchange)
         if strangers_pass:
             keys = [key for key in keys if key in known]
         exchange.follow(compiled[choose(candidates, keys, route.path_values)])
 
     async def choose_by_body(exchange: Exchange) -> None:
-        exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
-        exchange.follow(compiled[choose(candidates, _keys(exchange, in_body=True), route.path_values)])
+        exchange.body = body = await read_body(exchange.scope, exchange.protocol, limit)
+        keys = await aside(_keys_of_body, exchange) if len(body) > LARGE_BODY else _keys_of_body(exchange)
+        exchange.follow(compiled[choose(candidates, keys, route.path_values)])
 
-    return (choose_by_body if in_body else choose_by_query,)
+    # Nobody sends a body, however large, to have it read and then be told that he may not.
+    return (*gate(endpoints, services), choose_by_body) if in_body else (choose_by_query,)
 
 
 def _without_filled(endpoint: Endpoint, services: Services) -> Endpoint:
@@ -59,12 +63,17 @@ def _travelling_as(primary: Endpoint, endpoint: Endpoint) -> Endpoint:
     return replace(endpoint, options=replace(endpoint.options, transport=primary.transport))
 
 
-def _keys(exchange: Exchange, *, in_body: bool) -> list[str]:
+def _keys_of_query(exchange: Exchange) -> list[str]:
     try:
-        if not in_body:
-            return [key for key, _ in query_text.pairs(exchange.scope.query_string)]
-        body = exchange.body or b""
+        return [key for key, _ in query_text.pairs(exchange.scope.query_string)]
+    except query_text.QueryTextError:
+        return []
+
+
+def _keys_of_body(exchange: Exchange) -> list[str]:
+    body = exchange.body or b""
+    try:
         pairs = form_pairs(exchange.scope, body)
-        return [key for key, _ in (json_text.body_members(body) if pairs is None else pairs)]
-    except (json_text.JsonTextError, query_text.QueryTextError, Problem):
+        return [key for key, _ in (members_of(body) if pairs is None else pairs)]
+    except Problem:
         return []

@@ -14,6 +14,7 @@ from rowcall.core.auth.filling import filled_parameters, hashed_parameters
 from rowcall.core.binding.server_refusals import ServerRefusals
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.catalogue.catalog import Routine, RoutineKind, Volatility
+from rowcall.core.catalogue.session_state import UNKNOWN
 from rowcall.core.endpoint.call import UncallableError, call_sql
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.resolved_parameters import resolved_parameters
@@ -28,13 +29,20 @@ from rowcall.service.auth.cross_site import refuse_cross_site
 from rowcall.service.auth.filling import bind, hash_parameters
 from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
+from rowcall.service.cache.keys import note_values
+from rowcall.service.cache.passthrough import around_answer
 from rowcall.service.cache.steps import around, forgetting, plan_of
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
 from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.encryption.columns import with_opened_columns
+from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
+from rowcall.service.limits.steps import limit_anybody, limit_callers
+from rowcall.service.outbound.proxy import keep_for_proxy, proxy
+from rowcall.service.outbound.proxy_out import catch_result, send_result
 from rowcall.service.outbound.type_calls import call_types, ignore_nulls_of_types
 from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.application_name import application_name
@@ -45,7 +53,7 @@ from rowcall.service.request.validation import keep_body, validate
 from rowcall.service.response import responses
 from rowcall.service.response.formats.choice import table_formats
 from rowcall.service.response.headers import CommentHeaders, argument_text
-from rowcall.service.response.rendering import body_writer
+from rowcall.service.response.rendering import body_writer, particular
 from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
 from rowcall.service.uploads.making import in_transaction
@@ -96,7 +104,20 @@ def resolve_parameters(endpoint: Endpoint, services: Services) -> tuple[Step, ..
 
 def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """HTTP types fill parameters too (reference 05, 2.6)."""
+    if endpoint.options.invalidates:
+        return None
     return _with_skip(call_types(endpoint, services), endpoint, services)
+
+
+def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """A proxy ends here, or its routine goes on with the answer (reference 05, 4.4)."""
+    plan = plan_of(endpoint, services)
+    if plan is not None and endpoint.options.invalidates:
+        return (forgetting(endpoint, services, plan),)
+    forward = proxy(endpoint, services)
+    if plan is not None and forward is not None and endpoint.passes_through:
+        return around_answer(endpoint, services, plan, forward)
+    return (forward,) if forward is not None and endpoint.passes_through else _with_skip(forward, endpoint, services)
 
 
 def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
@@ -116,7 +137,13 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     headers = comment_headers(endpoint, services)
     steps: dict[str, tuple[Step, ...]] = {}
     for key, made in table_formats(flat, wanted, services.options, services.database).items():
-        steps[key] = (*((headers,) if headers else ()), *_run(flat, services, made.writer), made.respond)
+        after = send_result(endpoint, services)
+        steps[key] = (
+            *((headers,) if headers else ()),
+            *_run(flat, services, particular(made.writer, flat)),
+            made.respond,
+            *((after,) if after else ()),
+        )
 
     async def choose(exchange: Exchange) -> None:
         chosen = steps.get(wanted.fill(partial(argument_text, exchange)))
@@ -126,13 +153,16 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     return choose
 
 
+def encrypt(endpoint: Endpoint, services: Services) -> Step | None:
+    """Where answers are kept this comes later: their keys are made of what was sent, which is sealed anew each time."""
+    return encrypt_parameters(endpoint, services) if plan_of(endpoint, services) is None else None
+
+
 def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Runs the routine: begins, and judges how it ended."""
     if is_sign(endpoint):
         return ()
     plan = plan_of(endpoint, services)
-    if plan is not None and endpoint.options.invalidates:
-        return (forgetting(endpoint, services, plan),)
     steps = _run(endpoint, services, body_writer(endpoint, services.codecs), plan)
     return steps if plan is None else around(endpoint, services, plan, steps, None)
 
@@ -163,6 +193,7 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
 def _run(
     endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
 ) -> tuple[Step, ...]:
+    writer = with_opened_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server_timing
     call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
     if plan is not None:
@@ -170,6 +201,8 @@ def _run(
         call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
         call.stream_after = services.answers.largest(plan.place)
     steps = _begin(call, endpoint, services)
+    if plan is not None and (sealing := encrypt_parameters(endpoint, services)) is not None:
+        steps = (sealing, *steps)
     return (start_clock, *steps) if timed else steps
 
 
@@ -181,6 +214,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
     # Commands may do anything, as volatile routines may, unless they show that they do not.
     volatile = routine.volatility is Volatility.VOLATILE or not context.leaves_nothing
     procedure = routine.kind is RoutineKind.PROCEDURE or stands_alone(routine)
+    session = endpoint.session if context.leaves_nothing else UNKNOWN
 
     def build(mask: int) -> tuple[str, int]:
         try:
@@ -196,11 +230,15 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             endpoint,
             writer,
             services.codecs,
+            partial(with_opened_columns, endpoint=endpoint, services=services),
             repeatable=not volatile and not procedure,
             wrapped=services.options.wrap_in_transaction or in_transaction(endpoint, services),
         ),
         pace=LaneChoice(services.options.database.slow),
         volatile=volatile,
+        session=session,
+        harmless=not session.traces and not procedure,
+        may_share=not endpoint.options.exclusive_connection,
         procedure=procedure,
         # What has been uploaded stays or goes with the routine, so its success has to be known before the answer.
         rows=may_stream(endpoint) and endpoint.options.upload is None,
@@ -215,6 +253,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         retry=services.options.retries.of(endpoint.options.retry_strategy),
         describe=description(endpoint, services.options),
         sensitive=endpoint.options.sensitive,
+        hear=services.hear(endpoint),
     )
 
 
@@ -258,25 +297,33 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
 
 STEPS: Sequence[Factory] = (
     request_log,
+    limit_anybody,
     authenticate,
+    limit_callers,
     refuse_cross_site,
     authorize,
     refuse_unknown_connection,
     keep_body,
+    keep_for_proxy,
     bind,
     forget_supplied,
     fill_headers,
     validate,
+    note_values,
     hash_parameters,
+    encrypt,
     comment_headers,
     ignore_nulls_of_types,
     skip_null_call,
     resolve_parameters,
     send_requests,
+    send_on,
+    catch_result,
     choose_format,
     sign,
     run,
     respond,
+    send_result,
 )
 
 

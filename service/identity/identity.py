@@ -12,6 +12,7 @@ from rowcall.service.protection.protector import Keys
 
 class Identity:
     def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding) -> None:
+        self.keys = keys
         self.sessions = Sessions(options, keys, forwarding)
         self.hasher = Hasher(options.login.iterations)
         self.address = address_reader(forwarding)

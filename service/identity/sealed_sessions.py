@@ -21,6 +21,11 @@ class SealedSession(NamedTuple):
     mark: str | None = None
     """Of a refresh token that is good for one use (`core.auth.token_families`)."""
 
+    @property
+    def begins(self) -> float:
+        """When it begins to be taken: the clock that issued it may be ahead a little."""
+        return self.issued - CLOCK_SKEW
+
 
 class SealedSessions:
     """Those of one purpose and one scheme: what was issued for one is worth nothing to another."""
@@ -38,6 +43,6 @@ class SealedSessions:
         content = orjson.loads(self._protector.open(text))
         claims = tuple((kind, value) for kind, value in content["c"])
         ticket = SealedSession(claims, content["i"], content["e"], content.get("m"))
-        if not ticket.issued - CLOCK_SKEW <= now < ticket.expires:
+        if not ticket.begins <= now < ticket.expires:
             raise SealError("expired, or not valid yet")
         return ticket

@@ -38,6 +38,9 @@ class RenewingProtocol(ObservedProtocol):
     def response_file(self, status: int, headers: Headers, file: str) -> None:
         self.inner.response_file(status, self._with_cookies(headers), file)
 
+    def response_stream(self, status: int, headers: Headers) -> Any:
+        return self.inner.response_stream(status, self._with_cookies(headers))
+
     def _with_cookies(self, headers: Headers) -> Headers:
         replaced = {name for name, _ in UNCACHED}
         return [*(field for field in headers if field[0].lower() not in replaced), *cookie_headers(self._cookies)]

@@ -37,14 +37,15 @@ NEVER = float("inf")
 
 
 class Session:
-    """A verified token. expires: when it stops being taken. renew_at: when its cookie is issued anew."""
+    """A verified token, taken from `begins` to `expires`. renew_at: when its cookie is issued anew."""
 
-    __slots__ = ("expires", "renew_at", "scheme", "user")
+    __slots__ = ("begins", "expires", "renew_at", "scheme", "user")
 
-    def __init__(self, user: User, scheme: Scheme, expires: float, renew_at: float = NEVER) -> None:
+    def __init__(self, user: User, scheme: Scheme, begins: float, expires: float, renew_at: float = NEVER) -> None:
         self.user = user
         self.scheme = scheme
-        self.expires = expires
+        self.begins = begins
+        self.expires = user.expires = expires
         self.renew_at = renew_at
 
 
@@ -87,7 +88,8 @@ class Sessions:
             header = headers.get("authorization")
             if header is not None and header.startswith(BEARER):
                 session = self._known.get(header)
-                if session is not None and session.expires > time.time():
+                # Also that it has begun: clocks are set back.
+                if session is not None and session.begins <= time.time() < session.expires:
                     exchange.user = session.user
                     return None
                 kinds = self._kinds(header[len(BEARER) :])
@@ -164,7 +166,7 @@ class Sessions:
         if isinstance(scheme, JwtScheme):
             return self._session(scheme, self.signed[scheme.name].verify(token))
         ticket = self.access[scheme.name].read(token, time.time())
-        return self._session(scheme, Verified(ticket.claims, ticket.expires))
+        return self._session(scheme, Verified(ticket.claims, ticket.expires, ticket.begins))
 
     async def _verify_foreign(self, scheme: Scheme, token: str) -> Session:
         key_set = self._key_sets.get(scheme.name)
@@ -180,7 +182,7 @@ class Sessions:
         raise BadTokenError("no key of the issuer verifies the token")
 
     def _session(self, scheme: Scheme, verified: Verified) -> Session:
-        return Session(self.user(verified.claims, scheme.name), scheme, verified.expires)
+        return Session(self.user(verified.claims, scheme.name), scheme, verified.begins, verified.expires)
 
     # --- cookies ---------------------------------------------------------------------------------------------------
 
@@ -198,7 +200,7 @@ class Sessions:
     def _by_ticket(self, exchange: Exchange, scheme: CookieScheme, value: str) -> Awaitable[None] | None:
         session = self._known.get(value)
         now = time.time()
-        if session is None or session.scheme is not scheme or session.expires <= now:
+        if session is None or session.scheme is not scheme or not session.begins <= now < session.expires:
             try:
                 session = self._remember(value, self._read_cookie(scheme, value, now))
             except UnknownKeyError:
@@ -221,11 +223,11 @@ class Sessions:
     def _read_cookie(self, scheme: CookieScheme, value: str, now: float) -> Session:
         ticket = self.cookies[scheme.name].read(value, now)
         renew_at = (ticket.issued + ticket.expires) / 2
-        return Session(self.user(ticket.claims, scheme.name), scheme, ticket.expires, renew_at)
+        return Session(self.user(ticket.claims, scheme.name), scheme, ticket.begins, ticket.expires, renew_at)
 
     def _renew(self, exchange: Exchange, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
         """Whatever the response will be, it carries a cookie with a whole life in front of it (reference 04, 5.1)."""
-        if type(exchange.protocol) is HeadProtocol:
+        if type(exchange.protocol) is HeadProtocol or isinstance(exchange.protocol, RenewingProtocol):
             return
         value = self.cookies[scheme.name].issue(claims, time.time(), scheme.valid)
         cookies = set_session(scheme, value, secure=self.secures(scheme, exchange.scope))

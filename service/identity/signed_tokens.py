@@ -90,7 +90,10 @@ class SignedTokens:
             raise BadTokenError("a refresh token gives no access")
         scheme = self.scheme
         expires = payload["exp"] + scheme.clock_skew if scheme.validate_lifetime else float("inf")
-        return Verified(tuple(_claims(payload)), float(expires))
+        begins = payload.get("nbf") if scheme.validate_lifetime else None
+        if not isinstance(begins, int | float):
+            return Verified(tuple(_claims(payload)), float(expires))
+        return Verified(tuple(_claims(payload)), float(expires), float(begins) - scheme.clock_skew)
 
     def _payload(self, token: str, *, lifetime: bool) -> dict[str, Any]:
         for algorithms, key in self._keys:

@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from rowcall.service.database.connector import pause
+from rowcall.service.background import pause
 from rowcall.service.log.entry import Entry, level_name
 from rowcall.service.startup_error import StartupError
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rowcall.core.config import Settings
-from rowcall.core.errors.problems import ErrorMapping, ErrorPolicies, ErrorPolicy
+from rowcall.core.errors.error_policy import Disclosure, ErrorMapping, ErrorPolicies, ErrorPolicy
 from rowcall.core.errors.retry import RetryStrategies, RetryStrategy
 from rowcall.service.startup_error import StartupError
 
@@ -29,11 +29,15 @@ def error_policies(settings: Settings) -> ErrorPolicies:
         settings.text_or_none(_TIMEOUT + ":Details"),
         settings.text_or_none(_TIMEOUT + ":Type"),
     )
+    disclosure = Disclosure(
+        raised_details=settings.flag(_ERRORS + ":IncludeRaisedDetails"),
+        names=settings.flag(_ERRORS + ":IncludeConstraintNames"),
+    )
     entries = _list(settings.value(f"{_ERRORS}:ErrorCodePolicies"))
-    named = {name: ErrorPolicy(codes, timeout) for name, codes in _policies(entries)}
+    named = {name: ErrorPolicy(codes, timeout, disclosure) for name, codes in _policies(entries)}
     default = settings.text(f"{_ERRORS}:DefaultErrorCodePolicy")
     if not named:
-        named = {"Default": ErrorPolicy(timeout=timeout)}
+        named = {"Default": ErrorPolicy(timeout=timeout, disclosure=disclosure)}
     if default not in named:
         log.warning(
             "%s:DefaultErrorCodePolicy is %r, which is none of the policies %s: endpoints that name no policy map no "
@@ -42,7 +46,7 @@ def error_policies(settings: Settings) -> ErrorPolicies:
             default,
             ", ".join(named),
         )
-    return ErrorPolicies(named, default, timeout)
+    return ErrorPolicies(named, default, timeout, disclosure)
 
 
 def _policies(entries: Sequence[Any]) -> Iterator[tuple[str, Mapping[str, ErrorMapping]]]:

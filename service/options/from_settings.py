@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
 
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
 from rowcall.core.building.known_names import KnownNames
@@ -24,8 +23,11 @@ from rowcall.service.options.application_name import application_name, json_appl
 from rowcall.service.options.auth import auth_options, opened
 from rowcall.service.options.before_routine import before_commands
 from rowcall.service.options.capabilities.cache import cache_options
+from rowcall.service.options.capabilities.events import event_options
+from rowcall.service.options.capabilities.limits import limit_options
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
+from rowcall.service.options.capabilities.static_files import static_file_options
 from rowcall.service.options.capabilities.uploads import upload_options
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
@@ -70,7 +72,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             error_policies=frozenset(options.policies.named),
             retry_strategies=frozenset(options.retries.named),
             rules=frozenset(options.rules),
-            rate_limiters=_enabled_names(settings, "RateLimiterOptions", "Policies"),
+            rate_limiters=options.limits.names if options.limits.enabled else None,
             cache_profiles=options.cache.names if options.cache.enabled else None,
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
         ),
@@ -93,15 +95,6 @@ def _refusals(settings: Settings) -> Refusals:
         strangers_pass=settings.choice("Service:UnknownQueryParameters") == "Ignore",
         lenient=settings.choice("Service:UnusableValues") == "Established",
     )
-
-
-def _enabled_names(settings: Settings, section: str, key: str) -> frozenset[str] | None:
-    """Names of the entries that are switched on; None when their capability is off."""
-    entries = settings.value(f"{section}:{key}")
-    if not settings.flag(f"{section}:Enabled"):
-        return None
-    names = entries if isinstance(entries, Mapping) else {}
-    return frozenset(name for name in names if settings.flag(f"{section}:{key}:{name}:Enabled"))
 
 
 def _variables(settings: Settings) -> tuple[tuple[str, str | None], ...]:
@@ -170,8 +163,11 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         correlation_header=correlation_header(settings),
         auth=auth_options(settings),
         forwarding=forwarding(settings),
+        events=event_options(settings),
         cache=cache_options(settings),
+        limits=limit_options(settings),
         health=health_options(settings),
+        static=static_file_options(settings),
         statistics=statistics_options(settings, target, connections),
         application=application_name(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
@@ -199,11 +195,14 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
         lanes=LaneOptions(
             shared_connections=settings.integer(pool + "SharedConnections", minimum=1),
             shared_depth=settings.integer(pool + "SharedDepth", minimum=1),
+            write_connections=settings.integer(pool + "WriteConnections", minimum=1),
+            write_depth=settings.integer(pool + "WriteDepth", minimum=1),
             exclusive_connections=settings.integer(pool + "ExclusiveConnections", minimum=1),
             queue_limit=settings.integer(pool + "QueueLimit"),
             queue_timeout=settings.seconds(pool + "QueueTimeout"),
         ),
         sharing=settings.flag(pool + "Sharing"),
+        share_writes=settings.flag(pool + "ShareWrites"),
         slow=settings.seconds(pool + "SlowThreshold"),
         timeout=timeout,
         stream_after=settings.integer(pool + "StreamAfterBytes", minimum=1),
@@ -220,11 +219,11 @@ def _request_headers(settings: Settings) -> RequestHeaders:
     key = settings.text("Service:RequestHeadersContextKey")
     if "." not in key.strip("."):
         raise StartupError(f"Service:RequestHeadersContextKey: a name with a dot is needed, such as app.{key}")
-    added = {name.lower(): text or "" for name, text in settings.text_map("Service:CustomRequestHeaders").items()}
+    added = {name: text or "" for name, text in settings.text_map("Service:CustomRequestHeaders").items()}
     instance = settings.text_or_none("Service:InstanceIdRequestHeaderName")
     if instance is not None:
         # Made once, by the supervisor, so that it is the same for all workers.
-        added[instance.lower()] = uuid.uuid4().hex
+        added[instance] = uuid.uuid4().hex
     from_client = opened(
         settings, "Service:RequestHeadersFromClient", "a request can forge the headers that routines see"
     )

@@ -9,12 +9,13 @@ from rowcall.core.auth.options import AuthOptions
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
 from rowcall.core.endpoint.validation import BUILT_IN, Rule
-from rowcall.core.errors.problems import ErrorPolicies
+from rowcall.core.errors.error_policy import ErrorPolicies
 from rowcall.core.errors.retry import RetryStrategies
 from rowcall.core.formats.table_formats import TableFormats
 from rowcall.core.http.compression import Compression
 from rowcall.core.http.cors import Cors
 from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.core.limits.policy import NO_LIMITS, LimitOptions
 from rowcall.core.outbound.options import OutboundOptions
 from rowcall.core.uploads.options import UploadOptions
 from rowcall.service.database.connector import Target
@@ -22,7 +23,9 @@ from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName
+from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.options.capabilities.operations import HealthOptions, StatisticsOptions
+from rowcall.service.options.capabilities.static_files import StaticFileOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,25 @@ class Http2Options:
 
 
 @dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """Of the bodies of requests. Times in seconds, sizes in bytes."""
+
+    budget: int = 33_554_432
+    """Of large bodies that a worker holds at the same time."""
+    rate: float = 240.0
+    """In a second, on average, once `grace` has passed; 0: none is too slow."""
+    grace: float = 5.0
+    longest: float = 300.0
+    """For a body to arrive as a whole; 0: as long as it takes."""
+
+
+@dataclass(frozen=True, slots=True)
 class HttpOptions:
     """The HTTP side of a worker. Times in seconds, sizes in bytes; a limit that is None is the server's own."""
 
     body_limit: int = 30_000_000
+    sign_in_body_limit: int = 65_536
+    bodies: BodyLimits = BodyLimits()
     header_timeout: float = 30.0
     """For the head of a request to arrive, and for a connection to stay idle."""
     keep_alive: bool = True
@@ -79,7 +97,7 @@ class HttpOptions:
 class RequestHeaders:
     """What routines see of the request's headers, in endpoints that ask for them.
 
-    key: the setting that holds them. added: names in lower case and values that take the place of the client's.
+    key: the setting that holds them. added: names as routines see them, and values that take the place of the client's.
     from_client: a request that supplies the parameter is believed.
     """
 
@@ -129,10 +147,13 @@ class WorkerOptions:
     headers: RequestHeaders = RequestHeaders()
     auth: AuthOptions = field(default_factory=AuthOptions)
     forwarding: Forwarding = field(default_factory=Forwarding)
+    events: EventOptions = field(default_factory=EventOptions)
     cache: CacheOptions = NO_CACHE
+    limits: LimitOptions = NO_LIMITS
     store: str = ""
     """Folder of the host's store, made by the supervisor."""
     health: HealthOptions | None = None
+    static: StaticFileOptions | None = None
     statistics: StatisticsOptions | None = None
     application: str = "rowcall"
     """Values that the key ring protects open in the same application only."""

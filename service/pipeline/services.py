@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.ext.rendering.codecs import Codecs
+from rowcall.service.database.call import Hear
 from rowcall.service.database.database import Database
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.identity.identity import Identity
@@ -23,6 +24,10 @@ Inside = Callable[[str, str, Headers, bytes | None, Exchange], Awaitable[Answer]
 """Method, path with query, headers, body, the exchange that it is for → the answer of an endpoint of this service."""
 
 
+def _nobody_hears(_endpoint: Endpoint) -> Hear | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """What step factories may use."""
@@ -35,10 +40,14 @@ class Services:
     host: HostStore
     others: Mapping[str, tuple[Database, Codecs]] = field(default_factory=dict)
     """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""
+    hear: Callable[[Endpoint], Hear | None] = _nobody_hears
+    """What listens to the notices of everything that an endpoint runs; None for most."""
     client: Client | None = None
     """Of requests to other services, where endpoints may make some."""
     inside: Inside | None = None
     """Calls an endpoint of this service."""
+    limited: bool = True
+    """Rate limits count these requests; calls from inside the service are not counted (reference 04, 17)."""
 
     def known(self, connection: str | None) -> bool:
         """Endpoints may run on it."""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from rowcall.core.errors.problems import Problem
 
-class NoKeyError(Exception):
+
+class NoKeyError(Problem):
     """There is no key to seal with."""
+
+    def __init__(self) -> None:
+        super().__init__(503, "there is no key to protect a session with yet", headers=(("retry-after", "1"),))
 
 
 class SealError(Exception):

@@ -13,15 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import psycopg
-
 from rowcall.core.config import Settings
 from rowcall.core.protection.key_ring import (
     DEFAULT_ALGORITHM,
     DEFAULT_VALIDATION,
+    OVERLAP,
     SECRET,
     Key,
-    KeyElementError,
     KeyRing,
     element_text,
     read_element,
@@ -90,8 +88,9 @@ class KeyRotation:
         try:
             await self._read()
             await self._renew()
-        except (psycopg.Error, OSError, StartupError) as error:
-            log.error("the key ring cannot be read, the known keys stay: %s", str(error).strip())
+        except Exception as error:
+            text = str(error).strip() or type(error).__name__
+            log.error("the key ring cannot be read, the known keys stay: %s", text)
             # Whoever waits for this reading is not left waiting.
             self._set(self.ring.joined((), began))
             return False
@@ -110,7 +109,7 @@ class KeyRotation:
         try:
             stored = read_element(text)
             return stored.opened(self._encryption.unwrap(stored.secret))
-        except KeyElementError as error:
+        except Exception as error:  # whatever is wrong with it: the others are good
             if str(error) not in self._reported:
                 self._reported.add(str(error))
                 log.error("a stored key of the key ring cannot be used: %s", error)
@@ -121,11 +120,13 @@ class KeyRotation:
         start = self.ring.successor_start(now)
         if start is None:
             return
+        lifetime = self._renewal.lifetime
         key = Key(
             uuid.uuid4().bytes,
             now,
-            start,
-            start + self._renewal.lifetime,
+            # Active for a while before it is needed, so that no clock that is behind finds itself without a key.
+            start - min(OVERLAP, lifetime / 4),
+            start + lifetime,
             os.urandom(SECRET),
             self._renewal.algorithm,
             self._renewal.validation,

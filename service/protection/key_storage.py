@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import tempfile
 from pathlib import Path
@@ -16,6 +17,8 @@ import psycopg
 
 from rowcall.service.database.connector import Connector
 from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall")
 
 
 class Storage(Protocol):
@@ -51,6 +54,7 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._reported: set[str] = set()
 
     async def elements(self) -> list[str]:
         return await asyncio.to_thread(self._read)
@@ -61,9 +65,20 @@ class Folder:
     def _read(self) -> list[str]:
         try:
             self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return [file.read_text(encoding="utf-8") for file in sorted(self._path.glob("key-*.json"))]
+            files = sorted(self._path.glob("key-*.json"))
         except OSError as error:
             raise StartupError(f"DataProtection:FileSystemPath cannot be read: {error}") from None
+        return [text for file in files if (text := self._text(file)) is not None]
+
+    def _text(self, file: Path) -> str | None:
+        """None for what is no text: one damaged file must not take the other keys away."""
+        try:
+            return file.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            if file.name not in self._reported:
+                self._reported.add(file.name)
+                log.error("the key file %s cannot be read and is left out: %s", file, error)
+            return None
 
     def _write(self, name: str, text: str) -> None:
         # Another host may read at any time: a file is there as a whole or not at all.
@@ -91,7 +106,7 @@ class Table:
         self._store = store
 
     async def elements(self) -> list[str]:
-        async with await self._connector.open_plain() as connection:
+        async with self._connector.errand() as connection:
             try:
                 cursor = await psycopg.AsyncRawCursor(connection).execute(self._get_all.encode())
                 return [str(row[0]) for row in await cursor.fetchall() if row[0] is not None]
@@ -99,7 +114,7 @@ class Table:
                 raise StartupError(f"DataProtection:GetAllElementsCommand failed: {error}") from None
 
     async def store(self, name: str, text: str) -> None:
-        async with await self._connector.open_plain() as connection:
+        async with self._connector.errand() as connection:
             try:
                 await psycopg.AsyncRawCursor(connection).execute(self._store.encode(), [name, text])
             except psycopg.ProgrammingError as error:

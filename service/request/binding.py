@@ -6,26 +6,24 @@ there a body is looked at for being a form.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rowcall.core.binding.binding import Binder, Binding
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
-from rowcall.core.endpoint.resolved_parameters import bound_parameters
+from rowcall.core.endpoint.resolved_parameters import bound_parameters, resolved_parameters
 from rowcall.core.errors.problems import Problem
+from rowcall.core.text import json_text
 from rowcall.ext.binding.parameters import FastBinder
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.sensitive import bind_discreetly
 from rowcall.service.request.body import read_body
-from rowcall.service.request.forms import form_pairs
+from rowcall.service.request.forms import form_pairs, members_of
+from rowcall.service.request.parsing import LARGE_BODY, aside
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
-
-LARGE_BODY = 65_536
-"""Bytes of a body from which the slow binder leaves the event loop."""
 
 Bound = Binding | tuple[int, list[bytes | None], bool]
 
@@ -43,15 +41,24 @@ def _bind(endpoint: Endpoint, services: Services) -> Step:
         options.query_null,
         services.options.timestamps_utc,
         refusals=endpoint.refusals,
+        open_ended=endpoint.passes_through,
     )
     fast = FastBinder(*binder.plain)
     path_values = _path_values(endpoint)
-    limit = services.options.http.body_limit
+    limit = body_limit(endpoint, services)
+    if endpoint.passes_through:
+        return _in_passing(endpoint, binder, path_values, limit)
     if endpoint.raw_body is not None:
         return _from_raw_body(endpoint.raw_body, binder, path_values, limit)
     if endpoint.transport is Transport.BODY:
         return _from_body(binder, fast, path_values, limit)
     return _from_query(binder, fast, path_values if any(one.path for one in endpoint.parameters) else None)
+
+
+def body_limit(endpoint: Endpoint, services: Services) -> int:
+    """Bytes. Anybody may call a login, and nobody needs much to say who he is."""
+    http = services.options.http
+    return min(http.body_limit, http.sign_in_body_limit) if endpoint.options.login else http.body_limit
 
 
 PathValues = Callable[[Exchange], dict[str, str]]
@@ -97,7 +104,9 @@ def _from_query(binder: Binder, fast: FastBinder, path_values: PathValues | None
 def _from_body(binder: Binder, fast: FastBinder, path_values: PathValues, limit: int) -> Step:
     def bind_exactly(exchange: Exchange, body: bytes, values: dict[str, str]) -> Bound:
         pairs = form_pairs(exchange.scope, body)
-        return binder.bind_body(body, values) if pairs is None else binder.bind_texts(pairs, values)
+        if pairs is not None:
+            return binder.bind_texts(pairs, values)
+        return binder.bind_body(body, values, members_of(body) if len(body) > LARGE_BODY else None)
 
     async def from_body(exchange: Exchange) -> None:
         body = exchange.body
@@ -107,9 +116,41 @@ def _from_body(binder: Binder, fast: FastBinder, path_values: PathValues, limit:
         bound: Bound | None = fast.bind_body(body, values)
         if bound is None and len(body) > LARGE_BODY:
             # Exact but in Python: a large body would hold up every other request of this worker.
-            loop = asyncio.get_running_loop()
-            bound = await loop.run_in_executor(None, bind_exactly, exchange, body, values)
+            bound = await aside(bind_exactly, exchange, body, values)
         _set_arguments(exchange, bound or bind_exactly(exchange, body, values))
+
+    return from_body
+
+
+def _in_passing(endpoint: Endpoint, binder: Binder, path_values: PathValues, limit: int) -> Step:
+    """Of a request that goes on to another service: its body is that one's business, and is looked at only where the
+    routine has parameters that may be in it. What is no JSON object then has none of them (reference 05, 4.3)."""
+    filled = endpoint.outgoing.filled | {one.target for one in resolved_parameters(endpoint)}
+    asked = [one for index, one in enumerate(endpoint.parameters) if index not in filled and not one.path]
+    raw = endpoint.raw_body
+
+    def from_query(exchange: Exchange) -> None:
+        query = exchange.scope.query_string if endpoint.transport is Transport.QUERY else ""
+        _set_arguments(exchange, binder.bind_query(query, path_values(exchange)))
+
+    if raw is None and (endpoint.transport is Transport.QUERY or not asked):
+        return from_query
+
+    async def from_body(exchange: Exchange) -> None:
+        if exchange.body is None:
+            exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
+        values = path_values(exchange)
+        if raw is not None:
+            values = {**values, raw.api_name: exchange.body.decode(errors="replace").replace("\0", "")}
+            _set_arguments(exchange, binder.bind_query(exchange.scope.query_string, values))
+            return
+        try:
+            json_text.body_members(exchange.body)
+        except json_text.JsonTextError:
+            pairs = form_pairs(exchange.scope, exchange.body) or []
+            _set_arguments(exchange, binder.bind_texts(pairs, values))
+        else:
+            _set_arguments(exchange, binder.bind_body(exchange.body, values))
 
     return from_body
 

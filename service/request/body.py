@@ -1,14 +1,33 @@
-"""Reading a request body against the limit, before and while it arrives."""
+"""Reading a request body: against limits of its size, its pace and its time, and within what a worker may hold.
+
+Whoever sends need not have signed in, so nothing here costs more than what has arrived: bodies are gathered piece by
+piece, those that hardly move or take too long are ended, and where too many are held at the same time the next ones
+are told to come again. All of it is counted for the worker's process.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import io
+import sys
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 from granian._granian import RSGIProtocolClosed
 
-from rowcall.core.errors.problems import Problem
+from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.service.options.worker import BodyLimits
+
+SMALL = 65_536
+"""Bytes of a body that is read as a whole; of a larger one it is seen how it comes."""
+LOOK_EVERY = 0.5
+"""Seconds between two looks at bodies that are being read."""
+FREE_PIECES, SMALLEST_PIECE = 4096, 64
+"""So many pieces are always taken; beyond, they have to have so many bytes on average."""
+GIVEN_BACK = 4_194_304
+"""Bytes of bodies whose end is worth asking the allocator to return memory to the system."""
 
 
 def too_large(limit: int) -> Problem:
@@ -31,24 +50,170 @@ def silent(patience: float) -> Problem:
     return Problem(408, detail, headers=(("connection", "close"),))
 
 
+def _too_slow() -> Problem:
+    return Problem(408, "the body arrives too slowly", headers=(("connection", "close"),))
+
+
+def _crumbled() -> Problem:
+    return Problem(400, "the body comes in too many small pieces", headers=(("connection", "close"),))
+
+
+def _no_room() -> Problem:
+    problem = unavailable("too many large bodies are arriving at the same time")
+    problem.headers = (*problem.headers, ("connection", "close"))
+    return problem
+
+
+class _Reading:
+    """One body on its way."""
+
+    __slots__ = ("began", "late", "received", "task", "unseen")
+
+    def __init__(self, began: float, task: asyncio.Task[Any] | None, unseen: int) -> None:
+        """unseen: bytes of a small body, which is seen when it is whole only."""
+        self.began = began
+        self.task = task
+        self.unseen = unseen
+        self.received = 0
+        self.late = False
+
+
+class Bodies:
+    """The bodies that a worker reads and holds."""
+
+    def __init__(self) -> None:
+        self._limits = BodyLimits()
+        self._reading: set[_Reading] = set()
+        self._arriving = 0
+        """Bytes of large bodies that have been received and are not complete."""
+        self._whole: list[bytes] = []
+        """Large bodies that are complete; somebody may be at work on them still."""
+        self._freed = 0
+        self._looking = False
+
+    def configure(self, limits: BodyLimits) -> None:
+        self._limits = limits
+
+    async def read(self, scope: Any, protocol: Any, limit: int) -> bytes:
+        """The whole body. Raises `Problem`: 413 beyond `limit` bytes, 400 for a broken length and for a body cut off,
+        408 for one that is too slow, 503 where the worker holds too many.
+        """
+        announced = scope.headers.get("content-length")
+        if announced is not None:
+            if not announced.isascii() or not announced.isdigit():
+                raise Problem(400, "the header Content-Length is not a number")
+            if len(announced) > 18 or int(announced) > limit:
+                raise too_large(limit)
+        loop = asyncio.get_running_loop()
+        small = announced is not None and int(announced) <= SMALL
+        reading = _Reading(loop.time(), asyncio.current_task(), int(announced) if small else 0)
+        self._reading.add(reading)
+        if not self._looking:
+            self._looking = True
+            loop.call_later(LOOK_EVERY, self._look)
+        try:
+            if small:
+                body: bytes = await protocol()
+                return body
+            return await self._gather(scope, protocol, limit, reading, counted=announced is None)
+        except RSGIProtocolClosed:
+            raise cut_off() from None
+        except asyncio.CancelledError:
+            if not reading.late or reading.task is None:
+                raise
+            reading.task.uncancel()
+            raise _too_slow() from None
+        finally:
+            self._reading.discard(reading)
+
+    async def _gather(self, scope: Any, protocol: Any, limit: int, reading: _Reading, *, counted: bool) -> bytes:
+        """counted: its end is known by its chunks alone."""
+        gathered = io.BytesIO()
+        pieces = silence = 0
+        bearable = _empty_pieces_at_the_end(scope) if counted else 2
+        try:
+            async for piece in protocol:
+                silence = 0 if piece else silence + 1
+                if silence > bearable:
+                    if counted:
+                        raise broken_chunks()
+                    break
+                size = len(piece)
+                if reading.received + size > limit:
+                    raise too_large(limit)
+                self._make_room(reading, size)
+                reading.received += size
+                self._arriving += size
+                pieces += 1
+                if pieces > FREE_PIECES + reading.received // SMALLEST_PIECE:
+                    raise _crumbled()
+                gathered.write(piece)
+            # Without a copy: of a body of 30 MB one more would be felt.
+            body = gathered.getvalue()
+        finally:
+            self._arriving -= reading.received
+        if not counted and len(body) < int(scope.headers.get("content-length")):
+            raise cut_off()
+        if len(body) > SMALL:
+            self._whole.append(body)
+        return body
+
+    def _make_room(self, reading: _Reading, size: int) -> None:
+        """A body that is alone may be as large as its limit allows."""
+        if reading.received + size <= SMALL:
+            return
+        if self._arriving + size + sum(map(len, self._whole)) <= self._limits.budget:
+            return
+        self._let_go()
+        others = self._arriving - reading.received + sum(map(len, self._whole))
+        if others and self._arriving + size + sum(map(len, self._whole)) > self._limits.budget:
+            raise _no_room()
+
+    def _let_go(self) -> None:
+        """Of bodies that nobody else holds any more."""
+        kept: list[bytes] = []
+        while self._whole:
+            body = self._whole.pop()
+            # Our variable, and the argument of the function that counts.
+            if sys.getrefcount(body) > 2:
+                kept.append(body)
+            else:
+                self._freed += len(body)
+        self._whole = kept
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        limits = self._limits
+        for reading in self._reading:
+            age = now - reading.began
+            due = (age - limits.grace) * limits.rate
+            behind = due > max(reading.received, reading.unseen)
+            if (behind or 0 < limits.longest < age) and not reading.late and reading.task is not None:
+                reading.late = True
+                reading.task.cancel()
+        self._let_go()
+        if self._freed >= GIVEN_BACK:
+            self._freed = 0
+            _give_back()
+        self._looking = bool(self._reading or self._whole)
+        if self._looking:
+            loop.call_later(LOOK_EVERY, self._look)
+
+
+def _give_back() -> None:
+    """glibc keeps what it was given back; whoever has sent a large body once must not be felt for ever."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+BODIES = Bodies()
+"""Of this process."""
+
+
 async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
-    """The whole body. Raises `Problem`: 413 beyond `limit` bytes, 400 for a broken length and for a body cut off."""
-    announced = scope.headers.get("content-length")
-    if announced is None:
-        return await _read_chunks(scope, protocol, limit)
-    if not announced.isascii() or not announced.isdigit():
-        raise Problem(400, "the header Content-Length is not a number")
-    if int(announced) > limit:
-        raise too_large(limit)
-    try:
-        body: bytes = await protocol()
-    except RSGIProtocolClosed:
-        raise cut_off() from None
-    return body
-
-
-async def _read_chunks(scope: Any, protocol: Any, limit: int) -> bytes:
-    return b"".join([piece async for piece in _chunks(scope, protocol, limit)])
+    """The whole body, as `Bodies.read` has it."""
+    return await BODIES.read(scope, protocol, limit)
 
 
 async def body_pieces(scope: Any, protocol: Any, limit: int, patience: float) -> AsyncIterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import Any
 
 from python_multipart.exceptions import FormParserError
@@ -9,11 +10,21 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.text import query_text
+from rowcall.ext.binding import json_object
 
 URLENCODED = b"application/x-www-form-urlencoded"
 MULTIPART = b"multipart/form-data"
 
 _JSON_BEGINS = b'{["'
+
+MOST_FIELDS = 10_000
+"""Room for arrays, and not what takes a processor seconds."""
+LONGEST_BOUNDARY = 70
+"""Characters (RFC 2046, 5.1.1)."""
+LONGEST_HEADERS = 16_384
+"""Bytes of the headers of one part."""
+SLICE = 32_768
+"""Bytes that are parsed at a time: what is wrong with a form is noticed before the next ones are."""
 
 Pairs = list[tuple[str, str]]
 
@@ -32,12 +43,28 @@ def form_pairs(scope: Any, body: bytes) -> Pairs | None:
         return _Fields.of(options.get(b"boundary"), body)
     if kind != URLENCODED or b"=" not in body or body.lstrip()[:1] in _JSON_BEGINS:
         return None
+    if body.count(b"&") >= MOST_FIELDS:
+        raise _too_many()
     try:
         return query_text.pairs(body.decode())
     except UnicodeDecodeError:
         raise Problem(400, "the form is not valid UTF-8") from None
     except query_text.QueryTextError as error:
         raise Problem(400, f"the form: {error}") from None
+
+
+def _too_many() -> Problem:
+    return Problem(400, f"the form has more than {MOST_FIELDS} fields")
+
+
+def members_of(body: bytes) -> list[tuple[str, bytes]]:
+    """Those of the JSON object in a large body, which is judged without making anything of it: as objects of Python it
+    would be ten times as large. Raises `Problem` 400.
+    """
+    try:
+        return json_object.members(body.removeprefix(codecs.BOM_UTF8))
+    except json_object.JsonError as error:
+        raise Problem(400, str(error)) from None
 
 
 class _Fields:
@@ -49,12 +76,15 @@ class _Fields:
         self._value = b""
         self._disposition: dict[bytes, bytes] = {}
         self._data: list[bytes] = []
+        self._headers = 0
         self._finished = False
 
     @classmethod
     def of(cls, boundary: bytes | None, body: bytes) -> Pairs:
         if not boundary:
             raise Problem(400, "the header Content-Type names no boundary of the form")
+        if len(boundary) > LONGEST_BOUNDARY:
+            raise Problem(400, f"the boundary of the form is longer than {LONGEST_BOUNDARY} characters")
         fields = cls()
         parser = MultipartParser(
             boundary,
@@ -71,7 +101,8 @@ class _Fields:
             },
         )
         try:
-            parser.write(body)
+            for start in range(0, len(body), SLICE):
+                parser.write(body[start : start + SLICE])
             parser.finalize()
         except FormParserError as error:
             raise Problem(400, f"the form is broken: {error}") from None
@@ -80,18 +111,28 @@ class _Fields:
         return fields.pairs
 
     def _begin(self) -> None:
+        if len(self.pairs) >= MOST_FIELDS:
+            raise _too_many()
         self._disposition = {}
         self._data = []
+        self._headers = 0
 
     def _begin_header(self) -> None:
         self._header = b""
         self._value = b""
 
     def _add_header(self, data: bytes, start: int, end: int) -> None:
+        self._count(end - start)
         self._header += data[start:end]
 
     def _add_value(self, data: bytes, start: int, end: int) -> None:
+        self._count(end - start)
         self._value += data[start:end]
+
+    def _count(self, size: int) -> None:
+        self._headers += size
+        if self._headers > LONGEST_HEADERS:
+            raise Problem(400, f"the headers of a part of the form are larger than {LONGEST_HEADERS} bytes")
 
     def _end_header(self) -> None:
         if self._header.lower() == b"content-disposition":

@@ -76,19 +76,19 @@ def headers_context(endpoint: Endpoint, services: Services) -> Context | None:
 
 
 def _reader(added: tuple[tuple[str, str], ...]) -> Callable[[Exchange], bytes]:
-    replaced = {name for name, _ in added}
+    replaced = {name.lower() for name, _ in added}
 
     def read(exchange: Exchange) -> bytes:
         sent = ((name, value) for name, value in exchange.scope.headers.items() if name not in replaced)
-        return headers_json((*sent, *added))
+        return headers_json(sent, added)
 
     return read
 
 
-def headers_json(items: Iterable[tuple[str, str]]) -> bytes:
-    """`{"Host":"x","Accept":"a,b"}`: canonical names, several values joined by a comma."""
+def headers_json(items: Iterable[tuple[str, str]], added: Iterable[tuple[str, str]] = ()) -> bytes:
+    """`{"Host":"x","Accept":"a,b"}`: canonical names, several values joined by a comma. `added` as it is spelled."""
     headers: dict[str, str] = {}
     for name, value in items:
         canonical = "-".join(part.capitalize() for part in name.split("-"))
         headers[canonical] = f"{headers[canonical]},{value}" if canonical in headers else value
-    return orjson.dumps(headers)
+    return orjson.dumps(headers | dict(added))

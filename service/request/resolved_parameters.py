@@ -14,7 +14,7 @@ import orjson
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.resolved_parameters import Resolved, resolved_parameters, supplied_by_nobody
-from rowcall.core.errors.problems import ErrorPolicy
+from rowcall.core.errors.error_policy import ErrorPolicy
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
 from rowcall.service.database.held.several_calls import SeveralCalls
@@ -77,6 +77,7 @@ class _Statement:
             pace=LaneChoice(services.options.database.slow),
             volatile=True,
             policy=ErrorPolicy({}, services.options.policies.timeout),
+            hear=services.hear(endpoint),
         )
 
     async def run(self, exchange: Exchange, calls: SeveralCalls) -> bytes | None:

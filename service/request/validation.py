@@ -12,6 +12,7 @@ from rowcall.core.endpoint.validation import checks
 from rowcall.core.errors.problems import Problem
 from rowcall.core.text import json_text, query_text
 from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.request.binding import body_limit
 from rowcall.service.request.body import read_body
 from rowcall.service.request.forms import form_pairs
 from rowcall.service.response.headers import argument_text
@@ -30,7 +31,7 @@ def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
         return None
     if not any(endpoint.parameters[check.index].array for check in checks(endpoint, services.options.rules)):
         return None
-    limit = services.options.http.body_limit
+    limit = body_limit(endpoint, services)
 
     async def keep(exchange: Exchange) -> None:
         if exchange.body is None:

@@ -7,6 +7,7 @@ from itertools import groupby
 
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath, ResultShape
 from rowcall.core.endpoint.result_shape import BYTES
+from rowcall.core.endpoint.result_types import ANY, FIRST_USER_OID, column_names
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.raw_rows import BytesRenderer, RawRenderer
@@ -14,10 +15,30 @@ from rowcall.ext.rendering.rows import Renderer
 
 
 def body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
-    """Bytes win over raw, raw over JSON (reference 02, 9 and 10).
+    """Of what the endpoint answers with.
 
     None for what has no body, and for several statements, each of which has a writer of its own.
     """
+    writer = _body_writer(endpoint, codecs)
+    return None if writer is None else particular(writer, endpoint)
+
+
+def particular(writer: BodyWriter, endpoint: Endpoint) -> BodyWriter:
+    """Takes only results of the columns that the endpoint was built for: a schema that has changed since must not show
+    in an answer of the wrong kind."""
+    wire = endpoint.shape.wire
+    if wire is None:
+        return writer
+    if endpoint.options.connection is not None:
+        # Found on one database and run on another one: types that users have made have other oids there.
+        wire = tuple(oid if oid < FIRST_USER_OID else ANY for oid in wire)
+    shape = endpoint.shape
+    writer.expect(wire, column_names(shape.columns), one_row=not shape.is_set and not endpoint.options.single)
+    return writer
+
+
+def _body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
+    """Bytes win over raw, raw over JSON (reference 02, 9 and 10)."""
     shape = endpoint.shape
     options = endpoint.options
     is_set = shape.is_set and not options.single

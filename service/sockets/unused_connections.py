@@ -28,7 +28,7 @@ async def close_unused(listeners: Iterable[Listener], seconds: float) -> None:
     """Looks again and again, in a thread, for those of `listeners` that have been silent for so long."""
     ports = {port for listener in listeners if (port := _port(listener)) is not None}
     if not KNOWS or not ports:
-        return
+        await asyncio.Event().wait()  # there will never be anything to close
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(max(0.25, seconds / 2))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Protocol
 
 from rowcall.core.catalogue.catalog import Routine
-from rowcall.core.endpoint.endpoint import Endpoint, ResultPart, ResultPath
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPart, ResultPath, ResultShape
 from rowcall.core.sqlfile.execution import one_plan
 from rowcall.core.sqlfile.source import FileSource, FileStatement
 from rowcall.ext.driver.request import Part, Script, Statement
@@ -17,11 +18,17 @@ from rowcall.service.database.statements import numbers
 from rowcall.service.response.rendering import body_writer
 
 
+class Change(Protocol):
+    """What is put in front of the writer of a statement's rows."""
+
+    def __call__(self, writer: BodyWriter | None, *, shape: ResultShape) -> BodyWriter | None: ...
+
+
 def file_statements(
-    endpoint: Endpoint, writer: BodyWriter | None, codecs: Codecs, *, repeatable: bool, wrapped: bool
+    endpoint: Endpoint, writer: BodyWriter | None, codecs: Codecs, change: Change, *, repeatable: bool, wrapped: bool
 ) -> Callable[[int], Statement] | None:
     """What makes the statement for a mask of present parameters; None for what is no file. `writer`: of a file with one
-    statement. wrapped: all statements are one transaction.
+    statement. change: what the writers of several statements become. wrapped: all statements are one transaction.
     """
     source = endpoint.routine.source
     if not isinstance(source, FileSource):
@@ -31,7 +38,7 @@ def file_statements(
         return _statement(source.statements[0], mask, writer, repeatable=repeatable)
 
     def script(mask: int) -> Statement:
-        writers = _writers(endpoint, codecs)
+        writers = _writers(endpoint, codecs, change)
         ways = one_plan(len(source.statements)) if wrapped else tuple(one.execution for one in source.statements)
         parts = tuple(
             Part(
@@ -74,7 +81,7 @@ def _place(number: int, mask: int) -> int:
     return (mask & (bit - 1)).bit_count() if mask & bit else -1
 
 
-def _writers(endpoint: Endpoint, codecs: Codecs) -> Iterator[BodyWriter | None]:
+def _writers(endpoint: Endpoint, codecs: Codecs, change: Change) -> Iterator[BodyWriter | None]:
     """One for each statement. Where the endpoint answers with nothing, none has one."""
     first = True
     if endpoint.shape.path is not ResultPath.OBJECT:
@@ -84,16 +91,17 @@ def _writers(endpoint: Endpoint, codecs: Codecs) -> Iterator[BodyWriter | None]:
         if part.key is None:
             yield None
             continue
-        yield _named(endpoint, part, key_prefix(part.key, first), codecs)
+        yield _named(endpoint, part, key_prefix(part.key, first), codecs, change)
         first = False
 
 
-def _named(endpoint: Endpoint, part: ResultPart, prefix: bytes, codecs: Codecs) -> BodyWriter:
+def _named(endpoint: Endpoint, part: ResultPart, prefix: bytes, codecs: Codecs, change: Change) -> BodyWriter:
     if part.shape.path is ResultPath.VOID:
         return AffectedRows(prefix)
     # Of the options only those that make sense within an object.
     plain = replace(endpoint.options, single=part.single, raw=False)
     inner = body_writer(replace(endpoint, shape=part.shape, options=plain), codecs)
+    inner = change(inner, shape=part.shape)
     return AffectedRows(prefix) if inner is None else NamedRows(inner, prefix)
 
 

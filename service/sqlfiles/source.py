@@ -347,8 +347,9 @@ class _Reading:
             info = self._types[self._oids[about.returns]]
             if info.kind is TypeKind.COMPOSITE and info.attributes:
                 columns = tuple(Column(one.name, one.type_oid, one.type_name) for one in info.attributes)
-                return FileResult(key, columns, about.single)
-            return FileResult(key, (Column(about.returns, info.oid, info.display),), about.single, first_only=True)
+                return FileResult(key, columns, about.single, declared=True)
+            column = Column(about.returns, info.oid, info.display)
+            return FileResult(key, (column,), about.single, first_only=True, declared=True)
         found = () if described is None else described.columns
         columns = tuple(Column(name, oid, self._types[oid].display) for name, oid in found)
         return FileResult(key, columns, about.single)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from rowcall.service.store.bus import WORKER_GONE, Bus
 from rowcall.service.store.environment import Environment
+
+Kept = TypeVar("Kept")
 
 
 class HostStore:
@@ -15,12 +19,20 @@ class HostStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._environments: dict[str, Environment] = {}
+        self._kept: dict[str, object] = {}
 
     def environment(self, name: str, size: int) -> Environment:
         """The environment of a capability, the same for all processes. size: bytes, the same for all processes."""
         if name not in self._environments:
             self._environments[name] = Environment(self._folder / name, size)
         return self._environments[name]
+
+    def once(self, name: str, make: Callable[[], Kept]) -> Kept:
+        """What one process has one of, whichever edition it serves: made by the first who asks. It is closed with the
+        store where it has a `close`."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        return self._kept[name]  # type: ignore[return-value]
 
     @cached_property
     def bus(self) -> Bus:
@@ -33,6 +45,11 @@ class HostStore:
             self.bus.publish(WORKER_GONE, str(process).encode())
 
     def close(self) -> None:
+        for kept in self._kept.values():
+            close = getattr(kept, "close", None)
+            if close is not None:
+                close()
+        self._kept.clear()
         for environment in self._environments.values():
             environment.close()
         self._environments.clear()

@@ -20,9 +20,22 @@ client = logging.getLogger("rowcall.client")
 def announce(settings: Settings, edition: Edition, urls: Sequence[str], workers: int, seconds: float) -> None:
     """`16 endpoints of 14 functions and 2 procedures, 2 workers`, then the message, unless it is empty."""
     log.info("%s, %s", _found(edition), _counted(workers, "worker"))
+    _tell_short_lived_keys(settings, edition)
     message = settings.text_or_none("StartupMessage")
     if message:
         client.info("%s", startup_message(message, settings, urls, seconds))
+
+
+def _tell_short_lived_keys(settings: Settings, edition: Edition) -> None:
+    encrypting = [one.name for one in edition.endpoints if one.options.encryption is not None]
+    kept = settings.flag("DataProtection:Enabled") and settings.choice("DataProtection:Storage") != "Default"
+    if encrypting and not kept:
+        log.warning(
+            "%s%s encrypts values with keys that end with this process: nobody can decrypt them after a restart. "
+            "DataProtection:Storage=FileSystem or Database keeps the keys",
+            encrypting[0],
+            f" and {_counted(len(encrypting) - 1, 'other endpoint')}" if len(encrypting) > 1 else "",
+        )
 
 
 def startup_message(message: str, settings: Settings, urls: Sequence[str], seconds: float) -> str:

@@ -120,14 +120,68 @@ class Logged:
 
 
 @dataclass(frozen=True, slots=True)
+class EventsPublished:
+    """Worker → supervisor: events of its requests, packed (`service.events.batches`)."""
+
+    packed: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EventsWanted:
+    """Worker → supervisor: it has streams, or has none any more."""
+
+    wanted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EventsSoFar:
+    """Supervisor → worker, which wants events: those that are kept. What is published from now on follows."""
+
+    packed: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EventsArrived:
+    """Supervisor → worker: events of whichever worker, for its streams."""
+
+    packed: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeUnheard:
+    """Worker → supervisor: an endpoint has raised what would be an event if it published any."""
+
+    path: str
+    severity: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Supervisor → worker: finish what runs, within so many seconds."""
 
     seconds: float
 
 
+EventMessage = EventsPublished | EventsWanted | NoticeUnheard
+
 Message = (
-    Start | Keys | KeysWanted | TokenUsed | TokenJudged | Prepare | Prepared | Swap | Serving | Stale | Logged | Stop
+    Start
+    | Keys
+    | KeysWanted
+    | TokenUsed
+    | TokenJudged
+    | Prepare
+    | Prepared
+    | Swap
+    | Serving
+    | Stale
+    | Logged
+    | EventsPublished
+    | EventsWanted
+    | EventsSoFar
+    | EventsArrived
+    | NoticeUnheard
+    | Stop
 )
 
 

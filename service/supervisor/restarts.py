@@ -8,7 +8,7 @@ connections of its socket wait meanwhile.
 
 from __future__ import annotations
 
-from rowcall.service.database.connector import pause
+from rowcall.service.background import pause
 
 QUICK = 5.0
 """Seconds that a worker has to live for its death to count as an accident."""

@@ -16,15 +16,18 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import psycopg
 
 from rowcall.core.config import Settings
 from rowcall.core.protection.key_ring import KeyRing
-from rowcall.service.database.connector import Connector, pause
+from rowcall.service.background import Background, pause
+from rowcall.service.database.connector import Connector
 from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
+from rowcall.service.events.channels import ChannelListener, channels_of
+from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
 from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
@@ -38,9 +41,15 @@ from rowcall.service.supervisor.announcement import announce
 from rowcall.service.supervisor.catalogue_looks import CatalogueLooks
 from rowcall.service.supervisor.channel import (
     Channel,
+    EventMessage,
+    EventsArrived,
+    EventsPublished,
+    EventsSoFar,
+    EventsWanted,
     Keys,
     KeysWanted,
     Logged,
+    NoticeUnheard,
     Prepare,
     Prepared,
     Serving,
@@ -113,6 +122,7 @@ class WorkerProcess:
         on_stale: Callable[[], None],
         on_keys_wanted: Callable[[], None],
         on_token_used: Callable[[TokenUsed], None],
+        on_event: Callable[[EventMessage], None],
     ) -> None:
         """Takes the worker's messages until it is gone."""
         with contextlib.suppress(EOFError):
@@ -126,6 +136,8 @@ class WorkerProcess:
                     on_keys_wanted()
                 elif isinstance(message, TokenUsed):
                     on_token_used(message)
+                elif isinstance(message, EventsPublished | EventsWanted | NoticeUnheard):
+                    on_event(message)
                 elif isinstance(message, Prepared | Serving):
                     error = message.error if isinstance(message, Prepared) else None
                     future = self._answers.get((type(message), message.number))
@@ -154,6 +166,8 @@ class Supervisor:
         self._connector = Connector(options.target)
         self._keeper = key_rotation_for(settings, self._connector, self._publish_keys)
         self._token_uses = refresh_token_store_for(settings, self._connector)
+        self._events = EventHub(options.events)
+        self._channels = ChannelListener(self._connector, self._events.notified)
         self._count = worker_count(settings)
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
         for doubt in doubts(settings, self._listeners.https_port):
@@ -167,8 +181,8 @@ class Supervisor:
         self._looks = CatalogueLooks(reader, self._read_everything, self._reload.set)
         self._database_changed = False
         """Asked for: more than another look at the files."""
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._watches: set[asyncio.Task[None]] = set()
+        self._background = Background()
+        self._watches = Background()
         """One for each worker; they go on until it has said its last word."""
         self._deaths = [RestartDelay() for _ in range(self._count)]
         self._began = time.monotonic()
@@ -215,8 +229,8 @@ class Supervisor:
         if error is not None:
             raise StartupError(error)
         self._announce()
-        self._background(self._reload_when_asked())
-        self._background(self._looks.run())
+        self._background.keep("the reloading", self._reload_when_asked)
+        self._background.keep("looking at the catalogue", self._looks.run)
 
     def _announce(self) -> None:
         seconds = time.monotonic() - self._began
@@ -229,37 +243,21 @@ class Supervisor:
         self._stop.set()
         seconds = self._settings.seconds("ConnectionSettings:Pool:ShutdownTimeout")
         self._listeners.close()
-        for task in self._tasks:
-            task.cancel()
+        self._channels.close()
+        self._background.cancel()
         running = [worker for worker in self._workers if worker is not None]
         for worker in running:
             worker.channel.send(Stop(seconds))
         await asyncio.gather(*(_end(worker, seconds + 5) for worker in running))
-        if self._watches:
+        if watches := list(self._watches):
             # What the workers have sent to the log as their last.
-            await asyncio.wait(self._watches, timeout=1)
-        for task in self._watches:
-            task.cancel()
+            await asyncio.wait(watches, timeout=1)
+        self._watches.cancel()
         for worker in running:
             worker.channel.close()
         self._host.close()
         self._store.remove()
         log.info("stopped")
-
-    def _background(self, work: Any) -> None:
-        self._keep(self._tasks, work)
-
-    def _keep(self, tasks: set[asyncio.Task[None]], work: Any) -> None:
-        self._keep_task(tasks, asyncio.get_running_loop().create_task(work))
-
-    def _keep_task(self, tasks: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a background task failed", exc_info=error)
 
     # --- workers ---------------------------------------------------------------------------------------------------
 
@@ -269,12 +267,21 @@ class Supervisor:
         worker.channel.send(Start(self._options, self._settings, listeners, self._listeners.https_port))
         worker.channel.send(Keys(self._keeper.ring))
         self._workers[number] = worker
-        self._keep(self._watches, self._watch(worker))
+        self._watches.start(self._watch(worker))
 
     async def _watch(self, worker: WorkerProcess) -> None:
-        await worker.listen(
-            self._stale, self._keeper.look_again, lambda question: self._background(self._judge(worker, question))
-        )
+        try:
+            await worker.listen(
+                self._stale,
+                self._keeper.look_again,
+                lambda question: self._background.start(self._judge(worker, question)),
+                partial(self._event, worker),
+            )
+        except Exception:
+            # Nobody would notice its end any more.
+            log.exception("worker %d cannot be listened to and is replaced", worker.number)
+            worker.kill()
+        self._events.forget(worker)
         code = await worker.process.wait()
         if self._stop.is_set():
             return
@@ -303,7 +310,7 @@ class Supervisor:
         for attempt in itertools.count(5):
             try:
                 await self._spawn(number)
-            except OSError as error:
+            except Exception as error:  # whatever it is: a worker that is not started again is missing for good
                 log.error("worker %d cannot be started, one more attempt follows: %s", number, error)
                 await asyncio.sleep(pause(attempt))
             else:
@@ -327,7 +334,7 @@ class Supervisor:
             await self._keeper.start()
         except (psycopg.Error, OSError) as error:
             raise StartupError(f"the key ring cannot be read: {str(error).strip()}") from None
-        self._background(self._keeper.run())
+        self._background.keep("the key rotation", self._keeper.run)
 
     def _publish_keys(self, ring: KeyRing) -> None:
         for worker in self._workers:
@@ -337,6 +344,25 @@ class Supervisor:
     async def _judge(self, worker: WorkerProcess, question: TokenUsed) -> None:
         first = await judged(self._token_uses, question.mark, question.keep_until)
         worker.channel.send(TokenJudged(question.number, first))
+
+    def _listen_to_channels(self) -> None:
+        channels = channels_of(self._edition.endpoints)
+        if channels and self._options.target.pooler:
+            log.warning("behind a transaction pooler nothing can listen: streams of %s stay empty", ", ".join(channels))
+        else:
+            self._channels.watch(channels)
+
+    def _event(self, worker: WorkerProcess, message: EventMessage) -> None:
+        if isinstance(message, EventsPublished):
+            self._events.take(message.packed)
+        elif isinstance(message, NoticeUnheard):
+            self._events.unheard(message.path, message.severity)
+        elif message.wanted:
+            channel = worker.channel
+            so_far = self._events.want(worker, lambda packed: channel.send(EventsArrived(packed)))
+            channel.send(EventsSoFar(so_far))
+        else:
+            self._events.forget(worker)
 
     def _stale(self) -> None:
         """A worker has met an error that says so, which routines can raise as well, and clients provoke."""
@@ -363,6 +389,7 @@ class Supervisor:
                 return "no worker could be started; the log says why"
             await asyncio.gather(*(worker.ask(Swap(edition.number), Serving, edition.number) for worker in workers))
             self._edition = edition
+            self._listen_to_channels()
             return None
 
     async def _reload_when_asked(self) -> None:
@@ -397,8 +424,7 @@ class Supervisor:
         """Begins to look for what a developer changes, if that is asked for."""
         watching = self._reader.watcher()
         if watching is not None:
-            for task in await watching.start(self._reload.set, self._read_everything):
-                self._keep_task(self._tasks, task)
+            await watching.start(self._background, self._reload.set, self._read_everything)
 
     async def _listen(self) -> None:
         """Begins to listen where routines are read. A change between the first reading and the first LISTEN would go
@@ -406,7 +432,7 @@ class Supervisor:
         """
         tried = [asyncio.Event() for _ in self._reader.sources()]
         for connector, event in zip(self._reader.sources(), tried, strict=True):
-            self._background(self._listen_for_notify(connector, event))
+            self._background.keep("listening for NOTIFY", partial(self._listen_for_notify, connector, event))
         await asyncio.gather(*(event.wait() for event in tried))
 
     async def _listen_for_notify(self, connector: Connector, tried: asyncio.Event) -> None:

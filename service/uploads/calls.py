@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.problems import ErrorPolicy
+from rowcall.core.errors.error_policy import ErrorPolicy
 from rowcall.core.uploads.entries import VOID, json_value
 from rowcall.core.uploads.row_command import RowCommand
 from rowcall.ext.driver.request import Request, Statement

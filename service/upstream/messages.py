@@ -118,6 +118,11 @@ class Answer:
         """Everything has arrived; nothing went wrong."""
         return self._ended and self._error is None
 
+    @property
+    def has_more(self) -> bool:
+        """Something has arrived that has not been taken."""
+        return bool(self._chunks)
+
     def header(self, wanted: str) -> str | None:
         """The first value, by its lower-cased name."""
         return next((value for name, value in self.headers if name.lower() == wanted), None)
@@ -167,6 +172,20 @@ class Answer:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         return self.take()
+
+    async def gather(self, limit: int) -> None:
+        """Waits until all has arrived, or more than `limit` bytes of it; it is taken afterwards.
+
+        Raises:
+            OutboundError: the rest does not come.
+        """
+        pieces: list[bytes] = []
+        size = 0
+        while size <= limit and (piece := await self.chunk()):
+            size += len(piece)
+            pieces.append(piece)
+        self._chunks.extendleft(reversed(pieces))
+        self.buffered += size
 
     async def read(self, limit: int | None) -> bytes:
         """The whole body.

@@ -6,6 +6,8 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +24,13 @@ from rowcall.service.auth.refreshing import refresh_routes
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.edition.edition import Edition
+from rowcall.service.events.broadcaster import Broadcaster
+from rowcall.service.events.publishing import hear_notices
+from rowcall.service.events.unheard import Unheard
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.handler.overloads import compile_route
+from rowcall.service.handler.streams import stream_steps
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.log.entry import one_line
@@ -35,7 +41,9 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
+from rowcall.service.request.body import BODIES
 from rowcall.service.response.headers import Headers, problem_headers
+from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
 from rowcall.service.uploads.leftovers import tidy
@@ -62,8 +70,16 @@ class Compiled(dict[int, tuple[Step, ...]]):
 class Table:
     """Everything that is swapped when the schema changes: routes and their handlers."""
 
-    def __init__(self, edition: Edition, services: Services, fixed: Mapping[Route, tuple[Step, ...]]) -> None:
-        """fixed: routes that no routine stands behind; they win over endpoints on the same method and path."""
+    def __init__(
+        self,
+        edition: Edition,
+        services: Services,
+        fixed: Mapping[Route, tuple[Step, ...]],
+        streams: Mapping[str, tuple[Step, ...]],
+    ) -> None:
+        """fixed: routes that no routine stands behind; they win over endpoints on the same method and path. streams:
+        by paths, which win over everything, with any method (reference 05, 6.4).
+        """
         self.edition = edition
         routes = build_router(edition.endpoints)[0].routes
         self.router = Router((*routes, *fixed))
@@ -71,6 +87,14 @@ class Table:
         """Routes that pages of other origins are told nothing about."""
         self.steps: dict[int, tuple[Step, ...]] = Compiled(routes, services)
         self.steps.update((id(route), steps) for route, steps in fixed.items())
+        self.find = self.router.find
+        self.streams = {path: Match(Route("*", path, (), ()), {}) for path in streams}
+        if streams:
+            self.find = self._find_stream_first
+            self.steps.update((id(match.route), streams[path]) for path, match in self.streams.items())
+
+    def _find_stream_first(self, method: str, path: str) -> Match | None:
+        return self.streams.get(path) or self.router.find(method, path)
 
 
 class Application:
@@ -79,6 +103,7 @@ class Application:
     def __init__(self, options: WorkerOptions) -> None:
         """To be made in the running event loop."""
         self._options = options
+        BODIES.configure(options.http.bodies)
         self._databases = Databases(Database(options.target, options.database), options.others)
         self._table = _empty_table()
         self._prepared: Table | None = None
@@ -87,10 +112,14 @@ class Application:
         self._runner = Runner(self._await, self._fail)
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding)
+        self._static = None if options.static is None else StaticFiles(options.static, options, self._identity)
         self.single_use = RefreshTokenUse()
         self._host = HostStore(Path(options.store))
         self._answers = AnswerStores(options.cache, self._host)
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
+        self.events = Broadcaster(options.events)
+        log_notices = None if options.notices is None else NoticeLog(options.notices)
+        self.unheard = Unheard(options.events.level.value, log_notices)
         self._client = client_of(options)
         self._fixed: dict[Route, tuple[Step, ...]] = {
             Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing
@@ -111,8 +140,8 @@ class Application:
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
-        if self._options.notices is not None:
-            self._databases.set_notice_handler(NoticeLog(self._options.notices))
+        if self._options.notices is not None or self._options.events.warn_unbound:
+            self._databases.set_notice_handler(self.unheard)
         await self._databases.main.start()
 
     def prepare(self, edition: Edition) -> None:
@@ -134,12 +163,14 @@ class Application:
             others,
             client=self._client,
             inside=None if inside is None else inside.call,
+            hear=partial(hear_notices, options=self._options.events, publish=self.events.publish),
         )
-        self._prepared = Table(edition, services, self._fixed)
+        streams = dict(stream_steps(edition.endpoints, services, self.events))
+        self._prepared = Table(edition, services, self._fixed, streams)
         tidy(edition.endpoints, self._options.uploads)
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
-            inside.serve(router, Compiled(router.routes, services))
+            inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
@@ -148,10 +179,21 @@ class Application:
                 gc.collect()
             self._table = self._prepared
             self._prepared = None
+            if self._options.events.warn_unbound:
+                self.unheard.watch(self._table.edition.endpoints)
+            self._end_streams_without_path()
             for database in self._databases:
                 database.forget_names()
             # What has just been built lives as long as the edition: the collector need not look at it again.
             gc.freeze()
+
+    def _end_streams_without_path(self) -> None:
+        """What is read there is no longer offered."""
+        self.events.end_streams(lambda stream: stream.path not in self._table.streams)
+
+    def end_streams(self) -> None:
+        """The service stops: they would never end by themselves."""
+        self.events.end_streams(lambda stream: True)
 
     async def close(self) -> None:
         if self._client is not None:
@@ -161,11 +203,19 @@ class Application:
         self._host.close()
         await self._databases.close()
 
+    def handle_files(self, scope: Any, protocol: Any) -> None:
+        """`handle`, where files are served too: one at the path of a request wins."""
+        found = None if self._static is None else self._static.find(scope)
+        if self._static is None or found is None:
+            self.handle(scope, protocol)
+        else:
+            self._runner.start(Exchange(scope, protocol), (partial(self._static.answer, found=found),))
+
     def handle(self, scope: Any, protocol: Any) -> None:
         """One request from the HTTP server (RSGI scope and protocol)."""
         exchange = Exchange(scope, protocol)
         try:
-            match = self._table.router.find(scope.method, scope.path) or self._find_otherwise(exchange)
+            match = self._table.find(scope.method, scope.path) or self._find_otherwise(exchange)
             if match is None:
                 return
             exchange.values = match.values
@@ -212,6 +262,10 @@ class Application:
         else:
             log.error("%s %s failed", one_line(scope.method), one_line(scope.path), exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has it")
+            problem.logged = True
+        if problem.status == 500 and not problem.logged:
+            # Whoever reads only the log must find it there, whatever the request log is set to.
+            log.error("%s %s: %s", one_line(scope.method), one_line(scope.path), problem.detail or problem.title)
         self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
 
     def _find_otherwise(self, exchange: Exchange) -> Match | None:
@@ -301,6 +355,8 @@ def _empty_table() -> Table:
     table = Table.__new__(Table)
     table.edition = Edition(0, (), {})
     table.router = Router()
+    table.find = table.router.find
+    table.streams = {}
     table.closed = frozenset()
     table.steps = {}
     return table

@@ -12,18 +12,25 @@ import signal
 import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import uvloop
 
+from rowcall.service.background import Background
 from rowcall.service.edition.collector import paused
 from rowcall.service.log import Forwarder, configure_worker_logging
 from rowcall.service.log.sinks import say_on_stderr
 from rowcall.service.sockets.unused_connections import close_unused
 from rowcall.service.supervisor.channel import (
     Channel,
+    EventsArrived,
+    EventsPublished,
+    EventsSoFar,
+    EventsWanted,
     Keys,
     KeysWanted,
     Logged,
+    NoticeUnheard,
     Prepare,
     Prepared,
     Serving,
@@ -57,11 +64,16 @@ class Worker:
             )
             for one in start.listeners
         ]
+        self._background = Background()
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
         self._application.set_stale_handler(lambda: channel.send(Stale()))
         self._application.keys.on_unknown = lambda: channel.send(KeysWanted())
         self._application.single_use.ask = lambda *question: channel.send(TokenUsed(*question))
+        self._application.unheard.tell = lambda path, severity: channel.send(NoticeUnheard(path, severity))
+        self._feed = self._application.events.feed
+        self._feed.send = lambda packed: channel.send(EventsPublished(packed))
+        self._feed.want = lambda wanted: channel.send(EventsWanted(wanted))
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -74,16 +86,24 @@ class Worker:
         # Beside what follows: a database that accepts connections and then says nothing would hold up everything else.
         starting = asyncio.create_task(self._application.start())
         starting.add_done_callback(_tell_failure)
-        listening = asyncio.create_task(self._listen())
-        watching = asyncio.create_task(close_unused(self._listeners, self._silence))
+        listening = asyncio.create_task(self._listen_or_end())
+        self._background.keep("closing unused connections", partial(close_unused, self._listeners, self._silence))
         await self._stopping.wait()
         starting.cancel()
         await self._stop()
-        watching.cancel()
+        self._background.cancel()
         # Before the channel is closed from here: its end would look like that of the supervisor.
         listening.cancel()
         self._forwarder.flush()
         await self._channel.finish()
+
+    async def _listen_or_end(self) -> None:
+        """A worker that hears nothing any more would serve the same keys and endpoints for ever: it is replaced."""
+        try:
+            await self._listen()
+        except Exception:
+            log.exception("this worker does not understand its supervisor, and stops")
+            self._stopping.set()
 
     async def _listen(self) -> None:
         while True:
@@ -100,6 +120,10 @@ class Worker:
                 self._application.keys.ring = message.ring
             elif isinstance(message, TokenJudged):
                 self._application.single_use.answer(message.number, message.first)
+            elif isinstance(message, EventsArrived):
+                self._feed.arrive(message.packed)
+            elif isinstance(message, EventsSoFar):
+                self._feed.begin(message.packed)
             elif isinstance(message, Swap):
                 self._swap(message.number)
             elif isinstance(message, Stop):
@@ -124,6 +148,7 @@ class Worker:
         self._channel.send(Serving(number))
 
     async def _stop(self) -> None:
+        self._application.end_streams()
         ended = await asyncio.gather(*(server.stop(self._stop_within) for server in self._servers))
         if not all(ended):
             log.warning("%d requests did not finish in time and are cut off", self._application.running)

@@ -50,7 +50,8 @@ def service(every_database: Database, serve: Serve) -> Service:
 def test_raise_exception_is_the_clients_fault(service: Service) -> None:
     response = service.get("/api/raising-detail")
     assert response.text == (
-        '{"type":"https://tools.ietf.org/html/rfc9110#section-15.5.1","title":"Box full","status":400,"detail":"P0001"}'
+        '{"type":"https://tools.ietf.org/html/rfc9110#section-15.5.1","title":"Box full","status":400,'
+        '"detail":"it holds 3","hint":"empty it","sqlstate":"P0001"}'
     )
     problem(response, 400)
 
@@ -71,7 +72,7 @@ def test_assertion_is_the_clients_fault(service: Service) -> None:
     [
         ("42501", 403, "Insufficient Privilege"),
         ("P0001", 400, "coded"),
-        ("23505", 500, "23505: coded"),
+        ("23505", 409, "coded"),
         ("ZZ999", 500, "ZZ999: coded"),
     ],
 )
@@ -109,7 +110,7 @@ def test_error_in_mid_stream_ends_the_body_unfinished(service: Service) -> None:
 
 def test_error_at_commit_is_no_success(service: Service) -> None:
     """The call itself gave a row; its transaction failed (reference 08, rule 11)."""
-    members = problem(service.post("/api/deferred"), 500)
+    members = problem(service.post("/api/deferred"), 409)
     assert members["detail"] == "23503"
 
 

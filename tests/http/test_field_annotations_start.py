@@ -88,6 +88,17 @@ enabled|enabled
 for_function|for function
 prose|Nothing, of any (kind).
 misspelt|cacheed _a
+sse|sse
+sse_path|sse_path events on notice
+sse_events_path|sse_events_path = true
+sse_publish|sse_publish
+sse_events_publish|sse_events_publish on info
+sse_subscribe|sse_subscribe
+sse_events_subscribe|sse_events_subscribe /x
+sse_level|sse_level info
+sse_events_level|sse_events_level = warning
+sse_scope|sse_scope matching
+sse_events_scope|sse_events_scope authorize a, b
 """
 
 NOT_YET = """
@@ -100,21 +111,6 @@ rate_limiter|rate_limiter fixed
 rate_limiter_policy|rate_limiter_policy fixed
 rate_limiter_policy_name|rate_limiter_policy_name two words
 rate_limiter_assigned|rate_limiter = fixed
-sse|sse
-sse_path|sse_path events on notice
-sse_events_path|sse_events_path = true
-sse_publish|sse_publish
-sse_events_publish|sse_events_publish on info
-sse_subscribe|sse_subscribe
-sse_events_subscribe|sse_events_subscribe /x
-sse_level|sse_level info
-sse_events_level|sse_events_level = warning
-sse_scope|sse_scope matching
-sse_events_scope|sse_events_scope authorize a, b
-proxy|proxy
-reverse_proxy|reverse_proxy GET https://example.com/x
-proxy_out|proxy_out
-forward_proxy|forward_proxy POST /x
 encrypt|encrypt
 encrypted|encrypted _c
 protect|protect
@@ -162,8 +158,6 @@ cache_profiles|cache_profile a b|exactly one profile name
 sse_on|sse on loud|'loud' is none of
 sse_level|sse_level high|'high' is none of
 sse_scope|sse_scope some|the scope is none of
-proxy|proxy nonsense|'nonsense' is none of
-proxy_out|proxy_out ftp://example.com|none of
 mcp_name|mcp_name|exactly one name
 mcp_description|mcp_description|a text is missing
 openapi|openapi something|expected: openapi

@@ -57,7 +57,7 @@ def service(database: Database, serve: Serve) -> Service:
 @pytest.mark.parametrize("number", range(len(FORMS)), ids=list(FORMS))
 def test_a_routine_that_needs_longer_is_cancelled(service: Service, number: int) -> None:
     members = problem(service.get(f"/api/short-{number}?seconds=30"), 504)
-    assert (members["title"], members["detail"]) == ("Command execution timed out", "57014")
+    assert (members["title"], members.get("detail")) == ("Command execution timed out", None)
 
 
 @pytest.mark.parametrize("number", range(len(NONE)), ids=list(NONE))

@@ -43,7 +43,6 @@ ANNOTATIONS = (
         description="Encrypts text values before they reach the database: those of the named parameters, or all.",
         apply=_encrypt,
         assign=_assign_encrypt,
-        in_effect=False,
     ),
     Annotation(
         name="decrypt",
@@ -53,6 +52,5 @@ ANNOTATIONS = (
         "stays as it is.",
         apply=_decrypt,
         assign=_assign_decrypt,
-        in_effect=False,
     ),
 )

@@ -58,7 +58,6 @@ ANNOTATIONS = (
         apply=_rate_limiter,
         assign=_assign_rate_limiter,
         minimum_words=2,
-        in_effect=False,
     ),
     Annotation(
         name="basic_auth",

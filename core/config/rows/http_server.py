@@ -71,6 +71,33 @@ ROWS: tuple[Key, ...] = (
         "Bytes of a request body; null is 30000000. More gives 413.",
         maximum=_LONG,
     ),
+    integer(
+        "HttpServer:Limits:MaxSignInBodySize",
+        65_536,
+        "The same for logins and the refresh of tokens, which anybody can call.",
+    ),
+    integer(
+        "HttpServer:Limits:MaxBufferedBodies",
+        33_554_432,
+        "Bytes of large bodies that a worker holds at the same time; the next one is answered 503. One that is alone "
+        "may be as large as MaxRequestBodySize.",
+        maximum=_LONG,
+    ),
+    integer(
+        "HttpServer:Limits:MinRequestBodyDataRate",
+        240,
+        "Bytes a second, on average, that a body has to arrive with; slower gives 408. 0: none is too slow.",
+    ),
+    interval(
+        "HttpServer:Limits:MinRequestBodyDataRateGracePeriod",
+        "5 seconds",
+        "Time for which MinRequestBodyDataRate does not count.",
+    ),
+    interval(
+        "HttpServer:Limits:RequestBodyTimeout",
+        "5 minutes",
+        "Time for a body to arrive as a whole; longer gives 408. 0: as long as it takes.",
+    ),
     integer("HttpServer:Limits:MaxRequestBufferSize", None, "Accepted; no effect here.", maximum=_LONG),
     integer(
         "HttpServer:Limits:MaxRequestHeaderCount",

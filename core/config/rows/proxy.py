@@ -1,6 +1,6 @@
 """Endpoints that ask another server."""
 
-from rowcall.core.config.keys import Key, flag, integer, interval, pending, section, text, texts
+from rowcall.core.config.keys import Key, flag, integer, interval, section, text, texts
 
 _P = "Service:ProxyOptions:"
 
@@ -9,7 +9,7 @@ def _parameter(name: str, default: str, what: str) -> Key:
     return text(f"{_P}Response{name}Parameter", default, f"Parameter of the routine that receives {what}.")
 
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("Service:ProxyOptions", "Endpoints that ask another server."),
     flag(_P + "Enabled", False, "Let annotations do so."),
     text(_P + "Host", None, "That server, where the annotation names none."),

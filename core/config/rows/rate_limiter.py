@@ -9,7 +9,6 @@ from rowcall.core.config.keys import (
     object_map,
     objects,
     only_for,
-    pending,
     section,
     text,
 )
@@ -18,7 +17,7 @@ _P = "RateLimiterOptions:"
 _POLICY = "RateLimiterOptions:Policies:<name>:"
 _SOURCE = _POLICY + "Partition:Sources:[]:"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("RateLimiterOptions", "How often callers may ask."),
     flag(_P + "Enabled", False, "Limit."),
     integer(_P + "StatusCode", 429, "Status of a refusal.", maximum=599),
@@ -27,6 +26,12 @@ ROWS: tuple[Key, ...] = pending(
         "Too many requests. Please try again later.",
         "What a refused caller reads. null or an empty text sends none.",
         nullable=True,
+    ),
+    text(
+        _P + "RedisConfiguration",
+        None,
+        "Redis that counts for several hosts together, written as that of the cache. null: this host counts.",
+        secret=True,
     ),
     text(_P + "DefaultPolicy", None, "Policy of endpoints that name none."),
     object_map(_P + "Policies", {}, "Named policies."),

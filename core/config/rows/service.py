@@ -8,7 +8,6 @@ from rowcall.core.config.keys import (
     interval,
     names,
     objects,
-    pending,
     section,
     steps,
     text,
@@ -165,19 +164,22 @@ ROWS: tuple[Key, ...] = (
         "X-NpgsqlRest-ID",
         "Request header that ties a call to an event stream. The default is the one existing clients send.",
     ),
-    *pending(
-        choice(
-            "Service:DefaultServerSentEventsEventNoticeLevel",
-            "INFO NOTICE WARNING",
-            "INFO",
-            "Which notices become events.",
-        ),
-        text_map("Service:ServerSentEventsResponseHeaders", {}, "More headers of event streams."),
-        flag(
-            "Service:WarnUnboundServerSentEventsNotices",
-            True,
-            "Warn once of a notice that would be an event if its endpoint said so.",
-        ),
+    choice(
+        "Service:DefaultServerSentEventsEventNoticeLevel",
+        "INFO NOTICE WARNING",
+        "INFO",
+        "Severity of the notices that become events, exactly this one, where the endpoint names none.",
+    ),
+    text_map(
+        "Service:ServerSentEventsResponseHeaders",
+        {},
+        "Headers of event streams besides the usual ones, or in place of them.",
+    ),
+    flag(
+        "Service:WarnUnboundServerSentEventsNotices",
+        True,
+        "Where some endpoint has to do with events: warn once of an endpoint that raises a notice of the default "
+        "severity without publishing it.",
     ),
     text_map(
         "Service:CustomRequestHeaders",

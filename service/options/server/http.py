@@ -10,7 +10,7 @@ from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
 from rowcall.service.options.server.browsers import cors, security_headers
 from rowcall.service.options.server.compression import compression
-from rowcall.service.options.worker import Http2Options, HttpOptions
+from rowcall.service.options.worker import BodyLimits, Http2Options, HttpOptions
 from rowcall.service.sockets.certificates import CertificateFiles
 from rowcall.service.sockets.listeners import Address, ListenerPlan
 from rowcall.service.startup_error import StartupError
@@ -85,6 +85,13 @@ def http_options(settings: Settings) -> HttpOptions:
     header_timeout = settings.seconds_or_none(_LIMITS + "RequestHeadersTimeout")
     return HttpOptions(
         body_limit=30_000_000 if body_limit is None else body_limit,
+        sign_in_body_limit=settings.integer(_LIMITS + "MaxSignInBodySize", minimum=1),
+        bodies=BodyLimits(
+            budget=settings.integer(_LIMITS + "MaxBufferedBodies", minimum=65_536),
+            rate=settings.integer(_LIMITS + "MinRequestBodyDataRate"),
+            grace=settings.seconds(_LIMITS + "MinRequestBodyDataRateGracePeriod"),
+            longest=settings.seconds(_LIMITS + "RequestBodyTimeout"),
+        ),
         header_timeout=header_timeout or keep_alive or 30.0,
         keep_alive=keep_alive != 0,
         line_limit=line_limit,

@@ -104,6 +104,17 @@ def test_the_same_text_is_sealed_differently_each_time() -> None:
     assert protector.seal(b"claims") != protector.seal(b"claims")
 
 
-def test_an_expired_ring_seals_nothing() -> None:
+def test_an_empty_ring_seals_nothing() -> None:
     with pytest.raises(NoKeyError):
-        Protector(keys(key(age=10_000)), "purpose").seal(b"claims")
+        Protector(keys(), "purpose").seal(b"claims")
+
+
+@pytest.mark.parametrize("age", [10_000, -10_000], ids=["expired", "not active yet"])
+def test_with_no_active_key_any_will_do_and_another_one_is_asked_for(age: int) -> None:
+    """Clocks step. What is sealed meanwhile opens whenever the key is known."""
+    ring = keys(key(age=age))
+    asked: list[bool] = []
+    ring.on_unknown = lambda: asked.append(True)
+    protector = Protector(ring, "purpose")
+    assert protector.open(protector.seal(b"claims")) == b"claims"
+    assert asked == [True]

@@ -1,0 +1,1 @@
+"""How often callers may ask: policies, and the counting behind them."""

@@ -1,0 +1,110 @@
+"""Windows and buckets as pure functions: state and time in, decision and new state out.
+
+A request that may wait is given its permit at once, to be used at a time that is known then: windows and periods come
+when they come, so nobody has to be woken, and whoever asked first is served first over all workers and hosts.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import NamedTuple
+
+from rowcall.core.limits.policy import Kind, Policy
+
+
+class Decision(NamedTuple):
+    allowed: bool
+    wait: float
+    """Seconds until the permit may be used; of a refusal, until it is worth asking again."""
+
+
+NOW = Decision(True, 0.0)
+_STATE = struct.Struct("<dq")
+_SEGMENT = struct.Struct("<qI")
+
+
+def decide(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
+    """state: as given back last time; None for a caller who has not been seen. None as new state: leave it."""
+    return _DECIDE[policy.kind](policy, state, now)
+
+
+def is_idle(policy: Policy, state: bytes, now: float) -> bool:
+    """Whether the state says no more than none would."""
+    if policy.kind is Kind.SLIDING_WINDOW:
+        start, current, counts = _segments(policy, state, now)
+        return not any(counts.values()) or start > now + policy.seconds or current < 0
+    begin, used = _advanced(policy, state, now)
+    return used <= 0 and begin <= now
+
+
+def _advanced(policy: Policy, state: bytes | None, now: float) -> tuple[float, int]:
+    """Begin of the current period, and permits that are taken, those of the future included."""
+    if state is None:
+        return now, 0
+    begin, used = _STATE.unpack(state)
+    passed = int((now - begin) // policy.seconds)
+    if passed < 0:  # the clock of another host
+        return begin, used
+    back = policy.permits if policy.kind is Kind.FIXED_WINDOW else policy.added
+    return begin + passed * policy.seconds, max(0, used - passed * back)
+
+
+def _window(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
+    begin, used = _advanced(policy, state, now)
+    if used < policy.permits:
+        return NOW, _STATE.pack(begin, used + 1)
+    wait = begin + policy.seconds * (used // policy.permits) - now
+    if used < policy.permits + policy.queue:
+        return Decision(True, wait), _STATE.pack(begin, used + 1)
+    return Decision(False, wait), None
+
+
+def _bucket(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
+    begin, used = _advanced(policy, state, now)
+    if used <= 0:
+        begin = now  # a full bucket has nothing to wait for
+    if used < policy.permits:
+        return NOW, _STATE.pack(begin, used + 1)
+    periods = math.ceil((used - policy.permits + 1) / policy.added)
+    wait = begin + periods * policy.seconds - now
+    if used < policy.permits + policy.queue:
+        return Decision(True, wait), _STATE.pack(begin, used + 1)
+    return Decision(False, wait), None
+
+
+def _segments(policy: Policy, state: bytes | None, now: float) -> tuple[float, int, dict[int, int]]:
+    """Begin of segment 0, number of the current one, and permits by segment, past windows left out."""
+    if state is None:
+        return now, 0, {}
+    (begin,) = struct.unpack_from("<d", state)
+    counts = dict(_SEGMENT.iter_unpack(state[8:]))
+    current = int((now - begin) // (policy.seconds / policy.segments))
+    oldest = current - policy.segments
+    return begin, current, {number: count for number, count in counts.items() if number > oldest}
+
+
+def _sliding(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
+    begin, current, counts = _segments(policy, state, now)
+    length = policy.seconds / policy.segments
+    chosen = current
+    while not _fits(policy, counts, chosen):
+        chosen += 1
+    wait = 0.0 if chosen == current else begin + chosen * length - now
+    queued = sum(count for number, count in counts.items() if number > current)
+    if chosen != current and queued >= policy.queue:
+        return Decision(False, wait), None
+    counts[chosen] = counts.get(chosen, 0) + 1
+    packed = b"".join(_SEGMENT.pack(number, count) for number, count in sorted(counts.items()))
+    return Decision(True, wait), struct.pack("<d", begin) + packed
+
+
+def _fits(policy: Policy, counts: dict[int, int], number: int) -> bool:
+    """One more permit in this segment: no window that holds it has too many."""
+    return all(
+        sum(counts.get(end - back, 0) for back in range(policy.segments)) < policy.permits
+        for end in range(number, number + policy.segments)
+    )
+
+
+_DECIDE = {Kind.FIXED_WINDOW: _window, Kind.TOKEN_BUCKET: _bucket, Kind.SLIDING_WINDOW: _sliding}

@@ -1,0 +1,145 @@
+"""A request and an answer on their way through a proxy: which headers go on, what is added to query and body
+(reference 05, 4.3 and 4.4)."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote_plus
+
+import orjson
+
+from rowcall.core.data.record import Record
+from rowcall.core.text import json_text
+
+Headers = list[tuple[str, str]]
+
+OF_CONNECTION = frozenset({
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer",
+    "transfer-encoding", "upgrade", "http2-settings", "expect",
+})  # fmt: skip
+"""About one connection, never about what is behind it (RFC 9110, 7.6.1). Framing is the business of our client."""
+OF_CONTENT_FORWARDED = frozenset({"content-encoding", "content-language", "content-disposition"})
+"""Without these a body that is passed on byte for byte would mean something else."""
+BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "QUERY"})
+PLAIN_TEXT = "text/plain; charset=utf-8"
+
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_UNRESERVED_PATH = "/:@!$&'()*+,;=~"
+_ENCODED_SLASH = re.compile(r"%25(2[Ff])")
+
+
+class JsonKind(enum.Enum):
+    """How a value goes into a JSON object."""
+
+    NATIVE = "native"
+    """Numbers and booleans."""
+    EMBEDDED = "embedded"
+    """json and jsonb."""
+    STRING = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Automatic(Record):
+    """A parameter whose value is the service's own and goes to the other service too."""
+
+    index: int
+    name: str
+    """In requests."""
+    kind: JsonKind = JsonKind.STRING
+
+
+Given = tuple[Automatic, str | None]
+
+
+def request_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], *, with_body: bool) -> Headers:
+    """Those of a request that go on. What belongs to the connection stays, and what its header Connection names."""
+    pairs = list(items)
+    named = {word.strip().lower() for name, value in pairs if name.lower() == "connection" for word in value.split(",")}
+    return [
+        (name, value)
+        for name, value in pairs
+        if (lowered := name.lower()) not in excluded
+        and lowered not in OF_CONNECTION
+        and lowered not in named
+        and (not lowered.startswith("content-") or (with_body and lowered in OF_CONTENT_FORWARDED))
+    ]
+
+
+def response_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], taken: Collection[str]) -> Headers:
+    """Those of an answer that come back, in lower case; without its content type. taken: names that are set already."""
+    pairs = [(name.lower(), value) for name, value in items]
+    named = {word.strip().lower() for name, value in pairs if name == "connection" for word in value.split(",")}
+    return [
+        (name, value)
+        for name, value in pairs
+        if name != "content-type"
+        and name not in excluded
+        and name not in taken
+        and name not in OF_CONNECTION
+        and name not in named
+    ]
+
+
+def proxy_url(host: str, path: str, query: str) -> str:
+    """Host, then path and query of the request; a path in the host stays in front. `path` is decoded, as it comes."""
+    target = host.rstrip("/") + encoded_path(path)
+    return f"{target}?{query}" if query else target
+
+
+def encoded_path(path: str) -> str:
+    return _ENCODED_SLASH.sub(r"%\1", quote(path, safe=_UNRESERVED_PATH))
+
+
+def query_with(query: str, given: Sequence[Given], longest: int) -> tuple[str, list[str]]:
+    """The query with the service's own values behind it, and the names of those that are too long for it.
+
+    A value that the client has sent under one of these names does not go on: whoever reads the first of two would take
+    it for ours.
+    """
+    if not given:
+        return query, []
+    own = {automatic.name for automatic, _ in given}
+    kept = [pair for pair in query.split("&") if pair and unquote_plus(pair.partition("=")[0]) not in own]
+    too_long = []
+    for automatic, value in given:
+        if value is None:
+            continue
+        if 0 < longest < len(value):
+            too_long.append(automatic.name)
+        else:
+            kept.append(f"{_encoded(automatic.name)}={_encoded(value)}")
+    return "&".join(kept), too_long
+
+
+def _encoded(text: str) -> str:
+    return quote(text, safe="-_.~")
+
+
+def body_with(body: bytes, given: Sequence[Given]) -> bytes:
+    """A JSON object with the service's own values in it; what is no object is replaced by one."""
+    try:
+        members = dict(json_text.body_members(body)) if body.strip() else {}
+    except json_text.JsonTextError:
+        members = {}
+    members |= {automatic.name: _json(automatic.kind, value) for automatic, value in given}
+    return b"{" + b",".join(orjson.dumps(name) + b":" + value for name, value in members.items()) + b"}"
+
+
+def _json(kind: JsonKind, value: str | None) -> bytes:
+    if value is None:
+        return b"null"
+    if kind is JsonKind.NATIVE:
+        word = {"t": "true", "f": "false"}.get(value.lower(), value.lower())
+        if word in ("true", "false") or _NUMBER.fullmatch(value):
+            return word.encode()
+    elif kind is JsonKind.EMBEDDED:
+        raw = value.encode()
+        try:
+            json_text.check(raw)
+        except json_text.JsonTextError:
+            return orjson.dumps(value)
+        return raw
+    return orjson.dumps(value)

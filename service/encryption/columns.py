@@ -1,0 +1,173 @@
+"""`decrypt`: values of columns are opened before anything renders them (spec 4.3 rule 1, reference 04, 14).
+
+What cannot be opened stays as it is, without an error and without harm to the rest of its row: it was never sealed, or
+by a service with other keys. Elements of arrays and attributes of composites are opened one by one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from itertools import groupby
+
+from rowcall.core.endpoint.endpoint import Endpoint, ResultColumn, ResultPath, ResultShape
+from rowcall.core.text import array_literal, record_literal
+from rowcall.ext.rendering.body_writer import BodyWriter
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.opened_rows import OpeningWriter
+from rowcall.service.log.entry import VERBOSE
+from rowcall.service.pipeline.services import Services
+from rowcall.service.protection.errors import SealError, UnknownKeyError
+from rowcall.service.protection.protector import Keys, Protector
+
+log = logging.getLogger("rowcall")
+
+PURPOSE = "columns"
+"""One for all endpoints: what one of them has sealed is another's to open."""
+
+_SHORTEST = 60
+"""Characters of the shortest sealed text: version, key, nonce and tag, in base64."""
+_FIRST = b"A"
+"""What the version byte makes of the first character."""
+_ASK_AGAIN = 1.0
+"""Seconds between two questions for a key that is missing."""
+
+Open = Callable[[str], str]
+Opener = Callable[[bytes], bytes]
+
+
+def with_opened_columns(
+    writer: BodyWriter | None, endpoint: Endpoint, shape: ResultShape, services: Services
+) -> BodyWriter | None:
+    """The writer itself where the comment has nothing decrypted."""
+    wanted = endpoint.options.encryption
+    if writer is None or wanted is None or not (wanted.all_columns or wanted.columns):
+        return writer
+    names = None if wanted.all_columns else frozenset(name.casefold() for name in wanted.columns)
+    opened = Opened(services.auth.keys)
+    openers = tuple(_openers(endpoint, shape, names, services.codecs, opened.text))
+    return OpeningWriter(writer, openers) if any(openers) else writer
+
+
+class Opened:
+    """Opens single texts."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self._protector = Protector(keys, PURPOSE)
+        self._asked = 0.0
+
+    def text(self, sealed: str) -> str:
+        if len(sealed) < _SHORTEST or not sealed.startswith("A"):
+            return sealed
+        try:
+            return self._protector.open(sealed).decode()
+        except UnknownKeyError:
+            self._ask_for_keys()
+        except (SealError, UnicodeDecodeError) as error:
+            log.log(VERBOSE, "a value is left as it is: %s", error)
+        return sealed
+
+    def _ask_for_keys(self) -> None:
+        """Another host may have made the key a moment ago: the next request has it."""
+        now = time.monotonic()
+        if self._keys.on_unknown is not None and now - self._asked >= _ASK_AGAIN:
+            self._asked = now
+            self._keys.on_unknown()
+
+
+def _openers(
+    endpoint: Endpoint, shape: ResultShape, names: frozenset[str] | None, codecs: Codecs, open_text: Open
+) -> Iterator[Opener | None]:
+    """One for each column of the result, in order."""
+    if not shape.columns:
+        # A single value is opened whatever names the comment has.
+        opener = _of_type(endpoint.routine.return_type_oid, codecs, open_text)
+        yield None if opener is None else _in_bytes(opener)
+        return
+    everything = shape.path is ResultPath.SCALAR
+    for position, group in groupby(shape.columns, key=lambda column: column.position):
+        columns = tuple(group)
+        if position is None:
+            for column in columns:
+                wanted = everything or names is None or _is_named(column, names)
+                opener = _of_type(column.column.type_oid, codecs, open_text) if wanted else None
+                yield None if opener is None else _in_bytes(opener)
+        else:
+            yield _spread(columns, names, codecs, open_text)
+
+
+def _is_named(column: ResultColumn, names: frozenset[str]) -> bool:
+    """By its own name, by that in responses, or by that of the composite it is taken out of."""
+    known = {column.column.name.casefold(), column.key.decode().casefold()}
+    if column.group is not None:
+        known.add(column.group.name.casefold())
+    return not known.isdisjoint(names)
+
+
+def _spread(
+    columns: tuple[ResultColumn, ...], names: frozenset[str] | None, codecs: Codecs, open_text: Open
+) -> Opener | None:
+    """A composite column whose attributes are told as columns."""
+    parts = [
+        _of_type(column.column.type_oid, codecs, open_text) if names is None or _is_named(column, names) else None
+        for column in columns
+    ]
+    return _in_bytes(_composite(parts)) if any(parts) else None
+
+
+def _of_type(oid: int, codecs: Codecs, open_text: Open) -> Open | None:
+    """None for types whose values cannot hold a sealed text."""
+    kind, *about = codecs.definition(oid)
+    match kind:
+        case "domain":
+            return _of_type(about[0], codecs, open_text)
+        case "array":
+            element = _of_type(about[0], codecs, open_text)
+            return None if element is None else _array(element, chr(about[1]))
+        case "composite":
+            parts = [_of_type(attribute, codecs, open_text) for _, attribute in about[0]]
+            return _composite(parts) if any(parts) else None
+        case _:
+            return open_text if about[0] else None
+
+
+def _array(element: Open, delimiter: str) -> Open:
+    def within(items: list[array_literal.Nested]) -> list[array_literal.Nested]:
+        return [within(item) if isinstance(item, list) else None if item is None else element(item) for item in items]
+
+    def open_elements(text: str) -> str:
+        try:
+            items = array_literal.parse(text, delimiter)
+        except ValueError:
+            return text
+        opened = within(items)
+        return text if opened == items else array_literal.literal(opened, quoted=True, delimiter=delimiter)
+
+    return open_elements
+
+
+def _composite(parts: list[Open | None]) -> Open:
+    def open_attributes(text: str) -> str:
+        try:
+            values = record_literal.attributes(text)
+        except ValueError:
+            return text
+        if len(values) != len(parts):
+            return text
+        opened = [
+            value if value is None or part is None else part(value) for value, part in zip(values, parts, strict=True)
+        ]
+        return text if opened == values else record_literal.literal(opened)
+
+    return open_attributes
+
+
+def _in_bytes(opener: Open) -> Opener:
+    def open_value(value: bytes) -> bytes:
+        text = value.decode()
+        opened = opener(text)
+        return value if opened is text or opened == text else opened.encode()
+
+    return open_value

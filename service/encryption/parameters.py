@@ -1,0 +1,65 @@
+"""`encrypt`: texts of a request are sealed before anything of them reaches the database (reference 04, 14).
+
+After validation and hashing, which are about what was sent; before placeholders, resolved parameters and the key of
+the cache's entry are asked for nothing that is secret.
+"""
+
+from __future__ import annotations
+
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
+from rowcall.core.errors.problems import unavailable
+from rowcall.core.text import array_literal
+from rowcall.service.encryption.columns import PURPOSE
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.pipeline.services import Services
+from rowcall.service.protection.errors import NoKeyError
+from rowcall.service.protection.protector import Protector
+
+TEXTS = frozenset({"text", "character varying", "bpchar", "character", "varchar", "char", "name", "citext"})
+"""Types that can hold a sealed text."""
+
+
+def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
+    wanted = endpoint.options.encryption
+    if wanted is None:
+        return None
+    chosen = [
+        (1 << index, parameter.array, parameter.delimiter)
+        for index, parameter in enumerate(endpoint.parameters)
+        if parameter.db_name in wanted.parameters or (wanted.all_parameters and _is_text(parameter))
+    ]
+    if not chosen:
+        return None
+    protector = Protector(services.auth.keys, PURPOSE)
+
+    def seal(value: bytes) -> str:
+        return protector.seal(value)
+
+    def seal_array(value: bytes, delimiter: str) -> str:
+        return array_literal.literal(
+            within(array_literal.parse(value.decode(), delimiter)), quoted=True, delimiter=delimiter
+        )
+
+    def within(items: list[array_literal.Nested]) -> list[array_literal.Nested]:
+        return [
+            within(item) if isinstance(item, list) else None if item is None else seal(item.encode()) for item in items
+        ]
+
+    def encrypt(exchange: Exchange) -> None:
+        try:
+            for bit, array, delimiter in chosen:
+                if not exchange.mask & bit:
+                    continue
+                position = (exchange.mask & (bit - 1)).bit_count()
+                value = exchange.arguments[position]
+                if value is not None:
+                    sealed = seal_array(value, delimiter) if array else seal(value)
+                    exchange.arguments[position] = sealed.encode()
+        except NoKeyError:
+            raise unavailable("there is no key to encrypt with at the moment") from None
+
+    return encrypt
+
+
+def _is_text(parameter: EndpointParameter) -> bool:
+    return not parameter.array and parameter.cast.partition("(")[0].strip() in TEXTS

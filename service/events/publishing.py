@@ -1,0 +1,103 @@
+"""The notices of an endpoint that publishes, on their way to subscribers (reference 05, 6.3)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from rowcall.core.endpoint.capabilities import Events
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.events.event import Event, HintError, Publication
+from rowcall.core.events.stream_path import level_of
+from rowcall.service.database.call import Hear
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.options.capabilities.events import EventOptions
+
+log = logging.getLogger("rowcall.events")
+
+Publish = Callable[[Event], None]
+
+_BY_THE_DRIVER = "25P01"
+"""Warning about a setting outside of a transaction block, which the driver's own statements provoke."""
+
+
+def hear_notices(endpoint: Endpoint, options: EventOptions, publish: Publish) -> Hear | None:
+    """None for endpoints that publish nothing."""
+    events = endpoint.options.events
+    if events is None or not events.publish:
+        return None
+    publisher = _Publisher(endpoint, events, options, publish)
+    waits = options.after_commit if events.after_commit is None else events.after_commit
+    return partial(_AfterCommit if waits else _AtOnce, publisher)
+
+
+class _Publisher:
+    """What all requests of an endpoint share."""
+
+    def __init__(self, endpoint: Endpoint, events: Events, options: EventOptions, publish: Publish) -> None:
+        wanted = endpoint.options
+        closed = not wanted.login and (wanted.requires_authorization or bool(wanted.roles))
+        roles = () if wanted.login else wanted.roles
+        self.name = endpoint.name
+        self.level = level_of(events, options.level).value
+        self.publish = publish
+        self._publication = Publication(events.scope, events.names, closed, roles)
+        self._header = options.execution_header
+
+    def execution_of(self, exchange: Exchange) -> str:
+        return exchange.scope.headers.get(self._header) or ""
+
+    def event(self, message: str, hint: str | None, execution: str) -> Event:
+        try:
+            return self._publication.event(message, hint, execution)
+        except HintError as error:
+            log.error(
+                "%s: the HINT of a notice does not say who may see it, so the endpoint's scope does: %s",
+                *(self.name, error),
+            )
+            return self._publication.event(message, None, execution)
+
+
+class _AtOnce:
+    """Publishes each notice when it arrives, before the transaction has ended: what tells of progress cannot wait."""
+
+    __slots__ = ("_exchange", "_execution", "_publisher")
+
+    def __init__(self, publisher: _Publisher, exchange: Exchange) -> None:
+        self._publisher = publisher
+        self._exchange = exchange
+        self._execution: str | None = None
+
+    def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
+        publisher = self._publisher
+        if severity != publisher.level or sqlstate == _BY_THE_DRIVER:
+            return
+        if self._execution is None:
+            self._execution = publisher.execution_of(self._exchange)
+        self._publish(publisher.event(message, hint, self._execution))
+
+    def _publish(self, event: Event) -> None:
+        self._publisher.publish(event)
+
+    def end(self, committed: bool) -> None:
+        pass
+
+
+class _AfterCommit(_AtOnce):
+    """Publishes what a transaction has raised when it has committed, and nothing where that is not known."""
+
+    __slots__ = ("_events",)
+
+    def __init__(self, publisher: _Publisher, exchange: Exchange) -> None:
+        super().__init__(publisher, exchange)
+        self._events: list[Event] = []
+
+    def _publish(self, event: Event) -> None:
+        self._events.append(event)
+
+    def end(self, committed: bool) -> None:
+        events, self._events = self._events, []
+        if committed:
+            for event in events:
+                self._publisher.publish(event)

@@ -1,0 +1,71 @@
+"""What happens when somebody subscribes (reference 05, 6.4).
+
+A stream is not a topic: every one gets every event that its reader may see, whichever endpoint published it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from functools import partial
+
+from rowcall.core.endpoint.capabilities import Events
+from rowcall.core.events.event import Viewer
+from rowcall.core.events.position import read_position
+from rowcall.service.events.broadcaster import Broadcaster
+from rowcall.service.events.stream import Stream
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.pipeline.services import Services
+
+
+class Subscription:
+    """What a stream of an endpoint is to a request."""
+
+    def __init__(self, path: str, wanted: Events, services: Services, broadcaster: Broadcaster) -> None:
+        self._path = path
+        self._wanted = wanted
+        self._options = services.options.events
+        self._headers = list(self._options.headers)
+        # RFC 9113, 8.2.2: HTTP/2 knows no such header.
+        self._headers_http2 = [field for field in self._headers if field[0] != "connection"]
+        self._broadcaster = broadcaster
+
+    def open(self, exchange: Exchange) -> Awaitable[None] | None:
+        scope = exchange.scope
+        if scope.method == "HEAD":
+            exchange.protocol.response_empty(200, self._headers_of(scope.http_version))
+            return None
+        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._broadcaster.feed.join(partial(self._open, exchange, opened))
+        return opened
+
+    def _open(self, exchange: Exchange, opened: asyncio.Future[None]) -> None:
+        if opened.done():
+            return
+        try:
+            self._begin(exchange)
+        except Exception as error:
+            opened.set_exception(error)
+        else:
+            opened.set_result(None)
+
+    def _begin(self, exchange: Exchange) -> None:
+        scope = exchange.scope
+        broadcaster = self._broadcaster
+        stream = Stream(
+            exchange.protocol,
+            self._headers_of(scope.http_version),
+            scope.client,
+            self._path,
+            Viewer(scope.query_string or "", exchange.user, self._wanted.channel or "", self._wanted.filters),
+            broadcaster.connections,
+            self._options,
+            broadcaster.remove,
+            broadcaster.hold,
+        )
+        # What cannot be read was not given by us: its client is new here.
+        last = read_position(scope.headers.get("last-event-id") or "") or None
+        broadcaster.add(stream, last, last_value=self._wanted.last_value)
+
+    def _headers_of(self, http_version: str) -> list[tuple[str, str]]:
+        return self._headers if http_version.startswith("1") else self._headers_http2

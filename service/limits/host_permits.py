@@ -1,0 +1,258 @@
+"""Permits counted in the store of the host: exact over all its workers.
+
+An environment of its own holds, by the letter that a key begins with:
+
+    w POLICY CALLER   a window or a bucket (`core.limits.counting`)
+    c POLICY CALLER   who holds permits of a concurrency limit, and who waits for one, in order
+
+Windows need nobody to be woken. A permit that is given back goes to whoever waits first, in whatever worker that is,
+in the same transaction; a worker that dies gives back all of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import logging
+import os
+import struct
+import time
+from collections.abc import Iterator
+
+import lmdb
+
+from rowcall.core.limits.counting import NOW, Decision, decide, is_idle
+from rowcall.core.limits.policy import Policy
+from rowcall.service.store.bus import WORKER_GONE, Bus
+from rowcall.service.store.environment import LONGEST_KEY, Environment, Transaction, between, used
+
+log = logging.getLogger("rowcall.limits")
+
+SIZE = 67_108_864
+"""Bytes: about half a million callers at one time."""
+FULL = 0.8
+SWEPT_AT_ONCE = 500
+SWEEP_SECONDS = 30.0
+TOPIC = "permits"
+
+_WINDOW, _AFTER_WINDOW = b"w", b"x"
+_GATE, _AFTER_GATE = b"c", b"d"
+_COUNTS = struct.Struct("<HH")
+_HOLDER = struct.Struct("<II")
+_WAITER = struct.Struct("<QI")
+_WORD = struct.Struct("<IQ?")
+
+
+def _name(kind: bytes, policy: Policy, caller: str) -> bytes:
+    own = policy.name.encode()
+    rest = caller.encode(errors="surrogateescape")
+    if len(own) > 100:
+        own = hashlib.sha256(own).digest()
+    if len(own) + len(rest) > LONGEST_KEY - 8:
+        rest = b"#" + hashlib.sha256(rest).digest()
+    return kind + len(own).to_bytes(1, "big") + own + rest
+
+
+class _Gate:
+    """A concurrency limit for one caller."""
+
+    __slots__ = ("holders", "waiters")
+
+    def __init__(self, data: bytes | None) -> None:
+        self.holders: dict[int, int] = {}
+        self.waiters: list[tuple[int, int]] = []
+        """Number and process, in order."""
+        if data is not None:
+            holders, waiters = _COUNTS.unpack_from(data)
+            middle = _COUNTS.size + holders * _HOLDER.size
+            self.holders = dict(_HOLDER.iter_unpack(data[_COUNTS.size : middle]))
+            self.waiters = list(_WAITER.iter_unpack(data[middle : middle + waiters * _WAITER.size]))
+
+    def packed(self) -> bytes:
+        parts = [_COUNTS.pack(len(self.holders), len(self.waiters))]
+        parts += [_HOLDER.pack(*holder) for holder in self.holders.items()]
+        parts += [_WAITER.pack(*waiter) for waiter in self.waiters]
+        return b"".join(parts)
+
+    @property
+    def held(self) -> int:
+        return sum(self.holders.values())
+
+    def give(self, process: int) -> None:
+        self.holders[process] = self.holders.get(process, 0) + 1
+
+    def take_back(self, process: int) -> None:
+        left = self.holders.get(process, 0) - 1
+        if left > 0:
+            self.holders[process] = left
+        else:
+            self.holders.pop(process, None)
+
+
+class HostPermits:
+    """To be made in the running event loop."""
+
+    def __init__(self, environment: Environment, bus: Bus, policies: tuple[Policy, ...]) -> None:
+        self._environment = environment
+        self._bus = bus
+        self._policies = {_name(b"", policy, ""): policy for policy in policies}
+        self._process = os.getpid()
+        self._loop = asyncio.get_running_loop()
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[bool]] = {}
+        self._warned = False
+        self._swept = _WINDOW
+        self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+        self._ends = (
+            bus.subscribe(TOPIC, self._hear),
+            bus.subscribe(WORKER_GONE, lambda message: self._forget_process(int(message))),
+        )
+
+    def close(self) -> None:
+        self._sweeping.cancel()
+        for end in self._ends:
+            end()
+
+    # --- windows and buckets ---------------------------------------------------------------------------------------
+
+    def ask(self, policy: Policy, caller: str) -> Decision:
+        name = _name(_WINDOW, policy, caller)
+        try:
+            with self._environment.write() as transaction:
+                decision, state = decide(policy, transaction.get(name), time.monotonic())
+                if state is not None:
+                    transaction.put(name, state)
+        except lmdb.MapFullError:
+            self._make_room()
+            return NOW
+        return decision
+
+    def _make_room(self) -> None:
+        """More callers than there is room for: the counters of some are given up."""
+        if not self._warned:
+            self._warned = True
+            log.warning("more callers are counted than the store of the host has room for; some begin anew")
+        self._environment.forget_readers()
+        self._sweep_some(force=True)
+
+    def _sweep(self) -> None:
+        """Forgets callers that have not come for so long that nothing is counted against them."""
+        more = self._sweep_some(force=False)
+        self._sweeping = self._loop.call_later(0.05 if more else SWEEP_SECONDS, self._sweep)
+
+    def _sweep_some(self, *, force: bool) -> bool:
+        """Whether there are more. A few at a time: the event loop waits."""
+        now = time.monotonic()
+        with self._environment.write() as transaction:
+            force = force or used(transaction) > SIZE * FULL
+            found = list(itertools.islice(between(transaction, self._swept, _AFTER_WINDOW), SWEPT_AT_ONCE))
+            for key, state in found:
+                policy = self._policies.get(key[1 : 2 + key[1]])
+                if force or policy is None or is_idle(policy, state, now):
+                    transaction.delete(key)
+        more = len(found) == SWEPT_AT_ONCE
+        self._swept = found[-1][0] + b"\0" if more else _WINDOW
+        return more
+
+    # --- concurrency -----------------------------------------------------------------------------------------------
+
+    def enter(self, policy: Policy, caller: str) -> bool | int:
+        """True: a permit is held. A number: `wait` for it. False: refused."""
+        name = _name(_GATE, policy, caller)
+        dropped: tuple[int, int] | None = None
+        with self._environment.write() as transaction:
+            gate = _Gate(transaction.get(name))
+            if gate.held < policy.permits:
+                gate.give(self._process)
+                transaction.put(name, gate.packed())
+                return True
+            if len(gate.waiters) >= policy.queue:
+                if policy.oldest_first or not policy.queue:
+                    return False
+                # Who has just come goes first, so it is the oldest for whom there is no place.
+                dropped = gate.waiters.pop(0)
+            number = next(self._numbers)
+            gate.waiters.append((number, self._process))
+            transaction.put(name, gate.packed())
+        self._waiting[number] = self._loop.create_future()
+        if dropped is not None:
+            self._tell(dropped, allowed=False)
+        return number
+
+    async def wait(self, number: int) -> bool:
+        """Whether a permit is held now. To be followed by `abandon` when it does not end by itself."""
+        allowed = await self._waiting[number]
+        del self._waiting[number]
+        return allowed
+
+    def abandon(self, policy: Policy, caller: str, number: int) -> None:
+        """Whoever waited is not there any more."""
+        future = self._waiting.pop(number, None)
+        name = _name(_GATE, policy, caller)
+        with self._environment.write() as transaction:
+            gate = _Gate(transaction.get(name))
+            waiter = (number, self._process)
+            waited = waiter in gate.waiters
+            if waited:
+                gate.waiters.remove(waiter)
+                transaction.put(name, gate.packed())
+        if not waited and not (future is not None and future.done() and not future.result()):
+            self.leave(policy, caller)
+
+    def leave(self, policy: Policy, caller: str) -> None:
+        """Gives a permit back: to whoever waits for it."""
+        name = _name(_GATE, policy, caller)
+        with self._environment.write() as transaction:
+            gate = _Gate(transaction.get(name))
+            gate.take_back(self._process)
+            given = list(_give(gate, policy))
+            _keep(transaction, name, gate)
+        for waiter in given:
+            self._tell(waiter, allowed=True)
+
+    def _tell(self, waiter: tuple[int, int], *, allowed: bool) -> None:
+        number, process = waiter
+        if process == self._process:
+            self._answer(number, allowed)
+        else:
+            self._bus.publish(TOPIC, _WORD.pack(process, number, allowed))
+
+    def _hear(self, message: bytes) -> None:
+        process, number, allowed = _WORD.unpack(message)
+        if process == self._process:
+            self._answer(number, allowed)
+
+    def _answer(self, number: int, allowed: bool) -> None:
+        future = self._waiting.get(number)
+        if future is not None and not future.done():
+            future.set_result(allowed)
+
+    def _forget_process(self, gone: int) -> None:
+        given: list[tuple[int, int]] = []
+        with self._environment.write() as transaction:
+            for name, data in list(between(transaction, _GATE, _AFTER_GATE)):
+                gate = _Gate(data)
+                gate.holders.pop(gone, None)
+                gate.waiters = [waiter for waiter in gate.waiters if waiter[1] != gone]
+                policy = self._policies.get(name[1 : 2 + name[1]])
+                if policy is not None:
+                    given += _give(gate, policy)
+                _keep(transaction, name, gate)
+        for waiter in given:
+            self._tell(waiter, allowed=True)
+
+
+def _give(gate: _Gate, policy: Policy) -> Iterator[tuple[int, int]]:
+    """What is free goes to those who wait, in their order."""
+    while gate.waiters and gate.held < policy.permits:
+        waiter = gate.waiters.pop(0 if policy.oldest_first else -1)
+        gate.give(waiter[1])
+        yield waiter
+
+
+def _keep(transaction: Transaction, name: bytes, gate: _Gate) -> None:
+    if gate.holders or gate.waiters:
+        transaction.put(name, gate.packed())
+    else:
+        transaction.delete(name)

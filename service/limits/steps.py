@@ -1,0 +1,166 @@
+"""The step that asks for a permit before anything else is done for a request (reference 04, 17).
+
+A policy that counts by who is calling needs the caller first, so its step stands behind the one that finds that out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.core.limits.counting import Decision
+from rowcall.core.limits.policy import Kind, Policy, Source, SourceKind
+from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
+from rowcall.service.limits.host_permits import SIZE, HostPermits
+from rowcall.service.pipeline.services import Services
+
+UNPARTITIONED = "unpartitioned"
+
+Caller = Callable[[Exchange], str]
+
+
+def limit_anybody(endpoint: Endpoint, services: Services) -> Step | None:
+    """For policies that do not ask who is calling."""
+    policy = _policy_of(endpoint, services)
+    return None if policy is None or policy.asks_who_calls else limit(policy, services)
+
+
+def limit_callers(endpoint: Endpoint, services: Services) -> Step | None:
+    """For those that do."""
+    policy = _policy_of(endpoint, services)
+    return None if policy is None or not policy.asks_who_calls else limit(policy, services)
+
+
+def _policy_of(endpoint: Endpoint, services: Services) -> Policy | None:
+    return services.options.limits.policy(endpoint.options.rate_limiter) if services.limited else None
+
+
+def limit(policy: Policy, services: Services) -> Step:
+    permits = _permits(services)
+    caller = _caller(policy, services)
+    step = _gate(policy, permits, caller) if policy.kind is Kind.CONCURRENCY else _window(policy, permits, caller)
+    if not policy.free_for_users:
+        return step
+
+    def limit_strangers(exchange: Exchange) -> Awaitable[None] | None:
+        return step(exchange) if exchange.user is None else None  # type: ignore[return-value]
+
+    return limit_strangers
+
+
+def _permits(services: Services) -> HostPermits:
+    """One for each worker, whichever edition it serves."""
+    host = services.host
+    options = services.options.limits
+    return host.once("permits", lambda: HostPermits(host.environment("permits", SIZE), host.bus, options.policies))
+
+
+# --- whose permits ----------------------------------------------------------------------------------------------------
+
+
+def _caller(policy: Policy, services: Services) -> Caller:
+    """What tells callers apart. Texts of different sources never mean the same caller."""
+    if not policy.sources:
+        return lambda _exchange: UNPARTITIONED
+    texts = [(f"{number} ", _text(source, services)) for number, source in enumerate(policy.sources)]
+
+    def caller(exchange: Exchange) -> str:
+        for number, text_of in texts:
+            text = text_of(exchange)
+            if text:
+                return number + text
+        return UNPARTITIONED
+
+    return caller
+
+
+def _text(source: Source, services: Services) -> Callable[[Exchange], str | None]:
+    name = source.text
+    if source.kind is SourceKind.STATIC:
+        return lambda _exchange: name
+    if source.kind is SourceKind.HEADER:
+        header = name.lower()
+        return lambda exchange: exchange.scope.headers.get(header)
+    if source.kind is SourceKind.CLAIM:
+        return lambda exchange: None if exchange.user is None else exchange.user.first(name)
+    address_of = services.auth.address
+
+    def address(exchange: Exchange) -> str | None:
+        found = address_of(exchange.scope)
+        return None if found is None else found.decode()
+
+    return address
+
+
+# --- the two ways to hold one -----------------------------------------------------------------------------------------
+
+
+def _window(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
+    ask = permits.ask
+
+    def limit_rate(exchange: Exchange) -> Awaitable[None] | None:
+        decision = ask(policy, caller(exchange))
+        if not decision.allowed:
+            raise refusal(policy, decision.wait)
+        return _wait_for(decision, exchange) if decision.wait > 0 else None
+
+    return limit_rate
+
+
+async def _wait_for(decision: Decision, exchange: Exchange) -> None:
+    """Until the permit may be used. Raises `ClientGoneError` when nobody waits for the answer any more."""
+    gone = asyncio.ensure_future(exchange.protocol.client_disconnect())
+    done, _ = await asyncio.wait({gone}, timeout=decision.wait)
+    gone.cancel()
+    if done:
+        raise ClientGoneError("the client has left while it waited for its turn")
+
+
+def _gate(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
+    def limit_concurrency(exchange: Exchange) -> Awaitable[None] | None:
+        name = caller(exchange)
+        entered = permits.enter(policy, name)
+        if entered is False:
+            raise refusal(policy, 1.0)
+        if entered is not True:
+            return wait(exchange, name, entered)
+        exchange.at_end(lambda _exchange, _error: permits.leave(policy, name))
+        return None
+
+    async def wait(exchange: Exchange, name: str, number: int) -> None:
+        gone = asyncio.ensure_future(exchange.protocol.client_disconnect())
+        turn = asyncio.ensure_future(permits.wait(number))
+        try:
+            await asyncio.wait({gone, turn}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            turn.cancel()
+            permits.abandon(policy, name, number)
+            raise
+        finally:
+            gone.cancel()
+        if not turn.done():
+            turn.cancel()
+            permits.abandon(policy, name, number)
+            raise ClientGoneError("the client has left while it waited for its turn")
+        if not turn.result():
+            raise refusal(policy, 1.0)
+        exchange.at_end(lambda _exchange, _error: permits.leave(policy, name))
+
+    return limit_concurrency
+
+
+def refusal(policy: Policy, wait: float) -> Problem:
+    """The answer to a request for which there is no permit. wait: seconds until it is worth asking again."""
+    seconds = max(1, math.ceil(wait))
+    quoted = policy.name.replace("\\", "\\\\").replace('"', '\\"')
+    headers: list[tuple[str, str]] = [("retry-after", str(seconds))]
+    if quoted.isascii() and quoted.isprintable():
+        window = "" if policy.kind is Kind.CONCURRENCY else f";w={math.ceil(policy.seconds)}"
+        headers += [
+            ("ratelimit-policy", f'"{quoted}";q={policy.permits}{window}'),
+            ("ratelimit", f'"{quoted}";r=0;t={seconds}'),
+        ]
+    return Problem(policy.status, policy.message or None, headers=tuple(headers))

@@ -1,0 +1,148 @@
+"""The request of a proxy: made of the one that came, for the service behind it (reference 05, 4.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
+
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.capabilities import Forwarding
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.core.outbound.address import read_address
+from rowcall.core.outbound.forwarding import (
+    BODY_METHODS,
+    PLAIN_TEXT,
+    Given,
+    Headers,
+    body_with,
+    proxy_url,
+    query_with,
+    request_headers,
+)
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.outbound.automatic import automatic_parameters, context_headers, context_names, given_values
+from rowcall.service.outbound.bodies import SMALL, announced_length, may_have_body, pieces, whole_body
+from rowcall.service.upstream.messages import Answer, OutgoingRequest
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
+
+Body = bytes | AsyncIterator[bytes] | None
+
+NO_HOST = "Proxy host is not configured. Name one in the annotation, or set Service:ProxyOptions:Host."
+
+
+class Forward:
+    """Sends requests of one endpoint on."""
+
+    def __init__(self, endpoint: Endpoint, wish: Forwarding, services: Services) -> None:
+        options = services.options.outbound.proxy
+        self._options = options
+        self._endpoint = endpoint
+        self._client = services.client
+        self._inside = services.inside
+        self._method = wish.method
+        self._host = wish.url or options.host
+        self._limit = services.options.http.body_limit
+        self._automatic = automatic_parameters(endpoint, services)
+        raw = endpoint.raw_body
+        self._raw_body = next((one for one in self._automatic if raw is endpoint.parameters[one.index]), None)
+        self._context = context_headers(endpoint, services)
+        self._excluded = options.exclude_headers | context_names(services)
+        # What the routine or the binder needs too has to be there for both.
+        self.keeps_body = bool(self._automatic) or not endpoint.passes_through
+
+    async def send(self, exchange: Exchange) -> Answer:
+        """The answer, once its header section is there.
+
+        Raises:
+            TimeoutError: that takes too long.
+            OutboundError, RefusedError, BadUrlError, Problem: there is none.
+        """
+        host, client, inside = self._host, self._client, self._inside
+        if host is None or client is None or inside is None:
+            raise Problem(500, NO_HOST)
+        method = self._method or exchange.scope.method
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(self._options.timeout) as deadline:
+
+            def go_on() -> None:
+                """The client sends: it is not the other service that takes long."""
+                if deadline.when() is not None:
+                    deadline.reschedule(loop.time() + self._options.timeout)
+
+            query, body, length = await self._query_and_body(exchange, method, go_on)
+            headers = self._headers(exchange, with_body=body is not None)
+            if host.startswith("/"):
+                content = body if isinstance(body, bytes) else None
+                return await inside(method, host, _anonymous(headers), content, exchange)
+            address = read_address(proxy_url(host, exchange.scope.path, query))
+            expects = (exchange.scope.headers.get("expect") or "").lower() == "100-continue"
+            streamed = body is not None and not isinstance(body, bytes)
+            request = OutgoingRequest(method, address, headers, body, length, expects_continue=expects and streamed)
+            return await client.send(request, named=True)
+
+    async def _query_and_body(
+        self, exchange: Exchange, method: str, go_on: Callable[[], None]
+    ) -> tuple[str, Body, int | None]:
+        query: str = exchange.scope.query_string
+        given: list[Given] = given_values(self._automatic, exchange) if self._automatic else []
+        carries = method in BODY_METHODS
+        if self._raw_body is not None:
+            replaced = next((value for one, value in given if one is self._raw_body), None)
+            given = [pair for pair in given if pair[0] is not self._raw_body]
+            if replaced is not None and carries:
+                return self._query(query, given), replaced.encode(), None
+        body, length = await self._body(exchange, go_on) if carries else (None, None)
+        if given and carries and self._endpoint.transport is Transport.BODY and _is_json(exchange):
+            return query, body_with(body if isinstance(body, bytes) else b"", given), None
+        return self._query(query, given), body, length
+
+    def _query(self, query: str, given: list[Given]) -> str:
+        query, too_long = query_with(query, given, self._options.max_query_value)
+        for name in too_long:
+            longest = self._options.max_query_value
+            log.warning("%s: %s is not sent on: it is longer than %d characters", self._endpoint.name, name, longest)
+        return query
+
+    async def _body(self, exchange: Exchange, go_on: Callable[[], None]) -> tuple[Body, int | None]:
+        """Bytes or pieces, and the length that pieces have in the end, where it is known."""
+        if exchange.body is not None:
+            return exchange.body or None, None
+        scope = exchange.scope
+        if not may_have_body(scope):
+            return None, None
+        length = announced_length(scope, self._limit)
+        inside = self._host is not None and self._host.startswith("/")
+        if self.keeps_body or inside or (length is not None and length <= SMALL):
+            return await whole_body(exchange, self._limit) or None, None
+        return pieces(exchange, length, self._limit, go_on), length
+
+    def _headers(self, exchange: Exchange, *, with_body: bool) -> Headers:
+        scope = exchange.scope
+        headers: Headers = []
+        if self._options.forward_headers:
+            headers = request_headers(scope.headers.items(), self._excluded, with_body=with_body)
+        if self._context is not None:
+            headers += self._context(exchange)
+        if with_body:
+            headers.append(("content-type", scope.headers.get("content-type") or PLAIN_TEXT))
+        return headers
+
+
+def _is_json(exchange: Exchange) -> bool:
+    return "json" in (exchange.scope.headers.get("content-type") or "").lower()
+
+
+def _anonymous(headers: Headers) -> Headers:
+    """An endpoint of this service is called for nobody in particular (reference 05, 2.7)."""
+    return [
+        (name, value)
+        for name, value in headers
+        if name != "cookie" and (name != "authorization" or value.lower().startswith("basic "))
+    ]

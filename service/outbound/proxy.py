@@ -1,0 +1,153 @@
+"""`proxy`: the request goes to another service, and its answer is the answer, or goes to the routine
+(reference 05, 4.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.core.outbound.address import BadUrlError
+from rowcall.core.outbound.forwarding import response_headers
+from rowcall.core.outbound.guard import RefusedError
+from rowcall.core.outbound.options import ProxyOptions
+from rowcall.core.outbound.reply import Reply, headers_json
+from rowcall.service.exchange.arguments import put
+from rowcall.service.exchange.attendance import while_client_waits
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.outbound.bodies import whole_body
+from rowcall.service.outbound.decoding import decoded_body
+from rowcall.service.outbound.forwarding import Forward
+from rowcall.service.outbound.relay import relay
+from rowcall.service.response.headers import comment_fields
+from rowcall.service.upstream.errors import OutboundError
+from rowcall.service.upstream.messages import Answer, Headers
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
+
+
+def proxy(endpoint: Endpoint, services: Services) -> Step | None:
+    wish = endpoint.options.proxy
+    if wish is None:
+        return None
+    forward = Forward(endpoint, wish, services)
+    if endpoint.passes_through:
+        return _passthrough(endpoint, forward, services)
+    return _transform(endpoint, forward, services)
+
+
+def keep_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
+    """In front of binding: what the routine and the other service both read is kept."""
+    if endpoint.options.proxy is None or endpoint.passes_through:
+        return None
+    if endpoint.transport is not Transport.BODY and endpoint.raw_body is None:
+        return None
+    limit = services.options.http.body_limit
+
+    async def keep(exchange: Exchange) -> None:
+        await whole_body(exchange, limit)
+
+    return keep
+
+
+def _passthrough(endpoint: Endpoint, forward: Forward, services: Services) -> Step:
+    options = services.options.outbound.proxy
+    patience = services.options.http.slow_client
+    inside = is_inside(endpoint, options)
+
+    async def send(exchange: Exchange) -> None:
+        try:
+            answer = await while_client_waits(exchange.protocol, forward.send(exchange))
+            headers = answer_headers(answer, options, comment_fields(exchange), inside=inside)
+            room = getattr(exchange.protocol, "room", 0)
+            if room:
+                async with asyncio.timeout(options.timeout):
+                    await answer.gather(room)
+            await relay(exchange, answer, headers, patience, options.timeout)
+        except FAILURES as error:
+            raise failure(endpoint, error, options).problem() from None
+        # The routine never runs.
+        exchange.follow(())
+
+    return send
+
+
+def _transform(endpoint: Endpoint, forward: Forward, services: Services) -> Step:
+    options = services.options.outbound.proxy
+    replies = endpoint.outgoing.replies
+    binary = {index for index, _ in replies if endpoint.parameters[index].cast == "bytea"}
+    limit = services.options.outbound.client.max_response
+
+    async def send(exchange: Exchange) -> None:
+        try:
+            reply = await while_client_waits(exchange.protocol, _reply(forward, exchange, limit))
+        except FAILURES as error:
+            failed = failure(endpoint, error, options)
+            reply = Reply(failed.status, error=failed.message)
+        for index, part in replies:
+            put(exchange, index, reply.value(part, binary=index in binary))
+        exchange.has_null = None in exchange.arguments
+
+    return send
+
+
+async def _reply(forward: Forward, exchange: Exchange, limit: int | None) -> Reply:
+    answer = await forward.send(exchange)
+    try:
+        body = decoded_body(await answer.read(limit), answer.header("content-encoding"), limit)
+    except BaseException:
+        answer.close()
+        raise
+    return Reply(answer.status, body, headers_json(answer.headers), answer.header("content-type"))
+
+
+def is_inside(endpoint: Endpoint, options: ProxyOptions) -> bool:
+    """The other service is this one."""
+    wish = endpoint.options.proxy or endpoint.options.proxy_out
+    host = None if wish is None else wish.url or options.host
+    return host is not None and host.startswith("/")
+
+
+def answer_headers(answer: Answer, options: ProxyOptions, own: Headers, *, inside: bool) -> Headers:
+    """own: those of the comment, which win. An endpoint of this service gives its content type alone."""
+    taken = {name for name, _ in own}
+    content_type = answer.header("content-type")
+    headers: Headers = [("content-type", content_type)] if content_type is not None else []
+    headers += own
+    if options.forward_response_headers and not inside:
+        headers += response_headers(answer.headers, options.exclude_response_headers, taken)
+    return headers
+
+
+FAILURES = (TimeoutError, OutboundError, RefusedError, BadUrlError, Problem)
+
+
+class Failure:
+    """What the client, or the routine, is told when no answer has come."""
+
+    def __init__(self, status: int, message: str, problem: Problem | None = None) -> None:
+        self.status = status
+        self.message = message
+        self._problem = problem
+
+    def problem(self) -> Problem:
+        return self._problem or Problem(self.status, self.message)
+
+
+def failure(endpoint: Endpoint, error: Exception, options: ProxyOptions, what: str = "Proxy") -> Failure:
+    if isinstance(error, Problem):
+        if error.status < 500:
+            # The request itself was wrong: nobody but its client can know better.
+            raise error
+        return Failure(error.status, error.detail or error.title, error)
+    if isinstance(error, TimeoutError):
+        log.warning("%s: the other service has not answered within %g s", endpoint.name, options.timeout)
+        return Failure(504, f"{what} request timed out after {options.timeout:g} seconds")
+    log.warning("%s: the other service cannot be asked: %s", endpoint.name, error)
+    return Failure(502, str(error))

@@ -1,0 +1,89 @@
+"""The answer of another service on its way to the client: as it is, as fast as the client takes it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from rowcall.service.exchange.exchange import ClientGoneError, Exchange
+from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.log.request_log import logged
+from rowcall.service.response.streaming import PipeBody
+from rowcall.service.upstream.errors import OutboundError
+from rowcall.service.upstream.messages import Answer, Headers
+
+log = logging.getLogger("rowcall")
+
+GATHERED = 65_536
+"""Bytes of a body of known length that are waited for, so that it can be sent in one piece."""
+
+
+async def relay(exchange: Exchange, answer: Answer, headers: Headers, patience: float, silence: float) -> None:
+    """headers: those of the response, framing aside. patience: seconds that the client may leave the body unread.
+    silence: seconds that the server may leave it unsent, unless it sends events.
+
+    Raises:
+        OutboundError: the body breaks off before anything has been sent.
+        ClientGoneError: the client has left.
+    """
+    protocol = exchange.protocol
+    if type(protocol) is HeadProtocol or answer.status in (204, 205, 304):
+        answer.close()
+        length = answer.header("content-length") if type(protocol) is HeadProtocol else None
+        protocol.response_empty(answer.status, headers if length is None else [*headers, ("content-length", length)])
+        return
+    if answer.complete:
+        protocol.response_bytes(answer.status, headers, answer.take())
+    elif answer.length is not None and answer.length <= GATHERED and not _sends_events(answer):
+        async with asyncio.timeout(silence):
+            body = await answer.read(None)
+        protocol.response_bytes(answer.status, headers, body)
+    else:
+        await _stream(exchange, answer, headers, patience, None if _sends_events(answer) else silence)
+
+
+def _sends_events(answer: Answer) -> bool:
+    return (answer.header("content-type") or "").lower().startswith("text/event-stream")
+
+
+async def _stream(exchange: Exchange, answer: Answer, headers: Headers, patience: float, silence: float | None) -> None:
+    protocol: Any = exchange.protocol
+    if answer.length is not None:
+        headers = [*headers, ("content-length", str(answer.length))]
+    body = PipeBody(protocol, answer.status, headers, patience)
+    complete = False
+    try:
+        complete = await _pump(answer, body, silence)
+    except ClientGoneError:
+        log.debug("%s: the client has left in the middle of the body", exchange.scope.path)
+    except (OutboundError, TimeoutError) as error:
+        log.warning("%s: the body of the other service breaks off: %s", exchange.scope.path, error or "it is silent")
+    finally:
+        if complete:
+            await body.close()
+        else:
+            answer.close()
+            body.cut(exchange.scope.client)
+        if (waiting := logged(protocol)) is not None:
+            waiting.stream_ended()
+
+
+async def _pump(answer: Answer, body: PipeBody, silence: float | None) -> bool:
+    loop = asyncio.get_running_loop()
+    while True:
+        if answer.has_more:
+            piece = answer.take()
+        else:
+            coming = loop.create_task(answer.chunk())
+            try:
+                await body.wait_for(coming, silence)  # type: ignore[arg-type]
+            finally:
+                if not coming.done():
+                    coming.cancel()
+            if not coming.done():
+                raise TimeoutError
+            piece = coming.result()
+        if not piece:
+            return True
+        await body.write(piece)

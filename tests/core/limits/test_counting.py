@@ -1,0 +1,87 @@
+"""Windows and buckets: what is allowed when, compared with what their definitions say."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.limits.counting import decide, is_idle
+from rowcall.core.limits.policy import Kind, Policy
+
+FIXED = Policy("p", Kind.FIXED_WINDOW, permits=3, seconds=10, queue=2)
+SLIDING = Policy("p", Kind.SLIDING_WINDOW, permits=3, seconds=12, segments=3, queue=2)
+BUCKET = Policy("p", Kind.TOKEN_BUCKET, permits=3, seconds=5, added=2, queue=2)
+
+
+def asked(policy: Policy, *times: float) -> list[tuple[bool, float]]:
+    """Decision for each request, with seconds to wait."""
+    state, found = None, []
+    for now in times:
+        decision, new = decide(policy, state, now)
+        state = new or state
+        found.append((decision.allowed, round(decision.wait, 6)))
+    return found
+
+
+YES = (True, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "times", "decisions"),
+    [
+        (FIXED, (0, 0, 1, 1, 4, 9), [YES, YES, YES, (True, 9), (True, 6), (False, 1)]),
+        (FIXED, (5, 5, 5, 15, 15, 15, 25), [YES] * 7),
+        # The two that waited have used two of the next window's permits.
+        (FIXED, (0, 0, 0, 0, 0, 10, 10, 10), [YES, YES, YES, (True, 10), (True, 10), YES, (True, 10), (True, 10)]),
+        (SLIDING, (0, 5, 9, 11, 12, 12.5), [YES, YES, YES, (True, 1), (True, 4), (True, 7.5)]),
+        (SLIDING, (0, 0, 0, 1, 2, 3), [YES, YES, YES, (True, 11), (True, 10), (False, 9)]),
+        (BUCKET, (0, 0, 0, 1, 1, 1), [YES, YES, YES, (True, 4), (True, 4), (False, 9)]),
+        (BUCKET, (0, 0, 0, 5, 5, 6), [YES, YES, YES, YES, YES, (True, 4)]),
+        (BUCKET, (0, 100, 100, 100, 100), [YES, YES, YES, YES, (True, 5)]),
+    ],
+)
+def test_decisions(policy: Policy, times: tuple[float, ...], decisions: list[tuple[bool, float]]) -> None:
+    assert asked(policy, *times) == decisions
+
+
+@given(
+    st.sampled_from([FIXED, SLIDING, BUCKET]),
+    st.lists(st.floats(0, 9, allow_nan=False), min_size=1, max_size=60),
+)
+def test_no_window_holds_more_than_its_permits(policy: Policy, gaps: list[float]) -> None:
+    """Counted by when permits are used, over every stretch of a window's length, or of a period's."""
+    state, now, used, queued = None, 1000.0, [], []
+    for gap in gaps:
+        now += gap
+        decision, new = decide(policy, state, now)
+        state = new or state
+        assert decision.wait >= 0
+        if decision.allowed:
+            used.append(now + decision.wait)
+            queued = [at for at in queued if at > now] + ([now + decision.wait] if decision.wait > 0 else [])
+            assert len(queued) <= policy.queue
+            assert new is not None
+        else:
+            assert decision.wait > 0
+    assert used == sorted(used), "who asked first goes first"
+    # A window that is fixed lets twice as much pass around its end; a bucket what has come while it was full.
+    most = {
+        Kind.FIXED_WINDOW: 2 * policy.permits,
+        Kind.SLIDING_WINDOW: policy.permits,
+        Kind.TOKEN_BUCKET: policy.permits + policy.added,
+    }[policy.kind]
+    length = policy.seconds * (1 - 1 / policy.segments if policy.kind is Kind.SLIDING_WINDOW else 1) - 1e-6
+    for at in used:
+        assert sum(at <= other < at + length for other in used) <= most
+
+
+@given(st.sampled_from([FIXED, SLIDING, BUCKET]), st.lists(st.floats(0, 3), min_size=1, max_size=20))
+def test_who_stays_away_is_forgotten(policy: Policy, gaps: list[float]) -> None:
+    state, now = None, 0.0
+    for gap in gaps:
+        now += gap
+        state = decide(policy, state, now)[1] or state
+    assert state is not None
+    assert not is_idle(policy, state, now)
+    assert is_idle(policy, state, now + 20 * policy.seconds)

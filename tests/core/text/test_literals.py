@@ -1,0 +1,50 @@
+"""Literals of arrays and records read back: what is written is what is read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.text import array_literal, record_literal
+
+TEXTS = st.none() | st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+
+
+@given(st.lists(TEXTS, min_size=1))
+def test_a_record_survives(values: list[str | None]) -> None:
+    assert record_literal.attributes(record_literal.literal(values)) == values
+
+
+@given(st.lists(TEXTS))
+def test_an_array_survives(values: list[array_literal.Nested]) -> None:
+    assert array_literal.parse(array_literal.literal(values, quoted=True)) == values
+
+
+@given(st.lists(st.lists(TEXTS, min_size=2, max_size=2), min_size=1))
+def test_dimensions_survive(values: list[array_literal.Nested]) -> None:
+    assert array_literal.parse(array_literal.literal(values, quoted=True)) == values
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [('(1,,"")', ["1", None, ""]), ('(a"b,c"d)', ["ab,cd"]), ('("a""b\\\\")', ['a"b\\']), ("()", [None])],
+)
+def test_records_as_the_server_prints_them(text: str, values: list[str | None]) -> None:
+    assert record_literal.attributes(text) == values
+
+
+@pytest.mark.parametrize("text", ["", "1,2", "(1", "(1)2", '("a)'])
+def test_what_is_no_record_is_told(text: str) -> None:
+    with pytest.raises(ValueError, match="not a record"):
+        record_literal.attributes(text)
+
+
+@pytest.mark.parametrize("text", ["", "1,2", "{1", "{1}2", '{"a}', "}"])
+def test_what_is_no_array_is_told(text: str) -> None:
+    with pytest.raises(ValueError, match="not an array"):
+        array_literal.parse(text)
+
+
+def test_bounds_and_null_are_read() -> None:
+    assert array_literal.parse('[2:3]={NULL,"NULL"}') == [None, "NULL"]

@@ -1,0 +1,118 @@
+"""A client of an event stream, over a plain socket: what has come so far, and waiting for more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+
+from tests.harness.service import Service
+
+WITHIN = 10.0
+
+
+class EventStream:
+    """`with EventStream(service, path) as stream`: connected, and the subscription holds."""
+
+    def __init__(
+        self,
+        service: Service,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        method: str = "GET",
+        receive_buffer: int | None = None,
+    ) -> None:
+        self.socket = service.connect(receive_buffer)
+        lines = [
+            f"{method} {path} HTTP/1.1",
+            "host: test",
+            *(f"{name}: {value}" for name, value in (headers or {}).items()),
+        ]
+        self.socket.sendall("\r\n".join([*lines, "", ""]).encode())
+        self._raw = b""
+        self.ended = False
+        """The body is complete."""
+        self.cut = False
+        """The connection ended before the body did."""
+        self.body = b""
+        head = self._read_until(lambda: b"\r\n\r\n" in self._raw)
+        assert head, "no answer"
+        text, _, self._raw = self._raw.partition(b"\r\n\r\n")
+        status, *fields = text.decode().split("\r\n")
+        self.status = int(status.split()[1])
+        self.headers = {name.lower(): value for name, _, value in (field.partition(": ") for field in fields)}
+        self._take_chunks()
+        if self.status == 200:
+            self.wait(lambda: self.body.startswith(b": connected\n\n"), "the stream says that it is connected")
+
+    def __enter__(self) -> EventStream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.socket.close()
+
+    @property
+    def text(self) -> str:
+        """Behind `: connected`, as far as it has been read."""
+        return self.body.removeprefix(b": connected\n\n").decode()
+
+    @property
+    def messages(self) -> list[str]:
+        """What `onmessage` of an EventSource would be given."""
+        found = []
+        for block in self.text.split("\n\n")[:-1]:
+            lines = block.split("\n")
+            data = [line[6:] for line in lines if line.startswith("data: ")]
+            if data and not any(line.startswith("event: ") for line in lines):
+                found.append("\n".join(data))
+        return found
+
+    @property
+    def last_id(self) -> str:
+        ids = [line[4:] for line in self.text.split("\n") if line.startswith("id: ")]
+        return ids[-1] if ids else ""
+
+    def wait(self, condition: Callable[[], object], what: str, seconds: float = WITHIN) -> None:
+        assert self._read_until(condition, seconds), f"waited in vain: {what}; got {self.body[-2000:]!r}"
+
+    def wait_for(self, *messages: str, seconds: float = WITHIN) -> None:
+        """Until these are the messages, all of them."""
+        self.wait(lambda: len(self.messages) >= len(messages), f"{messages}", seconds)
+        assert self.messages == list(messages), f"{self.messages} instead of {messages}"
+
+    def wait_for_end(self, seconds: float = WITHIN) -> None:
+        self.wait(lambda: self.ended or self.cut, "the stream ends", seconds)
+
+    def _read_until(self, condition: Callable[[], object], seconds: float = WITHIN) -> bool:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            left = deadline - time.monotonic()
+            if left <= 0 or self.ended or self.cut:
+                return False
+            self.socket.settimeout(left)
+            try:
+                data = self.socket.recv(1 << 20)
+            except TimeoutError:
+                return bool(condition())
+            except ConnectionResetError:
+                data = b""
+            self.cut = not data
+            self._raw += data
+            if hasattr(self, "status"):
+                self._take_chunks()
+        return True
+
+    def _take_chunks(self) -> None:
+        while self.status == 200 and b"\r\n" in self._raw:
+            size, _, rest = self._raw.partition(b"\r\n")
+            length = int(size, 16)
+            if len(rest) < length + 2:
+                return
+            self.body += rest[:length]
+            self._raw = rest[length + 2 :]
+            if length == 0:
+                self.ended = True
+                self.cut = False
+                return

@@ -1,0 +1,264 @@
+"""What a body may cost a worker: nothing before its sender is let in, and bounded time and memory after (12.4)."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+import httpx
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.raw_http import read_response
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+from tests.http.members import bearer, member_sql, tokens
+
+SQL = """
+create function many(_a text) returns text language sql volatile as $$select 'one'$$;
+create function many(_a text, _b text) returns text language sql volatile as $$select 'two'$$;
+comment on function many(text) is E'HTTP POST\\nauthorize boss';
+comment on function many(text, text) is E'HTTP POST\\nauthorize gate';
+create function half(_a text) returns text language sql volatile as $$select 'one'$$;
+create function half(_a text, _b text) returns text language sql volatile as $$select 'two'$$;
+comment on function half(text) is E'HTTP POST\\nauthorize';
+comment on function half(text, text) is E'HTTP POST\\nallow_anonymous';
+create function taken(_a text default null, _list int[] default null) returns int language sql volatile
+as $$select length(_a)$$;
+comment on function taken(text, int[]) is E'HTTP POST\\nallow_anonymous';
+create function look() returns int language sql stable as $$select 1$$;
+comment on function look() is E'HTTP GET\\nallow_anonymous';
+"""
+
+SETTINGS = {
+    "Auth:BearerTokenAuth": "true",
+    "HttpServer:Limits:MinRequestBodyDataRateGracePeriod": "1 second",
+    "HttpServer:Limits:RequestBodyTimeout": "8 seconds",
+}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, member_sql() + SQL, SETTINGS)
+
+
+@contextlib.contextmanager
+def announced(
+    service: Service, path: str, size: int, kind: str = "application/json", **headers: str
+) -> Iterator[socket.socket]:
+    """A request whose body is still to come."""
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    head = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Type: {kind}", f"Content-Length: {size}", *lines, "", ""]
+    with service.connect() as connection:
+        connection.sendall("\r\n".join(head).encode())
+        yield connection
+
+
+def status(connection: socket.socket) -> int:
+    response = read_response(connection)
+    assert response is not None
+    return response.status
+
+
+# --- before anything is read ---------------------------------------------------------------------------------------
+
+
+def test_nobody_is_refused_before_his_body_is_read(service: Service) -> None:
+    """On a route that several routines share as well, where the body is to choose between them."""
+    with announced(service, "/api/many", 29_000_000) as connection:
+        assert status(connection) == 401
+
+
+def test_so_is_who_may_call_none_of_them(service: Service) -> None:
+    token = tokens(service, "BearerToken", "open", "")["accessToken"]
+    with announced(service, "/api/many", 29_000_000, Authorization=f"Bearer {token}") as connection:
+        assert status(connection) == 403
+
+
+def test_who_may_call_one_of_them_is_heard(service: Service) -> None:
+    headers = bearer(tokens(service, "BearerToken", "mo", "swordfish")["accessToken"])
+    assert service.post("/api/many", json={"a": "x", "b": "y"}, headers=headers).text == "two"
+    problem(service.post("/api/many", json={"a": "x"}, headers=headers), 403)
+
+
+def test_where_one_is_open_the_body_decides(service: Service) -> None:
+    assert service.post("/api/half", json={"a": "x", "b": "y"}).text == "two"
+    problem(service.post("/api/half", json={"a": "x"}), 401)
+
+
+def test_logins_take_little(service: Service) -> None:
+    with announced(service, "/api/sign-in", 70_000) as connection:
+        assert status(connection) == 413
+    with announced(service, "/api/token/refresh", 140_000) as connection:
+        assert status(connection) == 413
+
+
+# --- what it may consist of ----------------------------------------------------------------------------------------
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+def test_a_form_of_a_million_fields(service: Service) -> None:
+    body = b"&".join(b"k%d=1" % number for number in range(1_000_000))
+    assert "10000 fields" in problem(service.post("/api/taken", content=body, headers=FORM), 400)["detail"]
+    body = b"list=1&" * 1_000_000
+    problem(service.post("/api/taken", content=body, headers=FORM), 400)
+
+
+def test_a_form_with_a_large_array(service: Service) -> None:
+    body = b"a=xy&" + b"&".join(b"list=%d" % number for number in range(9_000))
+    assert service.post("/api/taken", content=body, headers=FORM).text == "2"
+
+
+def multipart(boundary: str, body: bytes) -> dict[str, object]:
+    return {"content": body, "headers": {"Content-Type": f"multipart/form-data; boundary={boundary}"}}
+
+
+def test_a_million_parts(service: Service) -> None:
+    part = b'--x\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n'
+    problem(service.post("/api/taken", **multipart("x", part * 400_000 + b"--x--\r\n")), 400)
+
+
+def test_endless_headers_of_a_part(service: Service) -> None:
+    body = b"--x\r\ncontent-disposition: form-data; name=" + b"a" * 20_000_000
+    assert "header" in problem(service.post("/api/taken", **multipart("x", body)), 400)["detail"]
+    body = b"--x\r\n" + b"a: b\r\n" * 4_000_000
+    assert "header" in problem(service.post("/api/taken", **multipart("x", body)), 400)["detail"]
+
+
+@pytest.mark.parametrize("length", [71, 257, 4000])
+def test_a_long_boundary(service: Service, length: int) -> None:
+    boundary = "b" * length
+    body = f'--{boundary}\r\ncontent-disposition: form-data; name="a"\r\n\r\n1\r\n--{boundary}--\r\n'.encode()
+    assert "boundary" in problem(service.post("/api/taken", **multipart(boundary, body)), 400)["detail"]
+
+
+def test_a_boundary_of_seventy_characters(service: Service) -> None:
+    boundary = "b" * 70
+    body = f'--{boundary}\r\ncontent-disposition: form-data; name="a"\r\n\r\nxyz\r\n--{boundary}--\r\n'.encode()
+    assert service.post("/api/taken", **multipart(boundary, body)).text == "3"
+
+
+@pytest.mark.parametrize("path", ["/api/taken", "/api/half"])
+def test_an_object_of_a_million_keys(service: Service, path: str) -> None:
+    body = b"{" + b",".join(b'"k%d":1' % number for number in range(1_000_000)) + b"}"
+    assert service.post(path, content=body).status_code in (400, 401)
+
+
+@pytest.mark.parametrize("body", [b"[" * 900_000 + b"]" * 900_000, b'{"a":' * 300_000 + b"1" + b"}" * 300_000])
+def test_depth(service: Service, body: bytes) -> None:
+    problem(service.post("/api/taken", content=b'{"list":' + body + b"}"), 400)
+
+
+def test_crumbs(service: Service) -> None:
+    """A body of a million chunks of one byte."""
+    head = b"POST /api/taken HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with service.connect() as connection:
+        connection.sendall(head)
+        with contextlib.suppress(OSError):
+            connection.sendall(b"1\r\n \r\n" * 1_000_000 + b"2\r\n{}\r\n0\r\n\r\n")
+        assert status(connection) == 400
+
+
+# --- how it comes --------------------------------------------------------------------------------------------------
+
+
+def test_a_body_that_stalls_is_ended(service: Service) -> None:
+    for size in (100, 1_000_000):
+        with announced(service, "/api/taken", size) as connection:
+            connection.sendall(b'{"a":"')
+            assert status(connection) == 408
+
+
+def test_a_body_that_drips_is_ended(service: Service) -> None:
+    with announced(service, "/api/taken", 1_000_000) as connection:
+        ended = threading.Event()
+
+        def drip() -> None:
+            with contextlib.suppress(OSError):
+                while not ended.wait(0.2):
+                    connection.sendall(b" ")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            assert status(connection) == 408
+        finally:
+            ended.set()
+            dripping.join()
+
+
+def test_a_body_that_takes_too_long_as_a_whole_is_ended(service: Service) -> None:
+    with announced(service, "/api/taken", 10_000_000) as connection:
+        ended = threading.Event()
+
+        def trickle() -> None:
+            with contextlib.suppress(OSError):
+                while not ended.wait(0.2):
+                    connection.sendall(b" " * 2000)
+
+        trickling = threading.Thread(target=trickle)
+        trickling.start()
+        try:
+            assert status(connection) == 408
+        finally:
+            ended.set()
+            trickling.join()
+
+
+def test_a_slow_body_that_keeps_the_pace_is_taken(service: Service) -> None:
+    body = b'{"a":"' + b"x" * 3000 + b'"}'
+    with announced(service, "/api/taken", len(body)) as connection:
+        for start in range(0, len(body), 600):
+            connection.sendall(body[start : start + 600])
+            threading.Event().wait(0.5)
+        assert status(connection) == 200
+
+
+# --- how much of it ------------------------------------------------------------------------------------------------
+
+
+def memory(service: Service) -> float:
+    """MB that the workers hold."""
+    return sum(psutil.Process(pid).memory_info().rss for pid in service.pids()) / 1e6
+
+
+def test_a_hundred_clients_with_large_bodies(own_database: Database, serve_once: Serve) -> None:
+    """They stall with all but the last byte sent: the worker holds what fits, tells the others to come again, gives the
+    memory back, and answers everybody else meanwhile."""
+    service = serve_once(own_database, member_sql() + SQL, SETTINGS)
+    service.get("/api/look")
+    before = memory(service)
+    body = b'{"a":"' + b"x" * 5_000_000
+    statuses: list[int] = []
+
+    def stall() -> None:
+        with announced(service, "/api/taken", len(body) + 2) as connection:
+            with contextlib.suppress(OSError):
+                connection.sendall(body)
+            with contextlib.suppress(OSError, AssertionError):
+                statuses.append(status(connection))
+
+    threads = [threading.Thread(target=stall) for _ in range(100)]
+    for thread in threads:
+        thread.start()
+    highest = 0.0
+    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+        while any(thread.is_alive() for thread in threads):
+            assert client.get("/api/look").text == "1"
+            highest = max(highest, memory(service))
+    assert 503 in statuses
+    assert set(statuses) <= {408, 503}
+    assert highest <= 150
+    wait_until(lambda: memory(service) <= before + 30, "the memory is given back")
+    assert service.post("/api/taken", content=body + b'"}').text == "5000000"
+
+
+def test_one_that_is_alone_may_be_as_large_as_its_limit(service: Service) -> None:
+    body = b'{"a":"' + b"x" * 29_999_990 + b'"}'
+    assert service.post("/api/taken", content=body).text == "29999990"

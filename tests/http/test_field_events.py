@@ -1,0 +1,443 @@
+"""Server-sent events as the field knows them (reference 05, 6): what becomes one, where streams are, who sees what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.harness.database import Database, create_database, drop_database
+from tests.harness.events import EventStream
+from tests.harness.postgres import PostgresServer
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.members import MO, cookie_of, member_sql, sign_in
+
+PUBLISHERS = {
+    "plain": "sse",
+    "named": "sse Steps",
+    "kept": "sse = Steps",
+    "inside": "sse /api/inside/deep/steps",
+    "slashed": "sse /steps",
+    "level_first": "sse_level notice\nsse",
+    "level_last": "sse\nsse_level notice",
+    "on_warning": "sse loud on warning",
+    "aliased": "sse_path tale",
+    "aliased_long": "sse_events_path tale",
+    "assigned": "sse = true",
+    "off": "sse = false",
+    "switched_off": "sse\nsse = false",
+    "only_publish": "sse_publish",
+    "only_publish_at": "sse_events_publish on notice",
+    "publish_assigned": "sse_publish = true",
+    "only_subscribe": "sse_subscribe news",
+    "only_subscribe_bare": "sse_events_subscribe",
+    "subscribe_assigned": "sse_subscribe = News",
+    "at_notice": "sse_publish\nsse_level = notice",
+    "at_warning": "sse_publish\nsse_events_level warning",
+    "any_case": "@SSE_PUBLISH ON Notice",
+    "not_a_level": "sse_publish on notice\nsse_level loud",
+    "renamed": "sse\nHTTP POST /elsewhere",
+}
+
+SQL = """
+create or replace function raise_all(_text text) returns void language plpgsql as $$begin
+    raise debug 'debug %', _text; raise log 'log %', _text; raise notice 'notice %', _text;
+    raise info 'info %', _text; raise warning 'warning %', _text;
+end$$;
+create function tell(_text text, _hint text default null) returns text language plpgsql as $$begin
+    if _hint is null then raise info '%', _text; else raise info '%', _text using hint = _hint; end if;
+    return 'told';
+end$$;
+comment on function tell(text, text) is E'HTTP POST\\nsse';
+create function tell_steady(_text text) returns text language plpgsql stable as $$begin
+    raise info 'steady %', _text; return _text;
+end$$;
+comment on function tell_steady(text) is E'HTTP GET\\nsse_publish';
+create procedure tell_in_steps() language plpgsql as $$begin
+    raise info 'first'; commit; raise info 'second';
+end$$;
+comment on procedure tell_in_steps() is E'HTTP POST\\nsse_publish';
+create function tell_and_fail(_text text) returns text language plpgsql as $$begin
+    raise info '%', _text; raise exception 'no';
+end$$;
+comment on function tell_and_fail(text) is E'HTTP POST\\nsse_publish';
+create function tell_lines() returns void language plpgsql as $$begin
+    raise info E'one\\ntwo\\r\\nthree\\rfour'; raise info ''; raise info E'\\n'; raise info ' ä€😀 ';
+end$$;
+comment on function tell_lines() is E'HTTP POST\\nsse_publish';
+create function wait_then(_key bigint, _text text) returns text language plpgsql as $$begin
+    raise info 'begun %', _text; perform pg_advisory_xact_lock(_key); raise info 'ended %', _text; return 'done';
+end$$;
+comment on function wait_then(bigint, text) is E'HTTP POST\\nsse_publish';
+create function say(_text text) returns text language plpgsql as $$begin
+    raise info 'said %', _text; return _text;
+end$$;
+create function resolving(_text text, _found text default null) returns text language sql as $$select _found$$;
+comment on function resolving(text, text) is E'HTTP POST\\nsse_publish\\n_found = select say({_text})';
+create function german() returns void language plpgsql as $$begin
+    set local lc_messages = 'C'; set local client_min_messages = error; raise info 'still here';
+end$$;
+comment on function german() is E'HTTP POST\\nsse_publish';
+""" + "\n".join(
+    f"""create function {name}(_text text) returns void language sql as 'select raise_all(_text)';
+comment on function {name}(text) is E'HTTP POST\n{comment}';"""
+    for name, comment in PUBLISHERS.items()
+)
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, workers=2)
+
+
+def _path(name: str) -> str:
+    return f"/api/{name.replace('_', '-')}"
+
+
+STREAMS = {
+    "plain": "/api/plain/info",
+    "named": "/api/named/steps",
+    "kept": "/api/kept/Steps",
+    "inside": "/api/inside/deep/steps",
+    "slashed": "/api/slashed/steps",
+    "level_first": "/api/level-first/notice",
+    "level_last": "/api/level-last/info",
+    "on_warning": "/api/on-warning/loud",
+    "aliased": "/api/aliased/tale",
+    "aliased_long": "/api/aliased-long/tale",
+    "assigned": "/api/assigned/info",
+    "only_subscribe": "/api/only-subscribe/news",
+    "only_subscribe_bare": "/api/only-subscribe-bare/info",
+    "subscribe_assigned": "/api/subscribe-assigned/News",
+    "renamed": "/elsewhere/info",
+}
+
+
+@pytest.mark.parametrize("path", STREAMS.values(), ids=STREAMS)
+def test_path_of_the_stream(service: Service, path: str) -> None:
+    with EventStream(service, path) as stream:
+        service.post("/api/tell", json={"text": path})
+        stream.wait_for(path)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "QUERY"])
+def test_any_method_subscribes(service: Service, method: str) -> None:
+    with EventStream(service, "/api/plain/info", method=method) as stream:
+        assert stream.status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/plain/INFO",
+        "/api/plain/info/",
+        "/api/kept/steps",
+        "/api/level-last/notice",
+        "/api/off/info",
+        "/api/switched-off/info",
+        "/api/only-publish/info",
+        "/api/renamed/info",
+    ],
+)
+def test_there_is_no_stream(service: Service, path: str) -> None:
+    assert service.get(path).status_code == 404
+
+
+def test_head_gives_the_headers(service: Service) -> None:
+    response = service.request("HEAD", "/api/plain/info")
+    assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
+
+
+PUBLISHED = {
+    "plain": "info",
+    "named": "info",
+    "level_first": "notice",
+    "level_last": "notice",
+    "on_warning": "warning",
+    "assigned": "info",
+    "only_publish": "info",
+    "only_publish_at": "notice",
+    "publish_assigned": "info",
+    "at_notice": "notice",
+    "at_warning": "warning",
+    "any_case": "notice",
+    "not_a_level": "notice",
+    "renamed": "info",
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHERS)
+def test_notices_of_exactly_the_level_are_events(service: Service, name: str) -> None:
+    level = PUBLISHED.get(name)
+    if name in ("kept", "inside", "slashed", "aliased", "aliased_long"):
+        level = "info"
+    with EventStream(service, "/api/plain/info") as stream:
+        response = service.post("/elsewhere" if name == "renamed" else _path(name), json={"text": name})
+        assert response.status_code == 204
+        service.post("/api/tell", json={"text": "end"})
+        stream.wait_for(*([f"{level} {name}"] if level else []), "end")
+
+
+def test_answer_of_a_subscription(service: Service) -> None:
+    with EventStream(service, "/api/plain/info") as stream:
+        service.post("/api/tell", json={"text": "40 percent"})
+        stream.wait_for("40 percent")
+        assert stream.body == b": connected\n\ndata: 40 percent\n\n"
+        wanted = {
+            "content-type": "text/event-stream",
+            "cache-control": "no-cache, no-store, must-revalidate, max-age=0",
+            "connection": "keep-alive",
+        }
+        assert {name: stream.headers[name] for name in wanted} == wanted
+
+
+def test_each_line_of_a_message_has_a_field_of_its_own(service: Service) -> None:
+    with EventStream(service, "/api/plain/info") as stream:
+        service.post("/api/tell-lines")
+        stream.wait_for("one\ntwo\nthree\nfour", "", "\n", " ä€😀 ")
+
+
+def test_events_leave_while_the_routine_runs(service: Service, database: Database) -> None:
+    with EventStream(service, "/api/plain/info") as stream, service.connect() as connection:
+        with database.locked(4711):
+            body = b'{"key": 4711, "text": "it"}'
+            connection.sendall(
+                b"POST /api/wait-then HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+                b"content-length: %d\r\n\r\n%s" % (len(body), body)
+            )
+            stream.wait_for("begun it")
+        stream.wait_for("begun it", "ended it")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+
+
+def test_events_of_a_failed_call_have_left(service: Service) -> None:
+    """The field's default: what tells of progress cannot wait for the end."""
+    with EventStream(service, "/api/plain/info") as stream:
+        assert service.post("/api/tell-and-fail", json={"text": "halfway"}).status_code == 400
+        stream.wait_for("halfway")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "messages"),
+    [
+        ("/api/tell-in-steps", None, ["first", "second"]),
+        ("/api/resolving", {"text": "x"}, ["said x"]),
+        ("/api/german", None, ["still here"]),
+    ],
+)
+def test_notices_of_everything_that_belongs_to_the_request(
+    service: Service, path: str, body: dict[str, str] | None, messages: list[str]
+) -> None:
+    with EventStream(service, "/api/plain/info") as stream:
+        assert service.post(path, json=body).status_code in (200, 204)
+        stream.wait_for(*messages)
+
+
+def test_a_stable_routine_publishes_each_time(service: Service) -> None:
+    """It never shares a connection, where a notice could be taken for somebody else's."""
+    with EventStream(service, "/api/plain/info") as stream:
+        for number in range(30):
+            assert service.get(f"/api/tell-steady?text={number}").text == str(number)
+        stream.wait_for(*(f"steady {number}" for number in range(30)))
+
+
+@pytest.mark.parametrize(
+    ("subscribed", "published", "seen"),
+    [
+        ("?job-17", "job-17", True),
+        ("?job-17", "job-18", False),
+        ("?job-17", None, True),
+        ("?job-17", "", True),
+        ("", "job-17", True),
+        ("?", "job-17", True),
+        ("?job-17", "JOB-17", False),
+        ("?a=b&c", "a=b&c", True),
+        ("?a%20b", "a b", False),
+        ("?a%20b", "a%20b", True),
+    ],
+)
+def test_execution_ids(service: Service, subscribed: str, published: str | None, seen: bool) -> None:
+    headers = {} if published is None else {"X-NpgsqlRest-ID": published}
+    with EventStream(service, f"/api/plain/info{subscribed}") as stream:
+        service.post("/api/tell", json={"text": "it"}, headers=headers)
+        service.post("/api/tell", json={"text": "end"})
+        stream.wait_for(*(["it"] if seen else []), "end")
+
+
+def test_a_client_that_leaves_is_forgotten_and_others_go_on(service: Service) -> None:
+    with EventStream(service, "/api/plain/info") as stays:
+        with EventStream(service, "/api/plain/info"):
+            pass
+        service.post("/api/tell", json={"text": "on"})
+        stays.wait_for("on")
+
+
+# --- who sees what -------------------------------------------------------------------------------------------------
+
+SCOPED = """
+create function say(_text text, _hint text) returns void language plpgsql as $$begin
+    if _hint is null then raise info '%', _text; else raise info '%', _text using hint = _hint; end if;
+end$$;
+""" + "\n".join(
+    f"""create function to_{name}(_hint text default null) returns void language plpgsql as
+$$begin perform say('{name}', _hint); end$$;
+comment on function to_{name}(text) is E'HTTP POST\nallow_anonymous\nsse\n{comment}';"""
+    for name, comment in {
+        "everybody": "",
+        "everybody_said": "sse_scope all",
+        "signed_in": "sse_scope authorize",
+        "bosses": "sse_scope authorize boss",
+        "mo": "sse_scope authorize 42, somebody",
+        "kiri": "sse_events_scope = authorize KIRI",
+        "callers": "sse_scope matching",
+    }.items()
+)
+"""`allow_anonymous` keeps the caller of the tests simple; who may call a `matching` publisher stands further below."""
+
+MATCHING = """
+create function to_members() returns void language plpgsql as $$begin perform say('members', null); end$$;
+comment on function to_members() is E'HTTP POST\\nauthorize\\nsse_publish\\nsse_scope matching';
+create function to_gate() returns void language plpgsql as $$begin perform say('gate', null); end$$;
+comment on function to_gate() is E'HTTP POST\\nauthorize boss\\nsse_publish\\nsse_scope = matching';
+"""
+
+
+@pytest.fixture(scope="module")
+def members(database: Database, serve: Serve) -> Service:
+    return serve(database, member_sql() + SCOPED + MATCHING, {"Auth:CookieAuth": "true"}, workers=2)
+
+
+@pytest.mark.parametrize(
+    ("path", "hint", "seen"),
+    [
+        ("everybody", None, "nobody kiri mo"),
+        ("everybody", "", "nobody kiri mo"),
+        ("everybody", "all", "nobody kiri mo"),
+        ("everybody", "authorize", "kiri mo"),
+        ("everybody", "authorize 42", "mo"),
+        ("everybody", "AUTHORIZE gate", "kiri mo"),
+        ("everybody", "authorize Kiri,MO", "kiri mo"),
+        ("everybody", "authorize nobody", ""),
+        ("everybody", "matching", "nobody kiri mo"),
+        ("everybody", "try it again", "nobody kiri mo"),
+        ("everybody_said", None, "nobody kiri mo"),
+        ("signed_in", None, "kiri mo"),
+        ("signed_in", "authorize 41", "kiri"),
+        ("signed_in", "all", "nobody kiri mo"),
+        ("signed_in", "be patient", "kiri mo"),
+        ("bosses", None, "kiri"),
+        ("bosses", "authorize mo", "kiri mo"),
+        ("everybody", "authorize user:42", "mo"),
+        ("everybody", "authorize name:kiri user:mo", "kiri"),
+        ("bosses", "authorize", "kiri"),
+        ("mo", None, "mo"),
+        ("kiri", None, "kiri"),
+        ("callers", None, "nobody kiri mo"),
+        ("members", None, "kiri mo"),
+        ("gate", None, "kiri"),
+    ],
+)
+def test_scopes_and_hints(members: Service, path: str, hint: str | None, seen: str) -> None:
+    kiri = {"cookie": cookie_of(sign_in(members))}
+    mo = {"cookie": cookie_of(sign_in(members, "mo", MO))}
+    stream_path = "/api/to-everybody/info"
+    with (
+        EventStream(members, stream_path) as nobody,
+        EventStream(members, stream_path, kiri) as as_kiri,
+        EventStream(members, stream_path, mo) as as_mo,
+    ):
+        response = members.post(
+            f"/api/to-{path.replace('_', '-')}", json={} if hint is None else {"hint": hint}, headers=kiri
+        )
+        assert response.status_code == 204, response.text
+        members.post("/api/to-everybody", json={"hint": "all"})
+        for name, stream in (("nobody", nobody), ("kiri", as_kiri), ("mo", as_mo)):
+            stream.wait_for(*([path] if name in seen.split() else []), "everybody")
+
+
+def test_a_hint_that_names_no_scope_is_told(members: Service) -> None:
+    members.post("/api/to-signed-in", json={"hint": "harder next time"})
+    line = members.wait_for_log("'harder' is none of all, matching, authorize")
+    assert "POST /api/to-signed-in" in line
+
+
+def test_the_stream_of_a_closed_endpoint_is_open(members: Service) -> None:
+    """Nobody is turned away; what they may see is decided for each event."""
+    with EventStream(members, "/api/to-bosses/info") as stream:
+        assert stream.status == 200
+
+
+# --- around it -----------------------------------------------------------------------------------------------------
+
+AROUND = """
+create function tell(_text text) returns text language plpgsql as $$begin raise notice '%', _text; return 'told'; end$$;
+comment on function tell(text) is E'HTTP POST\\nsse';
+create function murmur() returns text language plpgsql as $$begin raise notice 'psst'; return 'ok'; end$$;
+comment on function murmur() is E'HTTP POST';
+create function shout() returns text language plpgsql as $$begin raise warning 'hey'; return 'ok'; end$$;
+comment on function shout() is E'HTTP POST';
+create function steady() returns text language plpgsql stable as $$begin raise notice 'psst'; return 'ok'; end$$;
+comment on function steady() is E'HTTP GET';
+"""
+SETTINGS = {
+    "Service:DefaultServerSentEventsEventNoticeLevel": "notice",
+    "Service:ServerSentEventsResponseHeaders:Cache-Control": "no-store",
+    "Service:ServerSentEventsResponseHeaders:X-Accel-Buffering": "no",
+    "Service:ExecutionIdHeaderName": "X-Job",
+    "ResponseCompression:Enabled": "true",
+    "ResponseCompression:IncludeMimeTypes:0": "text/event-stream",
+}
+
+
+@pytest.fixture(scope="module")
+def around(other_database: Database, serve: Serve) -> Service:
+    return serve(other_database, AROUND, SETTINGS, workers=2)
+
+
+@pytest.fixture(scope="module")
+def other_database(postgres: PostgresServer) -> Iterator[Database]:
+    made = create_database(postgres)
+    yield made
+    drop_database(made)
+
+
+def test_the_default_level_names_path_and_events(around: Service) -> None:
+    with EventStream(around, "/api/tell/notice") as stream:
+        around.post("/api/tell", json={"text": "hello"})
+        stream.wait_for("hello")
+
+
+def test_headers_of_the_configuration_win(around: Service) -> None:
+    with EventStream(around, "/api/tell/notice", {"accept-encoding": "gzip, br"}) as stream:
+        found = {name: stream.headers.get(name) for name in ("content-type", "cache-control", "x-accel-buffering")}
+        assert found == {"content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no"}
+        assert "content-encoding" not in stream.headers
+
+
+def test_the_name_of_the_execution_header_is_configured(around: Service) -> None:
+    with EventStream(around, "/api/tell/notice?a") as stream:
+        around.post("/api/tell", json={"text": "not for a"}, headers={"x-job": "b"})
+        around.post("/api/tell", json={"text": "for a"}, headers={"x-job": "a", "x-npgsqlrest-id": "b"})
+        stream.wait_for("for a")
+
+
+def test_a_notice_that_nobody_publishes_is_told_once(around: Service) -> None:
+    for _ in range(6):
+        around.post("/api/murmur")
+        around.post("/api/shout")
+        for _ in range(10):
+            around.get("/api/steady")
+    around.post("/api/tell", json={"text": "published"})
+    around.wait_for_log("/api/steady raised a notice of severity NOTICE")
+    around.wait_for_log("/api/murmur raised a notice of severity NOTICE")
+    told = [line for line in around.log.splitlines() if "raised a notice of severity" in line]
+    assert len(told) == 2, told
+
+
+def test_without_streams_nobody_minds(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, AROUND.replace("\\nsse", ""), SETTINGS)
+    service.post("/api/murmur")
+    service.wait_for_log("psst")
+    assert "raised a notice of severity" not in service.log
+    assert service.get("/api/tell/notice").status_code == 404

@@ -1,0 +1,550 @@
+"""Endpoints that stand in front of other services (spec 4.3, 2.1 rule 6; reference 05, 4)."""
+
+# ruff: noqa: E501 (tables, one exchange a line)
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import socket
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.exchanges import Exchange, cases, check
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.harness.upstream import Seen, Upstream, answer, echo
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+
+def function(head: str, body: str, comment: str) -> str:
+    name = head.split("(")[0]
+    return f"create function {head} language sql as $$ {body} $$;\ncomment on function {name} is $c${comment}$c$;\n"
+
+
+def nothing(name: str, comment: str, parameters: str = "") -> str:
+    """A routine that never runs."""
+    return (
+        f"create function {name}({parameters}) returns void language plpgsql as "
+        f"$$ begin raise exception 'the routine ran'; end $$;\ncomment on function {name} is $c${comment}$c$;\n"
+    )
+
+
+REPLY = "_proxy_status_code int, _proxy_body text, _proxy_headers json, _proxy_content_type text, _proxy_success boolean, _proxy_error_message text"
+TOLD = "concat_ws('|', _proxy_status_code, coalesce(_proxy_body, 'NULL'), _proxy_success, coalesce(_proxy_content_type, 'NULL'), coalesce(_proxy_error_message, 'NULL'))"
+
+
+def schema(url: str) -> str:
+    return (
+        nothing("plain", f"HTTP GET /plain\nproxy {url}")
+        + nothing("based", f"HTTP GET /based/{{id}}\nproxy {url}/base/")
+        + nothing("by_host", "HTTP GET /by-host\nproxy")
+        + nothing("posted", f"HTTP POST /posted\nproxy {url}")
+        + nothing("query_posted", f"HTTP POST /query-posted\nrequest_param_type query_string\nproxy {url}", "_a int")
+        + nothing("asks_body", f"HTTP POST /asks-body\nproxy {url}", "_a int, _b text default null")
+        + nothing("other_method", f"HTTP GET /other-method\nproxy POST {url}")
+        + nothing("queried", f"HTTP QUERY /queried\nproxy {url}")
+        + nothing("put_on", f"HTTP PUT /put-on\nproxy {url}")
+        + nothing("deleted", f"HTTP DELETE /deleted\nproxy {url}")
+        + nothing("needs_a", f"HTTP GET /needs-a\nproxy {url}", "_a int")
+        + nothing(
+            "own_header", f"HTTP GET /own-header\nX-One: mine\nX-Mine: {{_a}}\nproxy {url}", "_a text default 'x'"
+        )
+        + nothing("refused", "HTTP GET /refused\nproxy http://127.0.0.1:1")
+        + nothing("slow", f"HTTP GET /slow\nproxy {url}")
+        + nothing(
+            "resolved",
+            f"HTTP GET /resolved\nproxy {url}\n_token = select 'a b'",
+            "_token text default null, _x text default null",
+        )
+        + nothing(
+            "resolved_body",
+            f"HTTP POST /resolved-body\nproxy {url}\n_n = select 7\n_t = select 'x'\n_j = select '[1]'\n_e = select null",
+            "_n int default null, _t text default null, _j json default null, _e text default null, _b boolean default null",
+        )
+        + nothing(
+            "replaced_body",
+            f"HTTP POST /replaced-body\nproxy {url}\nbody_parameter_name _b\n_b = select 'the body'",
+            "_b text default null",
+        )
+        + nothing(
+            "long_value", f"HTTP GET /long-value\nproxy {url}\n_v = select repeat('x', 2049)", "_v text default null"
+        )
+        + function(f"shown({REPLY}) returns text", f"select {TOLD}", f"HTTP GET /shown\nproxy {url}")
+        + function(
+            f"shown_posted(_a int, {REPLY}) returns text",
+            f"select _a || '|' || {TOLD}",
+            f"HTTP POST /shown-posted\nproxy {url}",
+        )
+        + function(
+            "one_part(_x text, _PROXY_BODY text) returns text",
+            "select _x || _proxy_body",
+            f"HTTP GET /one-part\nproxy {url}",
+        )
+        + function(
+            "texts(_proxy_status_code text, _proxy_success text) returns text",
+            "select _proxy_status_code || _proxy_success",
+            f"HTTP GET /texts\nproxy {url}",
+        )
+        + function(
+            "renamed(_b text) returns text", "select $1", f"HTTP GET /renamed\nparam _b is _proxy_body\nproxy {url}"
+        )
+        + function(
+            "fails(_proxy_status_code int, _proxy_error_message text, _proxy_body text) returns text",
+            "select concat_ws('|', _proxy_status_code, _proxy_error_message, coalesce(_proxy_body, 'NULL'))",
+            "HTTP GET /fails\nproxy http://127.0.0.1:1",
+        )
+        + function(
+            "fails_slowly(_proxy_status_code int, _proxy_error_message text) returns text",
+            "select concat_ws('|', _proxy_status_code, _proxy_error_message)",
+            f"HTTP GET /fails-slowly\nproxy {url}",
+        )
+        + function(
+            "bytes_of(_proxy_body bytea) returns text",
+            "select encode(_proxy_body, 'hex')",
+            f"HTTP GET /bytes-of\nproxy {url}",
+        )
+        + function(
+            "invoice(_id int) returns json",
+            "select json_build_object('id', _id)",
+            f"HTTP GET /invoice\nX-Mine: 1\nproxy_out POST {url}",
+        )
+        + function(
+            "bill(_id int) returns json", "select json_build_object('id', _id)", f"HTTP POST /bill\nproxy_out {url}/out"
+        )
+        + function(
+            "got(_id int) returns json", "select json_build_object('id', _id)", f"HTTP GET /got\nproxy_out {url}/out"
+        )
+        + function("wrong(_id int) returns int", "select 1 / (_id - _id)", f"HTTP GET /wrong\nproxy_out POST {url}")
+        + function(
+            "many(_n int) returns table (n int, t text)",
+            "select g, repeat('x', 100) from generate_series(1, _n) g",
+            f"HTTP GET /many\nproxy_out POST {url}",
+        )
+        + function("out_refused() returns int", "select 1", "HTTP GET /out-refused\nproxy_out POST http://127.0.0.1:1")
+        + function("out_slow() returns int", "select 1", f"HTTP GET /out-slow\nproxy_out POST {url}")
+        + function(
+            "inner_one(_n text default 'none') returns text", "select 'inner ' || _n", "HTTP GET /inner\ninternal"
+        )
+        + function(
+            "inner_body(_t text) returns json", "select json_build_object('got', _t)", "HTTP POST /inner-body\ninternal"
+        )
+        + function("who() returns text", "select 'in'", "HTTP GET /who\nauthorize")
+        + nothing("to_inner", "HTTP GET /to-inner\nX-Inner: 1\nproxy /inner?n=x")
+        + nothing("to_inner_body", "HTTP POST /to-inner-body\nproxy /inner-body")
+        + nothing("to_who", "HTTP GET /to-who\nproxy /who")
+        + function(
+            "out_inner() returns json",
+            'select \'{"t": "result"}\'::json',
+            "HTTP GET /out-inner\nproxy_out POST /inner-body",
+        )
+        + nothing("closed", f"HTTP GET /closed\nauthorize\nproxy {url}")
+        + nothing("redirected", f"HTTP GET /redirected\nproxy {url}")
+        + nothing("redirect_posted", f"HTTP POST /redirect-posted\nproxy {url}")
+        + nothing("large", f"HTTP GET /large\nproxy {url}")
+        + nothing("uploaded", f"HTTP POST /uploaded\nproxy {url}")
+        + nothing("events", f"HTTP GET /events\nproxy {url}")
+        + nothing("stays", f"HTTP GET /stays\nproxy {url}")
+        + nothing("patched", f"HTTP POST /patched\nproxy PATCH ftp://x {url}")
+        + nothing("odd", f"HTTP GET /odd/{{what}}\nproxy {url}")
+    )
+
+
+@pytest.fixture(scope="module")
+def met(upstream: Upstream) -> Upstream:
+    upstream.on("*", echo)
+    upstream.on("/own-header", answer({}, headers=[("X-One", "theirs"), ("X-Two", "2")]))
+    compressed = gzip.compress(b"hello")
+
+    def shown(seen: Seen, _connection: socket.socket) -> bytes:
+        status = int(seen.target.partition("status=")[2] or 200)
+        return answer(compressed, status, [("Content-Encoding", "gzip"), ("X-A", "1")], "text/x")
+
+    upstream.on("/shown", shown)
+    upstream.on("/one-part", answer("said", content_type="text/plain"))
+    upstream.on("/texts", answer("", 503))
+    upstream.on("/renamed", answer("renamed"))
+    upstream.on("/bytes-of", answer(b"\0\xff", content_type=None))
+
+    def silent(_seen: Seen, _connection: socket.socket) -> None:
+        upstream.released.wait(60)
+
+    for path in ("/slow", "/fails-slowly", "/out-slow", "/stays"):
+        upstream.on(path, silent)
+    upstream.on("/redirected", b"HTTP/1.1 302 Found\r\nLocation: /there?x=1\r\nContent-Length: 3\r\n\r\nabc")
+    upstream.on("/redirect-posted", b"HTTP/1.1 307 Again\r\nLocation: /there\r\nContent-Length: 0\r\n\r\n")
+    return upstream
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, met: Upstream) -> Service:
+    settings = {
+        "Service:ProxyOptions:Enabled": "true",
+        "Service:ProxyOptions:Host": met.url,
+        "Service:ProxyOptions:DefaultTimeout": "0.5s",
+        "HttpServer:Limits:MaxRequestBodySize": "400000000",
+    }
+    return serve(database, schema(met.url), settings, workers=2)
+
+
+def told(response: httpx.Response) -> dict[str, Any]:
+    """What the upstream has seen."""
+    assert response.status_code == 200, response.text
+    members: dict[str, Any] = response.json()
+    return members
+
+
+def test_a_request_goes_on_as_it_came(service: Service) -> None:
+    seen = told(service.get("/plain?a=1&b=%20x&unknown", headers={"X-One": "1", "Accept": "text/x", "Cookie": "a=b"}))
+    assert (seen["method"], seen["target"], seen["body"]) == ("GET", "/plain?a=1&b=%20x&unknown", "")
+    assert seen["headers"]["x-one"] == "1"
+    assert seen["headers"]["accept"] == "text/x"
+    assert seen["headers"]["cookie"] == "a=b"
+
+
+def test_the_host_is_that_of_the_other_service(service: Service, met: Upstream) -> None:
+    assert told(service.get("/plain"))["headers"]["host"] == f"127.0.0.1:{met.port}"
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/based/7?x=1", "/base/based/7?x=1"),
+        ("/based/a%20b%3Fc", "/base/based/a%20b%3Fc"),
+        ("/based/%C3%BC%25", "/base/based/%C3%BC%25"),
+        ("/BASED/Aa", "/base/BASED/Aa"),
+        ("/by-host?z", "/by-host?z"),
+    ],
+)
+def test_path_and_query_stand_behind_the_host(service: Service, path: str, target: str) -> None:
+    assert told(service.get(path))["target"] == target
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent", "body"),
+    [
+        ("POST", "/posted", "POST", "text"),
+        ("PUT", "/put-on", "PUT", "text"),
+        ("QUERY", "/queried", "QUERY", "text"),
+        ("DELETE", "/deleted", "DELETE", ""),
+        ("GET", "/other-method", "POST", "text"),
+    ],
+)
+def test_a_body_goes_on_with_methods_that_have_one(
+    service: Service, method: str, path: str, sent: str, body: str
+) -> None:
+    seen = told(service.request(method, path, content=b"text", headers={"Content-Type": "text/x"}))
+    assert (seen["method"], seen["body"]) == (sent, body)
+    assert seen["headers"].get("content-type") == ("text/x" if body else None)
+
+
+def test_a_word_that_is_neither_method_nor_url_does_not_count(service: Service) -> None:
+    assert told(service.post("/patched", content=b"x"))["method"] == "POST"
+    service.wait_for_log("'PATCH' is none of GET, PUT, POST, DELETE, QUERY")
+    service.wait_for_log("'ftp://x' is none of")
+
+
+def test_a_body_without_a_type_is_text(service: Service) -> None:
+    assert told(service.post("/posted", content=b"x"))["headers"]["content-type"] == "text/plain; charset=utf-8"
+
+
+def test_bytes_stay_what_they_are(service: Service) -> None:
+    seen = told(
+        service.post("/posted", content=bytes(range(256)), headers={"Content-Encoding": "x", "Content-Other": "y"})
+    )
+    assert seen["body"].encode("latin-1") == bytes(range(256))
+    assert seen["headers"]["content-encoding"] == "x"
+    assert "content-other" not in seen["headers"]
+
+
+def test_a_body_in_chunks_goes_on(service: Service) -> None:
+    assert told(service.post("/posted", content=iter([b"one ", b"two"])))["body"] == "one two"
+
+
+@pytest.mark.parametrize(
+    "exchange",
+    cases([
+        ("GET /needs-a", "404 is required"),
+        ("GET /needs-a?a=x", "404 a"),
+        ("POST /query-posted?b=1 [1]", "404 is required"),
+        ("POST /asks-body {}", "404 is required"),
+        ("POST /asks-body [1]", "404 is required"),
+        ("GET /refused", "502 Connection refused"),
+        ("GET /slow", "504 Proxy request timed out after 0.5 seconds"),
+        ("GET /shown", "200T 200|hello|t|text/x|NULL"),
+        ("GET /shown?unknown=1", "404 unknown parameter"),
+        ("GET /shown?proxyBody=evil", "200T 200|hello|t|text/x|NULL"),
+        ("GET /one-part?x=it+", "200T it said"),
+        ("GET /one-part", "404 is required"),
+        ("GET /texts", "200T 503false"),
+        ("GET /renamed", "200T renamed"),
+        ("GET /bytes-of", "200T 00ff"),
+        ("GET /fails", "200T 502|no connection to 127.0.0.1:1: Connection refused|NULL"),
+        ("GET /fails-slowly", "200T 504|Proxy request timed out after 0.5 seconds"),
+        ("GET /wrong?id=1", "500 22012"),
+        ("GET /out-refused", "502 Connection refused"),
+        ("GET /out-slow", "504 ProxyOut request timed out after 0.5 seconds"),
+        ("GET /to-inner?n=y", "200T inner x", {"x-inner": "1"}),
+        ("GET /inner", "404 there is no endpoint"),
+        ('POST /to-inner-body {"t":"hi"}', '200 {"got" : "hi"}'),
+        ("GET /out-inner", '200 {"got" : "result"}'),
+        ("GET /to-who", "401"),
+        ("GET /closed", "401 signed-in"),
+    ]),
+)  # fmt: skip
+def test_what_a_client_is_told(service: Service, exchange: Exchange) -> None:
+    check(service, exchange)
+
+
+def test_parameters_of_the_routine_do_not_close_the_way(service: Service) -> None:
+    seen = told(
+        service.post("/asks-body", content=b'{"a": 1, "other": [2]}', headers={"Content-Type": "application/json"})
+    )
+    assert seen["body"] == '{"a": 1, "other": [2]}'
+    assert told(service.post("/query-posted?a=1&zz=2", content=b"[1]"))["body"] == "[1]"
+
+
+def test_an_answer_comes_back_as_it_is(service: Service, met: Upstream) -> None:
+    met.on(
+        "/plain",
+        answer(
+            "gone",
+            410,
+            [("X-One", "1"), ("Set-Cookie", "a=1"), ("Set-Cookie", "b=2"), ("Keep-Alive", "x")],
+            "text/x; charset=y",
+        ),
+    )
+    try:
+        response = service.get("/plain")
+    finally:
+        met.on("/plain", echo)
+    assert (response.status_code, response.text, response.headers["content-type"]) == (410, "gone", "text/x; charset=y")
+    assert response.headers.get_list("set-cookie") == ["a=1", "b=2"]
+    assert response.headers["x-one"] == "1"
+    assert "keep-alive" not in response.headers
+
+
+def test_headers_of_the_comment_win(service: Service) -> None:
+    response = service.get("/own-header?a=x")
+    assert response.headers.get_list("x-one") == ["mine"]
+    assert (response.headers["x-mine"], response.headers["x-two"]) == ("x", "2")
+
+
+def test_values_of_the_service_go_on_in_the_query(service: Service) -> None:
+    assert told(service.get("/resolved?x=1&token=evil&y=2"))["target"] == "/resolved?x=1&y=2&token=a%20b"
+
+
+def test_values_of_the_service_go_on_in_a_json_body(service: Service) -> None:
+    seen = told(service.post("/resolved-body", json={"n": 1, "b": True, "u": [1]}))
+    assert json.loads(seen["body"]) == {"n": 7, "b": True, "u": [1], "t": "x", "j": [1], "e": None}
+    other = told(service.post("/resolved-body", content=b"[1]", headers={"Content-Type": "application/json"}))
+    assert json.loads(other["body"]) == {"n": 7, "t": "x", "j": [1], "e": None}
+
+
+def test_values_of_the_service_stand_in_the_query_of_other_bodies(service: Service) -> None:
+    seen = told(service.post("/resolved-body", content=b"text", headers={"Content-Type": "text/x"}))
+    assert (seen["target"], seen["body"]) == ("/resolved-body?n=7&t=x&j=%5B1%5D", "text")
+
+
+def test_a_body_parameter_of_the_service_is_the_body(service: Service) -> None:
+    assert told(service.post("/replaced-body", content=b"mine"))["body"] == "the body"
+
+
+def test_a_value_that_is_too_long_is_left_out(service: Service) -> None:
+    assert told(service.get("/long-value"))["target"] == "/long-value"
+    service.wait_for_log("v is not sent on: it is longer than 2048 characters")
+
+
+def test_a_routine_gets_the_request_and_the_answer(service: Service, met: Upstream) -> None:
+    text = service.post("/shown-posted", json={"a": 3}).text
+    assert text.startswith("3|200|{")
+    assert '"a":3' in met.to("/shown-posted")[-1].body.decode()
+
+
+def test_a_result_is_sent_out(service: Service, met: Upstream) -> None:
+    response = service.get("/invoice?id=9", headers={"X-One": "1"})
+    seen = told(response)
+    assert (seen["method"], seen["target"], seen["body"]) == ("POST", "/invoice?id=9", '{"id" : 9}')
+    assert seen["headers"]["content-type"] == "application/json; charset=utf-8"
+    assert "x-one" not in seen["headers"]
+    assert "x-mine" not in response.headers
+    assert told(service.post("/bill", json={"id": 2}))["target"] == "/out/bill"
+    assert told(service.get("/got?id=2"))["body"] == ""
+
+
+def test_a_large_result_is_sent_out_in_pieces(service: Service, met: Upstream) -> None:
+    met.on("/many", lambda seen, _: answer(str(len(seen.body)), content_type="text/plain"))
+    whole = len(json.dumps([{"n": n, "t": "x" * 100} for n in range(1, 50_001)], separators=(",", ":")))
+    assert service.get("/many?n=50000").text == str(whole)
+
+
+def test_redirects_are_followed(service: Service) -> None:
+    assert told(service.get("/redirected"))["target"] == "/there?x=1"
+    seen = told(service.post("/redirect-posted", content=b"again"))
+    assert (seen["method"], seen["target"], seen["body"]) == ("POST", "/there", "again")
+
+
+def test_head_asks_for_the_head(service: Service, met: Upstream) -> None:
+    met.on("/large", lambda seen, _: b"HTTP/1.1 200 OK\r\nContent-Length: 12345\r\nX-A: 1\r\n\r\n")
+    response = service.request("HEAD", "/large")
+    assert met.to("/large")[-1].method == "HEAD"
+    assert (response.status_code, response.headers["content-length"], response.headers["x-a"]) == (200, "12345", "1")
+
+
+def test_a_part_of_a_body_comes_back_as_one(service: Service, met: Upstream) -> None:
+    met.on(
+        "/large",
+        lambda seen, _: answer(seen.header("range") or "", 206, [("Content-Range", "bytes 0-9/100")], "text/x"),
+    )
+    response = service.get("/large", headers={"Range": "bytes=0-9"})
+    assert (response.status_code, response.headers["content-range"], response.text) == (
+        206,
+        "bytes 0-9/100",
+        "bytes=0-9",
+    )
+
+
+def test_nothing_new_is_nothing_new(service: Service, met: Upstream) -> None:
+    met.on("/large", b'HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n\r\n')
+    response = service.get("/large", headers={"If-None-Match": '"x"'})
+    assert (response.status_code, response.headers["etag"], response.content) == (304, '"x"', b"")
+
+
+@pytest.mark.parametrize("chunked", [True, False], ids=["chunks", "length"])
+def test_large_bodies_come_back_whole(service: Service, met: Upstream, chunked: bool) -> None:
+    piece = bytes(range(256)) * 256
+
+    def large(_seen: Seen, connection: socket.socket) -> bytes:
+        framing = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % (len(piece) * 300)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: x/y\r\n" + framing + b"\r\n\r\n")
+        for _ in range(300):
+            connection.sendall(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+        return b"0\r\n\r\n" if chunked else b""
+
+    met.on("/large", large)
+    response = service.get("/large")
+    assert hashlib.sha256(response.content).digest() == hashlib.sha256(piece * 300).digest()
+    assert response.headers.get("content-length") == (None if chunked else str(len(piece) * 300))
+
+
+def test_large_bodies_go_on_whole(service: Service, met: Upstream) -> None:
+    met.on("/uploaded", lambda seen, _: answer(hashlib.sha256(seen.body).hexdigest(), content_type="text/x"))
+    piece = bytes(range(256)) * 4096
+    whole = hashlib.sha256(piece * 40).hexdigest()
+    assert service.post("/uploaded", content=piece * 40).text == whole
+    assert service.post("/uploaded", content=(piece for _ in range(40))).text == whole
+
+
+def test_events_come_as_they_are_sent(service: Service, met: Upstream) -> None:
+    def events(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hello\n\n")
+        read.wait(20)
+        connection.sendall(b"data: more\n\n")
+
+    import threading
+
+    read = threading.Event()
+    met.on("/events", events)
+    with service.client.stream("GET", "/events") as response:
+        lines = response.iter_lines()
+        assert next(lines) == ": hello"
+        read.set()
+        assert [line for line in lines if line] == ["data: more"]
+    assert response.headers["content-type"] == "text/event-stream"
+
+
+def test_a_call_ends_with_its_client(service: Service, met: Upstream) -> None:
+    before = met.open_connections
+    with service.connect() as connection:
+        connection.sendall(b"GET /stays HTTP/1.1\r\nHost: x\r\n\r\n")
+        wait_until(lambda: met.to("/stays"), "the call is under way")
+    wait_until(lambda: met.open_connections <= before + 1, "its connection is closed", 5)
+
+
+ODD = {
+    "reset-at-once": b"",
+    "garbage": b"this is no HTTP\r\n\r\n",
+    "two-lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    "length-and-chunks": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "endless-head": b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: %b\r\n" % (number, b"y" * 1000) for number in range(200)),
+    "endless-interim": b"HTTP/1.1 102 Processing\r\n\r\n" * 6000,
+    "upgrade": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+    "short-body": b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+    "bad-chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_what_is_no_answer_is_502(service: Service, met: Upstream, what: str) -> None:
+    def odd(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(ODD[what])
+
+    met.on(f"/odd/{what}", odd)
+    if what == "bad-chunks":
+        # The head is on its way already: the body breaks off.
+        with pytest.raises(httpx.TransportError):
+            service.get(f"/odd/{what}")
+        return
+    problem(service.get(f"/odd/{what}"), 502)
+
+
+GOOD = {
+    "until-close": b"HTTP/1.1 200 OK\r\nContent-Type: t/x\r\n\r\nabc",
+    "http-1.0": b"HTTP/1.0 200 OK\r\nContent-Type: t/x\r\n\r\nabc",
+    "interim": b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: t/x\r\nContent-Length: 3\r\n\r\nabc",
+    "too-much": b"HTTP/1.1 200 OK\r\nContent-Type: t/x\r\nContent-Length: 3\r\n\r\nabcdef",
+    "trailers": b"HTTP/1.1 200 OK\r\nContent-Type: t/x\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n",
+    "empty-header": b"HTTP/1.1 200 OK\r\nContent-Type: t/x\r\nX-Empty:\r\nContent-Length: 3\r\n\r\nabc",
+}
+
+
+@pytest.mark.parametrize("what", GOOD)
+def test_what_is_an_answer_comes_back(service: Service, met: Upstream, what: str) -> None:
+    def odd(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(GOOD[what])
+
+    met.on(f"/odd/{what}", odd)
+    response = service.get(f"/odd/{what}")
+    assert (response.status_code, response.text, response.headers["content-type"]) == (200, "abc", "t/x")
+
+
+def test_a_connection_that_was_closed_meanwhile_is_not_the_end(service: Service, met: Upstream) -> None:
+    """The server closes behind each answer, without saying so before."""
+
+    def closing(seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(answer("x"))
+
+    met.on("/odd/closing", closing)
+    assert [service.get("/odd/closing").text for _ in range(10)] == ["x"] * 10
+
+
+def test_connections_are_used_again(service: Service, met: Upstream) -> None:
+    before = met.accepted
+    for _ in range(20):
+        told(service.get("/plain"))
+    assert met.accepted - before <= 2
+
+
+SWITCHED = """
+create function gone() returns text language sql as 'select 1::text';
+comment on function gone() is 'HTTP GET /gone
+proxy http://127.0.0.1:1';
+"""
+
+
+def test_without_the_switch_the_routine_answers(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SWITCHED)
+    assert service.get("/gone").text == "1"
+    service.wait_for_log("proxy has no effect, as Service:ProxyOptions:Enabled is false")
+
+
+def test_a_proxy_without_a_host_says_what_is_missing(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(
+        own_database, nothing("lost", "HTTP GET /lost\nproxy"), {"Service:ProxyOptions:Enabled": "true"}
+    )
+    assert "Proxy host is not configured" in problem(service.get("/lost"), 500)["detail"]

@@ -1,0 +1,211 @@
+"""Limits on how often callers may ask: four ways to count, callers told apart, queues, refusals (reference 04, 17)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens
+
+NAMES = (
+    *("fixed", "sliding", "bucket", "gate", "queued", "newest", "per_header", "per_address", "per_user", "said"),
+    *("silent", "static", "default_one", "unknown", "off", "twin", "waiting"),
+)
+SQL = (
+    "".join(
+        f"create function {name}_limited() returns int language sql as 'select 1';"
+        f"comment on function {name}_limited() is 'HTTP GET\n"
+        + ("" if name == "default_one" else f"rate_limiter {policy}")
+        + "';\n"
+        for name in NAMES
+        for policy in ["fixed" if name == "twin" else {"said": "with own words"}.get(name, name)]
+    )
+    + """
+create function gate_slow() returns int language sql as 'select 1 from pg_advisory_xact_lock(1)';
+comment on function gate_slow() is 'HTTP GET
+rate_limiter_policy gate';
+create function queued_slow() returns int language sql as 'select 1 from pg_advisory_xact_lock(2)';
+comment on function queued_slow() is 'HTTP GET
+rate_limiter_policy_name = queued';
+"""
+)
+
+
+def policy(name: str, **fields: object) -> dict[str, str]:
+    path = f"RateLimiterOptions:Policies:{name}:"
+    keys = {"Enabled": True, "QueueLimit": 0, **fields}
+    return {path + key.replace("__", ":"): str(value) for key, value in keys.items()}
+
+
+PER = "Partition__Sources__0__"
+SETTINGS = {
+    **EVERY_SCHEME,
+    "RateLimiterOptions:Enabled": "true",
+    "RateLimiterOptions:DefaultPolicy": "default",
+    **policy("fixed", Type="FixedWindow", PermitLimit=4, WindowSeconds=3600),
+    **policy("sliding", Type="slidingwindow", PermitLimit=4, WindowSeconds=3600, SegmentsPerWindow=4),
+    **policy("bucket", Type="TokenBucket", TokenLimit=4, TokensPerPeriod=1, ReplenishmentPeriodSeconds=3600),
+    **policy("gate", Type="Concurrency", PermitLimit=2),
+    **policy("queued", Type="Concurrency", PermitLimit=1, QueueLimit=2),
+    **policy("newest", Type="Concurrency", PermitLimit=1, QueueLimit=1, OldestFirst="false"),
+    **policy("waiting", Type="FixedWindow", PermitLimit=1, WindowSeconds=1, QueueLimit=2),
+    **policy("per_header", Type="FixedWindow", PermitLimit=1, WindowSeconds=3600,
+             **{PER + "Type": "Header", PER + "Name": "X-Till", "Partition__Sources__1__Type": "Static",
+                "Partition__Sources__1__Value": "rest"}),
+    **policy("per_address", Type="FixedWindow", PermitLimit=2, WindowSeconds=3600, **{PER + "Type": "IpAddress"}),
+    **policy("per_user", Type="FixedWindow", PermitLimit=1, WindowSeconds=3600,
+             **{PER + "Type": "Claim", PER + "Name": "user_name", "Partition__BypassAuthenticated": "false"}),
+    **policy("static", Type="FixedWindow", PermitLimit=1, WindowSeconds=3600, Partition__BypassAuthenticated="true"),
+    **policy("with own words", Type="FixedWindow", PermitLimit=1, WindowSeconds=3600, StatusCode=503,
+             StatusMessage="The counter is closed."),
+    **policy("silent", Type="FixedWindow", PermitLimit=1, WindowSeconds=3600, StatusMessage=""),
+    **policy("default", Type="FixedWindow", PermitLimit=2, WindowSeconds=3600, **{PER + "Type": "Header",
+             PER + "Name": "x-default"}),
+    **policy("off", Type="FixedWindow", PermitLimit=1, Enabled="false"),
+    **policy("typeless", Type="Turnstile", PermitLimit=1),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, member_sql() + SQL, SETTINGS, workers=2)
+
+
+@pytest.fixture(scope="module")
+def kiri(service: Service) -> dict[str, str]:
+    return bearer(tokens(service, "BearerToken")["accessToken"])
+
+
+def ask(service: Service, name: str, headers: dict[str, str] | None = None) -> httpx.Response:
+    """On a connection of its own: any worker may get it. The header keeps the default policy out of it."""
+    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+        return client.get(f"/api/{name.replace('_', '-')}", headers=headers)
+
+
+@pytest.mark.parametrize("name", ["fixed", "sliding", "bucket"])
+def test_what_is_over_the_limit_is_refused_whichever_worker_is_asked(service: Service, name: str) -> None:
+    answers = [ask(service, f"{name}_limited") for _ in range(8)]
+    assert [answer.status_code for answer in answers] == [200] * 4 + [429] * 4
+    refused = problem(answers[-1], 429)
+    assert refused == {
+        "title": "Too Many Requests", "status": 429, "detail": "Too many requests. Please try again later.",
+    }  # fmt: skip
+    assert 0 < int(answers[-1].headers["retry-after"]) <= 3600
+    assert answers[-1].headers["ratelimit-policy"] == f'"{name}";q=4;w=3600'
+    assert answers[-1].headers["ratelimit"].startswith(f'"{name}";r=0;t=')
+
+
+def test_endpoints_share_a_policy(service: Service) -> None:
+    while ask(service, "fixed_limited").status_code == 200:
+        pass
+    assert ask(service, "twin_limited").status_code == 429
+
+
+def test_callers_are_told_apart_by_a_header(service: Service) -> None:
+    def status(**headers: str) -> int:
+        return ask(service, "per_header_limited", headers).status_code
+
+    assert [status(**{"x-till": till}) for till in ("1", "2", "1", "2", "1" * 2000)] == [200, 200, 429, 429, 200]
+    assert [status(), status(), status(**{"x-till": ""}), status(**{"x-till": "rest"})] == [200, 429, 429, 200]
+
+
+def test_callers_are_told_apart_by_address(service: Service) -> None:
+    assert [ask(service, "per_address_limited").status_code for _ in range(4)] == [200, 200, 429, 429]
+
+
+def test_callers_are_told_apart_by_a_claim(service: Service, kiri: dict[str, str]) -> None:
+    statuses = [ask(service, "per_user_limited", who).status_code for who in (kiri, None, kiri, None)]
+    assert statuses == [200, 200, 429, 429]
+
+
+def test_signed_in_callers_may_be_free(service: Service, kiri: dict[str, str]) -> None:
+    assert [ask(service, "static_limited").status_code for _ in range(2)] == [200, 429]
+    assert {ask(service, "static_limited", kiri).status_code for _ in range(4)} == {200}
+
+
+def test_a_policy_has_its_own_status_and_words(service: Service) -> None:
+    assert [ask(service, "said_limited").status_code for _ in range(2)] == [200, 503]
+    assert problem(ask(service, "said_limited"), 503)["detail"] == "The counter is closed."
+    assert [ask(service, "silent_limited").status_code for _ in range(2)] == [200, 429]
+    assert "detail" not in problem(ask(service, "silent_limited"), 429)
+
+
+def test_the_default_policy_is_for_endpoints_that_name_none(service: Service) -> None:
+    mine = {"x-default": "mine"}
+    assert [ask(service, "default_one_limited", mine).status_code for _ in range(3)] == [200, 200, 429]
+    assert ask(service, "closed", mine).status_code == 429
+    assert ask(service, "off_limited", mine).status_code == 200
+
+
+def test_a_name_that_means_nothing_is_told_at_the_start(service: Service) -> None:
+    assert "rate_limiter 'unknown' is none of" in service.log
+    assert "rate_limiter 'off' is none of" in service.log
+    assert "RateLimiterOptions:Policies:typeless is skipped: its Type is none of FixedWindow" in service.log
+    assert {ask(service, "unknown_limited").status_code for _ in range(3)} == {200}
+    assert "effect yet" not in service.log
+
+
+def test_a_permit_is_held_until_the_answer_is_made(service: Service, database: Database) -> None:
+    with ThreadPoolExecutor() as threads:
+        with database.locked(1):
+            running = [threads.submit(ask, service, "gate_slow") for _ in range(2)]
+            wait_until(
+                lambda: database.waiting() and len(database.backends("wait_event = 'advisory'")) == 2, "both run"
+            )
+            refused = [ask(service, "gate_limited") for _ in range(4)]
+        assert [one.result().status_code for one in running] == [200, 200]
+    assert {answer.status_code for answer in refused} == {429}
+    assert refused[0].headers["retry-after"] == "1"
+    assert {ask(service, "gate_limited").status_code for _ in range(8)} == {200}
+
+
+def test_requests_queue_for_a_permit(service: Service, database: Database) -> None:
+    with ThreadPoolExecutor() as threads:
+        with database.locked(2):
+            first = threads.submit(ask, service, "queued_slow")
+            wait_until(database.waiting, "the first one runs")
+            later = [threads.submit(ask, service, "queued_limited") for _ in range(4)]
+            wait_until(lambda: sum(one.done() for one in later) == 2, "two find no place in the queue")
+            assert {one.result().status_code for one in later if one.done()} == {429}
+        assert first.result().status_code == 200
+        assert Counter(one.result().status_code for one in later) == {200: 2, 429: 2}
+
+
+def test_requests_queue_for_the_next_window(service: Service) -> None:
+    with ThreadPoolExecutor() as threads:
+        answers = [one.result() for one in [threads.submit(ask, service, "waiting_limited") for _ in range(5)]]
+    assert Counter(answer.status_code for answer in answers)[200] >= 3
+    assert max(answer.elapsed.total_seconds() for answer in answers) >= 0.5
+
+
+def test_who_leaves_the_queue_leaves_his_place(service: Service, database: Database) -> None:
+    with ThreadPoolExecutor() as threads:
+        with database.locked(2):
+            first = threads.submit(ask, service, "queued_slow")
+            wait_until(database.waiting, "the first one runs")
+            impatient = [service.connect() for _ in range(2)]
+            for connection in impatient:
+                connection.sendall(b"GET /api/queued-limited HTTP/1.1\r\nHost: x\r\n\r\n")
+            wait_until(lambda: ask(service, "queued_limited").status_code == 429, "the queue is full")
+            for connection in impatient:
+                connection.close()
+            patient = threads.submit(_until_admitted, service)
+            wait_until(
+                lambda: service.log.count("/api/queued-limited responded 499") >= 2, "both are noticed to be gone"
+            )
+        assert first.result().status_code == 200
+        assert patient.result() == 200
+
+
+def _until_admitted(service: Service) -> int:
+    while (status := ask(service, "queued_limited").status_code) == 429:
+        pass
+    return status
