@@ -13,13 +13,13 @@ from rowcall.core.uploads.options import Csv, Excel, Folder, HandlerOptions, Lar
 from rowcall.core.uploads.row_command import row_command
 from rowcall.core.uploads.settings import SettingTemplates
 from rowcall.service.response.headers import argument_text
-from rowcall.service.uploads.batching import Batching
-from rowcall.service.uploads.calls import large_object_commands, row_call
-from rowcall.service.uploads.delimited import Delimited
 from rowcall.service.uploads.file_system import FileSystem
 from rowcall.service.uploads.handler import Handler, Turn
 from rowcall.service.uploads.large_object import LargeObject
-from rowcall.service.uploads.spreadsheet import Spreadsheet
+from rowcall.service.uploads.row_commands.batching import Batching
+from rowcall.service.uploads.row_commands.calls import large_object_commands, row_call
+from rowcall.service.uploads.row_commands.delimited import Delimited
+from rowcall.service.uploads.row_commands.spreadsheet import Spreadsheet
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services

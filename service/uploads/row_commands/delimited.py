@@ -12,10 +12,10 @@ from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.ext.binding.csv_rows import CsvError
 from rowcall.ext.binding.csv_rows import CsvRows as FastRows
 from rowcall.service.database.call import Call
-from rowcall.service.uploads.batching import Batching
 from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, plain_refusal
 from rowcall.service.uploads.incoming import File
-from rowcall.service.uploads.rows import Rows
+from rowcall.service.uploads.row_commands.batching import Batching
+from rowcall.service.uploads.row_commands.rows import Rows
 from rowcall.service.uploads.spool import set_aside
 
 SMALL = 262_144

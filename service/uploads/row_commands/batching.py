@@ -17,7 +17,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.database.generic_plans import generic_plan
 from rowcall.service.database.statements import numbers
-from rowcall.service.uploads.calls import own_call
+from rowcall.service.uploads.row_commands.calls import own_call
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services

@@ -12,8 +12,8 @@ from rowcall.service.database.context import Values
 from rowcall.service.database.held.transaction import Transaction
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.response.headers import argument_text
-from rowcall.service.uploads.batching import Batching
-from rowcall.service.uploads.calls import first_value
+from rowcall.service.uploads.row_commands.batching import Batching
+from rowcall.service.uploads.row_commands.calls import first_value
 
 ROWS = 256
 """Sent together, and answered together."""
