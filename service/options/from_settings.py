@@ -57,6 +57,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
+        not_found_without_row=settings.flag("Service:NotFoundWithoutRow"),
         custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
         nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
         table_formats=options.tables.keys,

@@ -41,7 +41,7 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
-from rowcall.service.request.body import BODIES
+from rowcall.service.request.body import BODIES, arriving
 from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
@@ -50,6 +50,8 @@ from rowcall.service.uploads.leftovers import tidy
 
 if TYPE_CHECKING:
     from rowcall.service.upstream.client import Client
+
+from rowcall.service.sockets.unused_connections import Clients
 
 log = logging.getLogger("rowcall")
 
@@ -130,6 +132,12 @@ class Application:
         for method, path, steps in operation_routes(services):
             self._fixed[Route(method, path.lower(), (), ())] = steps
 
+    def clients(self) -> Clients:
+        """Whose requests are being worked on."""
+        active = [exchange.scope for exchange in self._runner.active]
+        busy = frozenset(scope.client for scope in active if scope not in arriving)
+        return Clients(busy, frozenset(scope.client for scope in active if scope in arriving) - busy)
+
     @property
     def running(self) -> int:
         """Requests that have begun and not ended."""
@@ -140,6 +148,7 @@ class Application:
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
+        self._answers.open()
         if self._options.notices is not None or self._options.events.warn_unbound:
             self._databases.set_notice_handler(self.unheard)
         await self._databases.main.start()
@@ -199,7 +208,7 @@ class Application:
         if self._client is not None:
             self._client.close()
         self._identity.close()
-        self._answers.close()
+        await self._answers.close()
         self._host.close()
         await self._databases.close()
 
