@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -249,6 +250,10 @@ class Database:
         request_of = self._exclusive_request
         unknown = [] if self._pooler else FULL_RESET
         return SeveralCalls(self._exclusive, self._watchdog, self._failures, request_of, resets=unknown)
+
+    def errand(self) -> AbstractAsyncContextManager[psycopg.AsyncConnection[tuple[object, ...]]]:
+        """A session for what is no request (`Connector.errand`)."""
+        return self._connector.errand()
 
     def transaction(self, call: Call, exchange: Exchange) -> Transaction:
         """For many commands of one request and its call, which take effect together or not at all."""

@@ -46,6 +46,7 @@ from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
+from rowcall.service.uploads.leftovers import tidy
 
 if TYPE_CHECKING:
     from rowcall.service.upstream.client import Client
@@ -175,6 +176,7 @@ class Application:
         )
         streams = dict(stream_steps(edition.endpoints, services, self.events))
         self._prepared = Table(edition, services, self._fixed, streams)
+        tidy(edition.endpoints, self._options.uploads)
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
             inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
