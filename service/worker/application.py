@@ -46,6 +46,7 @@ from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
+from rowcall.service.store.limited_answers import LimitedAnswers
 from rowcall.service.uploads.leftovers import tidy
 
 if TYPE_CHECKING:
@@ -123,6 +124,12 @@ class Application:
         log_notices = None if options.notices is None else NoticeLog(options.notices)
         self.unheard = Unheard(options.events.level.value, log_notices)
         self._client = client_of(options)
+        types = options.outbound.types
+        self._type_answers = (
+            LimitedAnswers(self._host, "http-types", types.max_entries, types.prune)
+            if types.enabled and types.caches
+            else None
+        )
         self._fixed: dict[Route, tuple[Step, ...]] = {
             Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing
         }
@@ -172,6 +179,7 @@ class Application:
             others,
             client=self._client,
             inside=None if inside is None else inside.call,
+            type_answers=self._type_answers,
             hear=partial(hear_notices, options=self._options.events, publish=self.events.publish),
         )
         streams = dict(stream_steps(edition.endpoints, services, self.events))
@@ -207,6 +215,8 @@ class Application:
     async def close(self) -> None:
         if self._client is not None:
             self._client.close()
+        if self._type_answers is not None:
+            self._type_answers.close()
         self._identity.close()
         await self._answers.close()
         self._host.close()
