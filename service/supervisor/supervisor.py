@@ -23,12 +23,14 @@ import psycopg
 from rowcall.core.config import Settings
 from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background, pause
+from rowcall.service.codegen.writing import ClientWriter
 from rowcall.service.database.connector import Connector
 from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
+from rowcall.service.options.capabilities.client_code import client_code_options
 from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
@@ -170,6 +172,8 @@ class Supervisor:
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
         for doubt in doubts(settings, self._listeners.https_port):
             log.warning("%s", doubt)
+        clients = client_code_options(settings, self._listeners.urls)
+        self._clients = None if clients is None else ClientWriter(clients, self._connector)
         self._workers: list[WorkerProcess | None] = [None] * self._count
         self._edition = Edition(0, (), {})
         self._publishing = asyncio.Lock()
@@ -223,6 +227,8 @@ class Supervisor:
         finally:
             await spawning
         await self._begin_keeping()
+        if self._clients is not None:
+            await self._clients.write(edition)
         error = await self._publish(edition)
         if error is not None:
             raise StartupError(error)
@@ -408,6 +414,8 @@ class Supervisor:
             log.error("edition %d is not served, the last good one stays: %s", edition.number, reason)
             return
         _log_difference(edition, difference)
+        if self._clients is not None and difference:
+            await self._clients.write(edition)
 
     async def _watch_changes(self) -> None:
         """Begins to look for what a developer changes, if that is asked for."""
