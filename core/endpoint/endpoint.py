@@ -33,6 +33,7 @@ class NullText(enum.Enum):
     EMPTY_STRING = "EmptyString"
     NULL_LITERAL = "NullLiteral"
     NO_CONTENT = "NoContent"
+    NOT_FOUND = "NotFound"
 
 
 class QueryNull(enum.Enum):
@@ -233,6 +234,11 @@ class Options(Record):
     headers_parameter: str | None = None
     """Database or API name of the parameter that receives the request's headers in their `PARAMETER` mode."""
     null_text: NullText = NullText.EMPTY_STRING
+    response_settings: bool = False
+    """Status and headers of the answer come from settings, also where the routine's text does not name them."""
+    status_column: str | None = None
+    """Column of the result that is the status of the answer, and no part of its body."""
+    headers_column: str | None = None
     single: bool = False
     void: bool = False
     raw: bool = False
@@ -339,6 +345,18 @@ class Endpoint(Record):
             if wanted in (parameter.db_name.lower(), parameter.api_name.lower(), parameter.field.lower()):
                 return parameter
         return None
+
+    @property
+    def chooses_response(self) -> bool:
+        """Status and headers of the answer come from SQL."""
+        options = self.options
+        asked = options.response_settings or self.chosen_by_columns
+        return (asked or self.routine.chooses_response) and not (options.login or options.logout)
+
+    @property
+    def chosen_by_columns(self) -> bool:
+        chosen = self.options.status_column is not None or self.options.headers_column is not None
+        return chosen and self.routine.source is None
 
     @property
     def refusals(self) -> Refusals:

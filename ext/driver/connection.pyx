@@ -593,6 +593,8 @@ cdef class Connection:
             if request.error is None and request.failure is None and request.state != RequestState.DISCARDING \
                     and request.placed < len(request.script.parts):
                 request.committed = True
+                if request.hearer is not None and pq.transactionStatus(self.conn) == PQTRANS_IDLE:
+                    request.hearer.end(True)
                 return self._place_more(request)
             if not self.owned and pq.transactionStatus(self.conn) in (PQTRANS_INTRANS, PQTRANS_INERROR):
                 return self._roll_back(request)

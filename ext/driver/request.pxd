@@ -84,6 +84,8 @@ cdef class Request:
     cdef readonly bytes body
     cdef readonly Py_ssize_t rows
     cdef readonly bint is_null
+    cdef readonly Py_ssize_t first_rows
+    cdef readonly bint first_null
     cdef readonly bint overflowed
     cdef readonly bint abandoned
     cdef readonly double seconds

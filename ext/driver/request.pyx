@@ -149,7 +149,7 @@ cdef class Request:
     waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
     on_done: called with the request once it is DONE, whatever came of it.
     hearer: told of each notice that the run raises, while it runs, by `hear(severity, sqlstate, message, hint)`, and by
-    `end(committed)` of its end. Only for requests that have their connection to themselves: on a shared one a notice
+    `end(committed)` of its end and, in a script, of each transaction that has committed before. Only for requests that have their connection to themselves: on a shared one a notice
     can be taken for that of the request before (reference 08, 7).
     timeout: seconds the server may take, for whoever watches; nothing here acts on it.
     unlimited: the server knows of no time limit, so that it is for the watcher to cancel.
@@ -158,6 +158,7 @@ cdef class Request:
     flush_rows: rows after which it does so too, where `stream_after` is not 0; 0: however many there are.
     limit: bytes after which the rest is read and dropped (`overflowed`); 0: no limit.
     abandoned: its rows were dropped because nobody waits for them any more. It may have succeeded all the same.
+    first_rows, first_null: of a script, what `rows` and `is_null` were behind its first statement.
     committed: of a script, something of it may have taken effect already.
     """
 
@@ -187,6 +188,9 @@ cdef class Request:
     cdef int start_part(self) except -1:
         """What comes next belongs to the next statement of the script, or to none."""
         cdef Part part
+        if self.part == 1:
+            self.first_rows = self.rows
+            self.first_null = self.is_null
         self.rows = self.flushed_rows = 0
         self.plan = None
         self.is_null = False

@@ -112,7 +112,7 @@ class Call:
         """Compiled when first needed: most endpoints are called with one or two choices of parameters."""
         statement = self.statements.get(mask)
         if statement is None:
-            statement = self._build(mask) if self.made is None else self.made(mask)
+            statement = self.build_statement(mask) if self.made is None else self.made(mask)
             if len(self.statements) >= MOST_STATEMENTS:
                 self._forget(next(iter(self.statements)))
             self.statements[mask] = statement
@@ -125,7 +125,8 @@ class Call:
         self.checked.discard(mask)
         self.generic.discard(mask)
 
-    def _build(self, mask: int) -> Statement:
+    def build_statement(self, mask: int) -> Statement:
+        """What `made` is there to replace."""
         text, values = self.build(mask)
         repeatable = not self.volatile and not self.procedure
         return Statement(next(numbers), text.encode(), values, self.renderer, repeatable)

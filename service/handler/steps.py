@@ -51,6 +51,7 @@ from rowcall.service.request.headers import fill_headers, headers_context
 from rowcall.service.request.resolved_parameters import forget_supplied, resolve
 from rowcall.service.request.validation import keep_body, validate
 from rowcall.service.response import responses
+from rowcall.service.response.chosen import respond_as_chosen, with_reading
 from rowcall.service.response.formats.choice import table_formats
 from rowcall.service.response.headers import CommentHeaders, argument_text
 from rowcall.service.response.rendering import body_writer, particular
@@ -133,7 +134,7 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     if shape is None or not services.options.tables.keys or is_sign(endpoint) or endpoint.options.invalidates:
         return None
     wanted = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
-    flat = replace(endpoint, shape=shape)
+    flat = replace(without_choice(endpoint), shape=shape)
     headers = comment_headers(endpoint, services)
     steps: dict[str, tuple[Step, ...]] = {}
     for key, made in table_formats(flat, wanted, services.options, services.database).items():
@@ -196,6 +197,9 @@ def _run(
     writer = with_opened_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server_timing
     call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
+    if chooses(endpoint, services):
+        call.made = with_reading(call.made or call.build_statement, services.codecs)
+        call.rows = False
     if plan is not None:
         # Kept whole or not at all: it begins to stream when it is known to be none that is kept.
         call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
@@ -263,7 +267,7 @@ def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals |
     filled = {one.index for one in filled_parameters(endpoint, services.options.auth.mapping)}
     hashed = {target for target, _ in hashed_parameters(endpoint)}
     resolved = {one.target for one in resolved_parameters(endpoint)}
-    return ServerRefusals(endpoint.parameters, filled | hashed | resolved)
+    return ServerRefusals(endpoint.parameters, filled | hashed | resolved | endpoint.outgoing.filled)
 
 
 def may_stream(endpoint: Endpoint) -> bool:
@@ -288,10 +292,24 @@ def context_of(endpoint: Endpoint, services: Services) -> Context:
     return sum((one for one in found if one is not None), Context())
 
 
+def without_choice(endpoint: Endpoint) -> Endpoint:
+    """Tables have the usual status, and all columns."""
+    plain = replace(endpoint.options, response_settings=False, status_column=None, headers_column=None)
+    return replace(endpoint, routine=replace(endpoint.routine, chooses_response=False), options=plain)
+
+
+def chooses(endpoint: Endpoint, services: Services) -> bool:
+    """Answers that are kept, and what proxies send on, have the usual status."""
+    kept = plan_of(endpoint, services) is not None
+    return endpoint.chooses_response and not kept and endpoint.options.proxy_out is None
+
+
 def respond(endpoint: Endpoint, services: Services) -> Step | None:
     """The result becomes the response."""
     if is_sign(endpoint) or endpoint.options.invalidates:
         return None
+    if chooses(endpoint, services):
+        return respond_as_chosen(endpoint)
     return responses.respond(endpoint, services.database, services.options.http.slow_client)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 
@@ -38,6 +39,8 @@ from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
 
+log = logging.getLogger("rowcall")
+
 DEFAULT_TIMEOUT = 30.0
 _AUTHENTICATION = "Service:AuthenticationOptions:"
 
@@ -57,6 +60,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
+        not_found_without_row=settings.flag("Service:NotFoundWithoutRow"),
         custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
         nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
         table_formats=options.tables.keys,
@@ -189,6 +193,8 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
     if timeout is None:
         timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout
     pool = "ConnectionSettings:Pool:"
+    if settings.flag(pool + "TrustStable"):
+        log.warning("%sTrustStable is on: what a STABLE routine leaves in its session reaches other requests", pool)
     pooler = settings.flag(pool + "TransactionPooler")
     target = Target(with_role(settings, name, connection).parameters, pooler=pooler, timeout=timeout)
     return target, DatabaseOptions(
@@ -203,6 +209,7 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
         ),
         sharing=settings.flag(pool + "Sharing"),
         share_writes=settings.flag(pool + "ShareWrites"),
+        trust_stable=settings.flag(pool + "TrustStable"),
         slow=settings.seconds(pool + "SlowThreshold"),
         timeout=timeout,
         stream_after=settings.integer(pool + "StreamAfterBytes", minimum=1),

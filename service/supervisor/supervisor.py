@@ -27,10 +27,13 @@ from rowcall.service.codegen.writing import ClientWriter
 from rowcall.service.database.connector import Connector
 from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
+from rowcall.service.events.between_hosts.choice import bridge_for
+from rowcall.service.events.channels import ChannelListener, channels_of
 from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
 from rowcall.service.options.capabilities.client_code import client_code_options
+from rowcall.service.options.server import client_connections
 from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
@@ -167,10 +170,12 @@ class Supervisor:
         self._connector = Connector(options.target)
         self._keeper = key_rotation_for(settings, self._connector, self._publish_keys)
         self._token_uses = refresh_token_store_for(settings, self._connector)
-        self._events = EventHub()
+        self._events = EventHub(options.events)
+        self._channels = ChannelListener(self._connector, self._events.notified)
         self._count = worker_count(settings)
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
-        for doubt in doubts(settings, self._listeners.https_port):
+        listeners = len(self._listeners.of(0))
+        for doubt in (*doubts(settings, self._listeners.https_port), *client_connections.doubts(options, listeners)):
             log.warning("%s", doubt)
         clients = client_code_options(settings, self._listeners.urls)
         self._clients = None if clients is None else ClientWriter(clients, self._connector)
@@ -229,6 +234,9 @@ class Supervisor:
         await self._begin_keeping()
         if self._clients is not None:
             await self._clients.write(edition)
+        bridge = bridge_for(self._options.events, self._connector, pooler=self._options.target.pooler)
+        if bridge is not None:
+            await self._events.connect(bridge, self._background)
         error = await self._publish(edition)
         if error is not None:
             raise StartupError(error)
@@ -247,6 +255,7 @@ class Supervisor:
         self._stop.set()
         seconds = self._settings.seconds("ConnectionSettings:Pool:ShutdownTimeout")
         self._listeners.close()
+        self._channels.close()
         self._background.cancel()
         running = [worker for worker in self._workers if worker is not None]
         for worker in running:
@@ -348,6 +357,13 @@ class Supervisor:
         first = await judged(self._token_uses, question.mark, question.keep_until)
         worker.channel.send(TokenJudged(question.number, first))
 
+    def _listen_to_channels(self) -> None:
+        channels = channels_of(self._edition.endpoints)
+        if channels and self._options.target.pooler:
+            log.warning("behind a transaction pooler nothing can listen: streams of %s stay empty", ", ".join(channels))
+        else:
+            self._channels.watch(channels)
+
     def _event(self, worker: WorkerProcess, message: EventMessage) -> None:
         if isinstance(message, EventsPublished):
             self._events.take(message.packed)
@@ -385,6 +401,7 @@ class Supervisor:
                 return "no worker could be started; the log says why"
             await asyncio.gather(*(worker.ask(Swap(edition.number), Serving, edition.number) for worker in workers))
             self._edition = edition
+            self._listen_to_channels()
             return None
 
     async def _reload_when_asked(self) -> None:
