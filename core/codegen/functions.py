@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import TypeInfo
 from rowcall.core.catalogue.source import Transport
+from rowcall.core.codegen.automatic import automatic_parameters, is_optional
 from rowcall.core.codegen.names import access, member, upper_first
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.codegen.types import UPLOADED, Interfaces, is_date, kind_type, plain_type
@@ -191,9 +192,10 @@ def _distribute(function: ClientFunction) -> None:
 
 def _members(endpoint: Endpoint, options: ClientCodeOptions) -> list[Member]:
     found: dict[str, Member] = {}
-    for parameter in endpoint.parameters:
-        optional = parameter.has_default or parameter.defaulted or parameter.attribute is not None
-        if options.omit_automatic and optional and _is_automatic(parameter, endpoint, options):
+    automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
+    for index, parameter in enumerate(endpoint.parameters):
+        optional = is_optional(parameter)
+        if index in automatic:
             continue
         found.setdefault(
             parameter.api_name,
@@ -205,18 +207,6 @@ def _members(endpoint: Endpoint, options: ClientCodeOptions) -> list[Member]:
             ),
         )
     return list(found.values())
-
-
-def _is_automatic(parameter: EndpointParameter, endpoint: Endpoint, options: ClientCodeOptions) -> bool:
-    """Resolved parameters, upload metadata, parts of an HTTP type; claims where they are asked for."""
-    upload = endpoint.options.upload
-    names = {name for name, _ in endpoint.options.expressions}
-    if upload is not None and upload.metadata is not None:
-        names.add(upload.metadata)
-    if endpoint.options.user_parameters:
-        names |= options.claims
-    sent = {one.position for one in getattr(endpoint.outgoing, "requests", ()) if hasattr(one, "position")}
-    return parameter.db_name in names or parameter.position in sent
 
 
 def _result(

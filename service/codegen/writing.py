@@ -8,18 +8,17 @@ import datetime
 import logging
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import psycopg
 
-from rowcall.core.catalogue.catalog import RoutineKind, TypeInfo
+from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.comments import Definition, Definitions
-from rowcall.core.codegen.files import NoPlaceError, Output, client_files
+from rowcall.core.codegen.files import NoPlaceError, Output, TypesOf, client_files
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.connector import Connector
-from rowcall.service.edition.edition import Edition
 
 log = logging.getLogger("rowcall")
 
@@ -38,12 +37,12 @@ class ClientWriter:
         self._options = options
         self._connector = connector
 
-    async def write(self, edition: Edition) -> None:
+    async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> None:
         """What goes wrong is told, and keeps nobody from being served."""
         log.debug("client code: %s", self._options.path)
         try:
-            definitions = await self._definitions(edition.endpoints)
-            await asyncio.to_thread(self._write, edition, definitions)
+            definitions = await self._definitions(endpoints)
+            await asyncio.to_thread(self._write, endpoints, types_of, definitions)
         except NoPlaceError:
             log.error(
                 "Service:ClientCodeGen:FilePath: %s has no {0}, and there is a file for each schema or module; "
@@ -67,16 +66,13 @@ class ClientWriter:
             await connection.close()
         return {oid: Definition(str(text or ""), tuple(defaults)) for oid, text, defaults in rows}  # type: ignore[misc,arg-type]
 
-    def _write(self, edition: Edition, definitions: Definitions) -> None:
-        def types_of(endpoint: Endpoint) -> Mapping[int, TypeInfo]:
-            return edition.other_types.get((endpoint.options.connection or "").casefold(), edition.types)
-
+    def _write(self, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions) -> None:
         now = datetime.datetime.now().astimezone()
         offset = now.strftime("%z")
         told = f"{now:%Y-%m-%dT%H:%M:%S.%f}0{offset[:3]}:{offset[3:]}"
         written, unchanged = 0, 0
         left_alone: set[str] = set()
-        for output in client_files(edition.endpoints, types_of, definitions, self._options, told):
+        for output in client_files(endpoints, types_of, definitions, self._options, told):
             if output.beside in left_alone:
                 continue
             path = Path(output.path)

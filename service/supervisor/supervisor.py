@@ -233,7 +233,7 @@ class Supervisor:
             await spawning
         await self._begin_keeping()
         if self._clients is not None:
-            await self._clients.write(edition)
+            await self._clients.write(edition.endpoints, edition.types_of)
         bridge = bridge_for(self._options.events, self._connector, pooler=self._options.target.pooler)
         if bridge is not None:
             await self._events.connect(bridge, self._background)
@@ -432,7 +432,7 @@ class Supervisor:
             return
         _log_difference(edition, difference)
         if self._clients is not None and difference:
-            await self._clients.write(edition)
+            await self._clients.write(edition.endpoints, edition.types_of)
 
     async def _watch_changes(self) -> None:
         """Begins to look for what a developer changes, if that is asked for."""
