@@ -371,8 +371,9 @@ document.getElementById("ride").onclick = () => {
   progress.onopen = async () => {
     progress.onopen = null;
     const answer = await fetch("round", { method: "POST", headers: { "X-NpgsqlRest-ID": id } });
-    say(await answer.text());
-    progress.close();
+    const text = await answer.text();
+    // The answer and the events come by different ways; the last event may be the later one.
+    setTimeout(() => { progress.close(); say(text) }, 500);
   };
 };
 </script>
