@@ -26,6 +26,7 @@ from rowcall.service.background import Background, pause
 from rowcall.service.database.connector import Connector
 from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
+from rowcall.service.events.between_hosts.choice import bridge_for
 from rowcall.service.events.channels import ChannelListener, channels_of
 from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
@@ -229,6 +230,9 @@ class Supervisor:
         finally:
             await spawning
         await self._begin_keeping()
+        bridge = bridge_for(self._options.events, self._connector, pooler=self._options.target.pooler)
+        if bridge is not None:
+            await self._events.connect(bridge, self._background)
         error = await self._publish(edition)
         if error is not None:
             raise StartupError(error)
