@@ -89,7 +89,8 @@ class WorkerProcess:
     @classmethod
     async def start(cls, number: int, listeners: tuple[Listener, ...]) -> WorkerProcess:
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, contextlib.ExitStack() as until_started:
+            until_started.callback(ours.close)
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-P",
@@ -101,6 +102,7 @@ class WorkerProcess:
                 # A Ctrl-C is for the supervisor; it tells the workers in its own way.
                 start_new_session=True,
             )
+            until_started.pop_all()
         return cls(number, process, await Channel.over(ours))
 
     async def ask(self, message: Prepare | Swap, answer: type[Prepared] | type[Serving], number: int) -> str | None:
