@@ -33,7 +33,8 @@ class CachePlan:
     longest_key: int | None = None
     """Answers with a longer key are not kept."""
     everything: bool = False
-    """Neither comment nor profile chooses parameters."""
+    """Another service answers, and the routine has no parameters that could tell requests apart: all of the request
+    does (reference 05, 4.4)."""
     per_user: bool = False
     """Claims travel in session variables, so they are part of the key (reference 05, 1.4)."""
 
@@ -60,7 +61,7 @@ def cache_plan(endpoint: Endpoint, options: CacheOptions) -> CachePlan | None:
         max_rows=(options.max_rows or 0) if is_set(endpoint) else 0,
         hash_from=options.hash_from,
         longest_key=options.hybrid.longest_key if profile.place is Place.HYBRID else None,
-        everything=caching.parameters is None and profile.parameters is None,
+        everything=endpoint.passes_through and not endpoint.parameters and profile.parameters is None,
         per_user=endpoint.options.user_context,
     )
 

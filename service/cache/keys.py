@@ -17,14 +17,18 @@ KeyOf = Callable[[Exchange], bytes | None]
 Part = Callable[[Exchange], bytes]
 
 
-def key_of(endpoint: Endpoint, plan: CachePlan, services: Services, extra: Part | None = None) -> KeyOf:
-    """To be asked when every parameter has its value. extra: what belongs to the key besides parameters."""
+def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
+    """To be asked when every parameter has its value, and for `reads_body` the body is there."""
     prefix, wanted = plan.prefix, plan.parameters
 
     def key(exchange: Exchange) -> bytes:
         return encode_key(prefix, exchange.mask, exchange.arguments, wanted)
 
-    parts: list[Part] = [] if extra is None else [extra]
+    parts: list[Part] = []
+    if endpoint.passes_through:
+        parts.append(_credentials)
+    if plan.everything:
+        parts.append(_request)
     if plan.per_user:
         parts.append(claims_of(services))
     values = plain_values if changes_values(endpoint) else None
@@ -48,6 +52,30 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services, extra: Part 
         return None if length > longest else found
 
     return bounded
+
+
+def reads_body(endpoint: Endpoint, plan: CachePlan) -> bool:
+    """The body is part of the key."""
+    return plan.everything and endpoint.method not in ("GET", "HEAD")
+
+
+def _credentials(exchange: Exchange) -> bytes:
+    """The other service sees them, and what it tells one caller is not for all."""
+    headers = exchange.scope.headers
+    return _joined(headers.get("authorization") or "", "; ".join(headers.get_all("cookie")))
+
+
+def _request(exchange: Exchange) -> bytes:
+    """All else that decides what the other service answers. The path stands in what its segments are: that of the
+    endpoint that forgets is another one."""
+    body = hashlib.sha256(exchange.body or b"").hexdigest()
+    segments = (f"{name}={value}" for name, value in sorted(exchange.values.items()))
+    return _joined(exchange.scope.query_string, body, *segments)
+
+
+def _joined(*texts: str) -> bytes:
+    parts = (text.encode(errors="surrogateescape") for text in texts)
+    return b"".join(b"%d:%b" % (len(part), part) for part in parts)
 
 
 def changes_values(endpoint: Endpoint) -> bool:

@@ -12,7 +12,7 @@ import orjson
 from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.cache.keys import key_of
+from rowcall.service.cache.keys import key_of, reads_body
 from rowcall.service.cache.steps import lifetime_of, skips_of
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
@@ -26,13 +26,12 @@ def around_answer(endpoint: Endpoint, services: Services, plan: CachePlan, forwa
     """`forward` answers the exchange; nothing follows behind these steps."""
     store = services.answers.of(plan.place)
     patience = services.options.outbound.proxy.timeout
-    everything = plan.everything
-    key_for = key_of(endpoint, plan, services, _request if everything else None)
+    key_for = key_of(endpoint, plan, services)
     seconds_of = lifetime_of(plan)
     skips = skips_of(endpoint, plan)
     limit = services.options.http.body_limit
     largest = services.answers.largest(plan.place)
-    carries_body = endpoint.method not in ("GET", "HEAD")
+    needs_body = reads_body(endpoint, plan)
 
     def take(exchange: Exchange, found: Found) -> None:
         if type(found) is Entry:
@@ -50,7 +49,7 @@ def around_answer(endpoint: Endpoint, services: Services, plan: CachePlan, forwa
             exchange.protocol = _Keeping(exchange, seconds_of(exchange), largest)
 
     async def look_up(exchange: Exchange) -> None:
-        if everything and carries_body and exchange.body is None:
+        if needs_body and exchange.body is None:
             exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
         key = None if skips(exchange) else key_for(exchange)
         if key is None:
@@ -66,20 +65,6 @@ def around_answer(endpoint: Endpoint, services: Services, plan: CachePlan, forwa
         take(exchange, found)
 
     return (look_up, forward)
-
-
-def _request(exchange: Exchange) -> bytes:
-    """All that the other service sees of a request, and that may decide what it answers."""
-    scope = exchange.scope
-    headers = scope.headers
-    parts = (
-        scope.path.encode(errors="surrogateescape"),
-        scope.query_string.encode(errors="surrogateescape"),
-        (headers.get("authorization") or "").encode(errors="surrogateescape"),
-        "; ".join(headers.get_all("cookie")).encode(errors="surrogateescape"),
-        exchange.body or b"",
-    )
-    return b"".join(b"%d:%b" % (len(part), part) for part in parts)
 
 
 class _Keeping(ObservedProtocol):

@@ -13,9 +13,10 @@ from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.plan import CachePlan, cache_plan
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.ext.driver.request import Request, finished_request
-from rowcall.service.cache.keys import key_of
+from rowcall.service.cache.keys import key_of, reads_body
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request.body import read_body
 from rowcall.service.response.headers import argument_text
 from rowcall.service.store.flights import ALONE, AnswerStore, Found, Ticket, ending
 
@@ -149,4 +150,15 @@ def forgetting(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
         answer(exchange, found)
         return None
 
-    return forget
+    if not reads_body(endpoint, plan):
+        return forget
+    limit = services.options.http.body_limit
+
+    async def forget_for_body(exchange: Exchange) -> None:
+        if exchange.body is None:
+            exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
+        waiting = forget(exchange)
+        if waiting is not None:
+            await waiting
+
+    return forget_for_body

@@ -267,7 +267,7 @@ def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals |
     filled = {one.index for one in filled_parameters(endpoint, services.options.auth.mapping)}
     hashed = {target for target, _ in hashed_parameters(endpoint)}
     resolved = {one.target for one in resolved_parameters(endpoint)}
-    return ServerRefusals(endpoint.parameters, filled | hashed | resolved)
+    return ServerRefusals(endpoint.parameters, filled | hashed | resolved | endpoint.outgoing.filled)
 
 
 def may_stream(endpoint: Endpoint) -> bool:

@@ -29,6 +29,10 @@ FREE_PIECES, SMALLEST_PIECE = 4096, 64
 GIVEN_BACK = 4_194_304
 """Bytes of bodies whose end is worth asking the allocator to return memory to the system."""
 
+arriving: set[Any] = set()
+"""Scopes of the requests whose body is being waited for. Their clients have no right to be waited for without end
+(`service.sockets.unused_connections`)."""
+
 
 def too_large(limit: int) -> Problem:
     # The rest of the body is still on its way, so the connection cannot serve another request.
@@ -223,7 +227,11 @@ BODIES = Bodies()
 
 async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
     """The whole body, as `Bodies.read` has it."""
-    return await BODIES.read(scope, protocol, limit)
+    arriving.add(scope)
+    try:
+        return await BODIES.read(scope, protocol, limit)
+    finally:
+        arriving.discard(scope)
 
 
 async def body_pieces(scope: Any, protocol: Any, limit: int, patience: float) -> AsyncIterator[bytes]:
@@ -257,6 +265,7 @@ async def body_pieces(scope: Any, protocol: Any, limit: int, patience: float) ->
 async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]:
     size = silence = 0
     bearable = _empty_pieces_at_the_end(scope)
+    arriving.add(scope)
     try:
         async for piece in protocol:
             silence = 0 if piece else silence + 1
@@ -265,9 +274,14 @@ async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]
             size += len(piece)
             if size > limit:
                 raise too_large(limit)
+            # Whoever works on the piece may take their time; the client is not waited for meanwhile.
+            arriving.discard(scope)
             yield piece
+            arriving.add(scope)
     except RSGIProtocolClosed:
         raise cut_off() from None
+    finally:
+        arriving.discard(scope)
 
 
 def _empty_pieces_at_the_end(scope: Any) -> int:

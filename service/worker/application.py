@@ -41,14 +41,17 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
-from rowcall.service.request.body import BODIES
+from rowcall.service.request.body import BODIES, arriving
 from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
+from rowcall.service.uploads.leftovers import tidy
 
 if TYPE_CHECKING:
     from rowcall.service.upstream.client import Client
+
+from rowcall.service.sockets.unused_connections import Clients
 
 log = logging.getLogger("rowcall")
 
@@ -129,6 +132,12 @@ class Application:
         for method, path, steps in operation_routes(services):
             self._fixed[Route(method, path.lower(), (), ())] = steps
 
+    def clients(self) -> Clients:
+        """Whose requests are being worked on."""
+        active = [exchange.scope for exchange in self._runner.active]
+        busy = frozenset(scope.client for scope in active if scope not in arriving)
+        return Clients(busy, frozenset(scope.client for scope in active if scope in arriving) - busy)
+
     @property
     def running(self) -> int:
         """Requests that have begun and not ended."""
@@ -139,6 +148,7 @@ class Application:
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
+        self._answers.open()
         if self._options.notices is not None or self._options.events.warn_unbound:
             self._databases.set_notice_handler(self.unheard)
         await self._databases.main.start()
@@ -166,6 +176,7 @@ class Application:
         )
         streams = dict(stream_steps(edition.endpoints, services, self.events))
         self._prepared = Table(edition, services, self._fixed, streams)
+        tidy(edition.endpoints, self._options.uploads)
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
             inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
@@ -197,7 +208,7 @@ class Application:
         if self._client is not None:
             self._client.close()
         self._identity.close()
-        self._answers.close()
+        await self._answers.close()
         self._host.close()
         await self._databases.close()
 
