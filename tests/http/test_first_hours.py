@@ -1,4 +1,4 @@
-"""What a new user meets in the first hours: who is let in, what is said of it, what is refused (issue 14, 2 to 5, 15)."""
+"""What a new user meets in the first hours: who is let in, what is said of it, what is refused (issue 14)."""
 
 from __future__ import annotations
 
