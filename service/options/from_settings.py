@@ -161,6 +161,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         camel_case=settings.flag("Service:CamelCaseNames"),
         tables=table_formats(settings),
         uploads=upload_options(settings),
+        explains_unauthorized=settings.flag("ErrorHandlingOptions:ExplainUnauthorized"),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
         problem_traces=not settings.flag("ErrorHandlingOptions:RemoveTraceId"),
         request_log=logs_requests(settings),

@@ -310,6 +310,10 @@ class Application:
     def _respond(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
         headers = [("content-type", CONTENT_TYPE), *others]
         members = problem.members(with_type=self._options.problem_types)
+        if problem.status == 401 and not self._options.explains_unauthorized:
+            # A stranger learns neither how an endpoint is opened nor what was wrong with a token.
+            log.info("%s %s: 401: %s", one_line(scope.method), one_line(scope.path), problem.detail)
+            members.pop("detail", None)
         if self._options.problem_traces:
             members["traceId"] = trace_id(scope, protocol)
         body = orjson.dumps(members)
