@@ -157,6 +157,8 @@ class Routine(Record):
     """None: a function or procedure, which is called."""
     owner: Owner | None = None
     """None: nobody in the database; a file is the operator's own."""
+    may_commit: bool = False
+    """A procedure whose source says so, or cannot be read."""
 
     @property
     def identity(self) -> str:

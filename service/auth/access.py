@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.access import Access
+from rowcall.core.auth.options import AuthOptions
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.basic import basic_step, wants_basic
@@ -14,6 +16,9 @@ from rowcall.service.identity.sessions import BEARER
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
+
+
+log = logging.getLogger("rowcall")
 
 
 def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
@@ -43,19 +48,18 @@ def is_closed(endpoint: Endpoint) -> bool:
 def authorize(endpoint: Endpoint, services: Services) -> Step | None:
     if not is_closed(endpoint):
         return None
-    detail = _what_opens(endpoint, by_default=services.options.requires_authorization)
-    challenge = services.options.auth.schemes.challenge
+    refuse = _stranger_refusal(endpoint, services)
     matching = services.options.auth.roles_match_users
     access = Access(endpoint.options.roles, roles_match_users=matching) if endpoint.options.roles else None
     refusal = _who_may(endpoint, access)
 
     def let_in(exchange: Exchange) -> None:
         if exchange.user is None:
-            raise unauthorized(_with_error(challenge, exchange), detail)
+            raise refuse(exchange)
 
     def let_some_in(exchange: Exchange) -> None:
         if exchange.user is None:
-            raise unauthorized(_with_error(challenge, exchange), detail)
+            raise refuse(exchange)
         if not access.admits(exchange.user):  # type: ignore[union-attr]
             raise Problem(403, refusal)
 
@@ -103,6 +107,32 @@ def _who_may(endpoint: Endpoint, access: Access | None) -> str:
     if access is None or not access.roles:
         return f"{endpoint.name} is for other users"
     return f"{endpoint.name} is for users with one of the roles {', '.join(access.roles)}"
+
+
+STRANGER = "this is for signed-in users"
+"""Who is let in and how to change that is for the operator to know, not for whoever asks."""
+
+
+def stranger_refusal(auth: AuthOptions, exchange: Exchange, detail: str = STRANGER) -> Problem:
+    """401 for somebody who is not signed in, on whatever path."""
+    return unauthorized(_with_error(auth.schemes.challenge, exchange), detail)
+
+
+def _stranger_refusal(endpoint: Endpoint, services: Services) -> Callable[[Exchange], Problem]:
+    """The first one of an endpoint is told in the log, with what would open it."""
+    auth = services.options.auth
+    explanation = _what_opens(endpoint, by_default=services.options.requires_authorization)
+    shown = explanation if services.options.explains_refusals else STRANGER
+    told = False
+
+    def refusal(exchange: Exchange) -> Problem:
+        nonlocal told
+        if not told:
+            told = True
+            log.info("refused somebody who is not signed in: %s", explanation)
+        return stranger_refusal(auth, exchange, shown)
+
+    return refusal
 
 
 def _with_error(challenge: str, exchange: Exchange) -> str:

@@ -147,6 +147,11 @@ class Database:
         self._watchdog.forget(request)
 
     @property
+    def pooled(self) -> bool:
+        """Behind a transaction pooler: no session is ours."""
+        return self._pooler
+
+    @property
     def watching(self) -> bool:
         """Some request has a connection of its own."""
         return bool(self._watchdog)
@@ -376,22 +381,28 @@ class Database:
             return ahead_of(settings) if context is None else context.ahead(exchange, settings)
         if context is None:
             return ()
-        return context.ahead(exchange, []) if self._pooler else context.commands_ahead(exchange)
+        if self._pooler:
+            return context.ahead(exchange, [])
+        return () if context.lasts else context.commands_ahead(exchange)
 
     async def _prepare_procedure(self, connection: Connection, call: Call, exchange: Exchange) -> None:
-        """Settings of a CALL go in front of it at session level: in its own segment they would keep it from
-        committing (reference 08, 3). The reset behind it takes them back."""
-        settings: Values = []
-        if call.timeout is not None:
-            settings += _timeout_setting(call.timeout)
-        if call.context is not None:
-            settings += call.context.setting_values(exchange)
-        if not settings:
-            return
-        request = Request(settings_statement(len(settings) // 2, local=False), settings)
-        request.timeout = RESET_SECONDS
-        request.waiter = waiter = self._loop.create_future()
+        """Settings and commands of a CALL go in front of it at session level: in its own segment they would keep it
+        from committing (reference 08, 3), or end when it does. The reset behind it takes them back."""
         try:
+            settings: Values = []
+            if call.timeout is not None:
+                settings += _timeout_setting(call.timeout)
+            if call.context is not None:
+                settings += call.context.setting_values(exchange)
+            ahead: Ahead = ((settings_statement(len(settings) // 2, local=False), settings),) if settings else ()
+            if call.context is not None and call.context.lasts:
+                ahead += call.context.lasting_ahead(exchange)
+            if not ahead:
+                return
+            statement, values = ahead[-1]
+            request = Request(statement, values, ahead[:-1] or None)
+            request.timeout = RESET_SECONDS
+            request.waiter = waiter = self._loop.create_future()
             if connection.submit(request):
                 await waiter
         except BaseException:

@@ -215,6 +215,7 @@ def _routine(row: TupleRow, types: Mapping[int, TypeInfo], owners: Owners) -> Ro
         returns_composite=direct and bool(return_type.attributes),
         out_parameters=tuple(_pure_outputs(arguments, types)) if procedure else (),
         owner=Owner(owners.name(row[16]), row[16] in owners.powerful),
+        may_commit=row[17],
     )
 
 

@@ -67,6 +67,17 @@ ROWS: tuple[Key, ...] = (
         True,
         "Let only signed-in users call endpoints, unless an endpoint is annotated `allow_anonymous`.",
     ),
+    flag(
+        "Service:ExplainUnauthorized",
+        False,
+        "Let a 401 say what would open the endpoint, while it is developed. The log says it in any case.",
+    ),
+    flag(
+        "Service:HidePaths",
+        False,
+        "Answer 401 to callers who are not signed in for paths and methods that do not exist too, so that they cannot "
+        "tell what does.",
+    ),
     flag("Service:LogConnectionNoticeEvents", True, "Log what routines RAISE below the level of an error."),
     choice(
         "Service:LogConnectionNoticeEventsMode",
@@ -121,6 +132,12 @@ ROWS: tuple[Key, ...] = (
         "EmptyString NullLiteral NoContent",
         "EmptyString",
         "How a NULL leaves as text: an empty body, the word NULL, or status 204.",
+    ),
+    flag(
+        "Service:NeutralizeFormulas",
+        False,
+        "Put an apostrophe in front of texts in raw rows with a separator (CSV) that a spreadsheet would take for "
+        "formulas: those that begin with =, +, -, @, a tab or a line end.",
     ),
     choice(
         "Service:RequestHeadersMode",
