@@ -81,7 +81,18 @@ class User:
     """
 
     __slots__ = (
-        "__weakref__", "_json", "arrays", "claims", "context", "ids", "names", "roles", "scheme", "subject", "texts"
+        "__weakref__",
+        "_json",
+        "arrays",
+        "claims",
+        "context",
+        "expires",
+        "ids",
+        "names",
+        "roles",
+        "scheme",
+        "subject",
+        "texts",
     )  # fmt: skip
 
     def __init__(self, claims: tuple[Claim, ...], identity: IdentityClaims, scheme: str) -> None:
@@ -97,6 +108,8 @@ class User:
         """Who it is: equal for two sessions of one person."""
         self._json = claims_json(groups)
         self.context: list[bytes | None] | None = None
+        self.expires = float("inf")
+        """Until when the session holds that this was learned from, in seconds of the clock."""
 
     @property
     def json(self) -> bytes:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import difflib
 import enum
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -70,6 +71,15 @@ class _Slot:
         )
 
 
+_Plain: TypeAlias = tuple[
+    tuple[tuple[str, str, bool, str, bool, bool, "str | None", bool], ...],
+    str,
+    bool,
+    tuple[tuple[Callable[[str], "str | None"], Callable[[bytes], "str | None"]], ...],
+    "dict[bytes, dict[bytes, int]] | None",
+]
+
+
 @dataclass(slots=True)
 class _Values:
     """What one request brings, by API name, and what has been found to be wrong with it."""
@@ -123,7 +133,7 @@ class Binder:
         self._groups = _groups(parameters)
 
     @property
-    def plain(self) -> tuple[tuple[tuple[str, str, bool, str, bool, bool, str | None, bool], ...], str, bool]:
+    def plain(self) -> _Plain:
         """This binder as plain data, the arguments of `ext.binding.parameters.FastBinder`."""
         rows = tuple(
             (
@@ -138,7 +148,13 @@ class Binder:
             )
             for slot in self._slots
         )
-        return rows, self._query_null.value, self._timestamps_utc
+        converters = tuple((partial(self._from_text, slot), slot.reader.read) for slot in self._slots)
+        places = {slot.parameter.api_name: index for index, slot in enumerate(self._slots)}
+        groups = {
+            name.encode(): {member.encode(): places[field] for member, field in fields.items()}
+            for name, fields in self._groups.items()
+        }
+        return rows, self._query_null.value, self._timestamps_utc, converters, groups or None
 
     def bind(self, query: str, body: bytes, path_values: Mapping[str, str] = _Nothing) -> Binding:
         """Binds from where the endpoint's transport says; the other one is not looked at (reference 01, 7.4)."""

@@ -52,6 +52,8 @@ def described(endpoint: Endpoint) -> dict[str, Any]:
         "sseEventsPath": options.events.path if options.events is not None else None,
         "rateLimiterPolicy": options.rate_limiter,
         "errorCodePolicy": options.error_policy,
+        "leavesInSession": sorted(trace.value for trace in endpoint.session.traces),
+        "leavesBecause": endpoint.session.reason,
         "customParameters": dict(options.custom),
     }
     given = {"returnColumns": columns} if columns else {}

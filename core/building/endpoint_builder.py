@@ -28,6 +28,7 @@ from rowcall.core.cache.diagnostics import cache_diagnostics
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.catalogue.catalog import Catalog, Routine, Volatility
 from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.chosen_response import chosen_diagnostics, without_chosen
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode, NullText, Options, QueryNull, ResultPath, ResultShape
 from rowcall.core.endpoint.parameter_changes import change_parameters
 from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
@@ -71,6 +72,8 @@ class EndpointDefaults:
     null_text: NullText = NullText.EMPTY_STRING
     harmless_texts: bool = False
     """Texts of raw rows are no formulas to a spreadsheet."""
+    not_found_without_row: bool = False
+    """`single` without a row is 404, unless the comment says what NULL becomes."""
     custom_type_parameter_separator: str | None = None
     """Between parameter and attribute name of a composite parameter; None: `_`."""
     nested: bool = False
@@ -231,6 +234,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     naming = Naming(defaults.custom_type_parameter_separator or "_", camel)
     path = draft.path or _default_path(routine, defaults)
     options = _signing(draft.options(_default_options(defaults)), path, defaults)
+    if defaults.not_found_without_row and options.single and "null_text" not in draft.changes:
+        options = replace(options, null_text=NullText.NOT_FOUND)
     if defaults.proxies is None:
         options = without_proxies(options)
     if options.login or options.logout:
@@ -246,7 +251,8 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     # Raw text has no way to nest (reference 02, 9).
     nested = options.nested and not options.raw
     whole = _shape(routine, catalog, defaults, nested=nested)
-    shape = VOID if options.void else whole
+    draft.diagnostics += chosen_diagnostics(routine, options, whole)
+    shape = VOID if options.void else without_chosen(whole, routine, options)
     as_table = options.table_format is not None and shape.path is ResultPath.ROWS
     # The SQL of a file is not ours to take composites apart in.
     whole_in_tables = isinstance(routine.source, FileSource)

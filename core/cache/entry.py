@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-_HEAD = struct.Struct("<BBIdd")
+_HEAD = struct.Struct("<BBIddI")
 _VERSION = 1
 _NULL = 1
 
@@ -20,16 +20,20 @@ class Entry(NamedTuple):
     """On the clock of whoever keeps it."""
     ends: float = 0.0
     """When it is no answer any more; 0: never."""
+    head: bytes = b""
+    """Status and headers as JSON, of an answer that is given as it is."""
 
 
 def packed(entry: Entry) -> bytes:
     flags = _NULL if entry.is_null else 0
-    return _HEAD.pack(_VERSION, flags, min(entry.rows, 2**32 - 1), entry.written, entry.ends) + entry.body
+    numbers = (min(entry.rows, 2**32 - 1), entry.written, entry.ends, len(entry.head))
+    return _HEAD.pack(_VERSION, flags, *numbers) + entry.head + entry.body
 
 
 def unpacked(data: bytes) -> Entry | None:
     """None for bytes that are no entry: another version's, or somebody else's."""
     if len(data) < _HEAD.size or data[0] != _VERSION:
         return None
-    _version, flags, rows, written, ends = _HEAD.unpack_from(data)
-    return Entry(data[_HEAD.size :], rows, bool(flags & _NULL), written, ends)
+    _version, flags, rows, written, ends, length = _HEAD.unpack_from(data)
+    body = _HEAD.size + length
+    return Entry(data[body:], rows, bool(flags & _NULL), written, ends, data[_HEAD.size : body])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from rowcall.core.cache.options import CacheOptions, Place, Rule
+from rowcall.core.cache.options import CacheOptions, Place, Profile, Rule
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath, ResultShape
 from rowcall.core.endpoint.result_shape import BYTES
 from rowcall.core.tables.operations import Command
@@ -28,6 +28,13 @@ class CachePlan:
     """With the index of the parameter they look at."""
     max_rows: int = 0
     """Of a set; 0: no limit."""
+    hash_from: int | None = None
+    """Keys with more characters are replaced by their hash."""
+    longest_key: int | None = None
+    """Answers with a longer key are not kept."""
+    everything: bool = False
+    """Another service answers, and the routine has no parameters that could tell requests apart: all of the request
+    does (reference 05, 4.4)."""
     per_user: bool = False
     """Claims travel in session variables, so they are part of the key (reference 05, 1.4)."""
 
@@ -49,16 +56,31 @@ def cache_plan(endpoint: Endpoint, options: CacheOptions) -> CachePlan | None:
         place=profile.place,
         prefix=_prefix(endpoint, profile.name),
         parameters=parameters,
-        seconds=profile.seconds if caching.expires is None else caching.expires,
+        seconds=_lifetime(caching.expires, profile, options),
         rules=rules,
         max_rows=(options.max_rows or 0) if is_set(endpoint) else 0,
+        hash_from=options.hash_from,
+        longest_key=options.hybrid.longest_key if profile.place is Place.HYBRID else None,
+        everything=endpoint.passes_through and not endpoint.parameters and profile.parameters is None,
         per_user=endpoint.options.user_context,
     )
+
+
+def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> float | None:
+    """Comment, profile, and for want of both what a hybrid cache says (reference 05, 1.2)."""
+    if own is not None or profile.seconds is not None:
+        return profile.seconds if own is None else own
+    hybrid = options.hybrid
+    if profile.place is not Place.HYBRID:
+        return None
+    return hybrid.seconds if hybrid.uses_redis or hybrid.local_seconds is None else hybrid.local_seconds
 
 
 def may_be_kept(endpoint: Endpoint, options: CacheOptions) -> bool:
     """Whether results of this kind ever are (reference 05, 1.4)."""
     shape = endpoint.shape
+    if endpoint.passes_through:
+        return True
     if endpoint.options.login or endpoint.options.logout or _changes_a_table(endpoint):
         return False
     if shape.path is ResultPath.SCALAR:
@@ -85,7 +107,8 @@ def is_set(endpoint: Endpoint) -> bool:
 def key_parameters(endpoint: Endpoint, options: CacheOptions) -> int:
     """The list of `cached`, else that of the profile, else all (spec 2.1 rule 2)."""
     caching = endpoint.options.caching
-    every = (1 << len(endpoint.parameters)) - 1
+    # What another service fills is asked for again each time, and is what the answer is made of.
+    every = sum(1 << index for index, _ in enumerate(endpoint.parameters) if index not in endpoint.outgoing.filled)
     if caching is None:
         return every
     names = caching.parameters

@@ -155,6 +155,8 @@ class Routine(Record):
     """Pure OUT parameters of a procedure."""
     source: Source | None = None
     """None: a function or procedure, which is called."""
+    chooses_response: bool = False
+    """Its text names the settings `response.status` or `response.headers`."""
     owner: Owner | None = None
     """None: nobody in the database; a file is the operator's own."""
     may_commit: bool = False
@@ -167,6 +169,11 @@ class Routine(Record):
             return self.source.identity
         types = ", ".join(parameter.type_name for parameter in self.parameters)
         return f"{self.schema}.{self.name}({types})"
+
+
+def names_response(text: str) -> bool:
+    """SQL that sets what an answer says, as `service.discovery.queries` looks for it in routines."""
+    return "response.status" in text or "response.headers" in text
 
 
 class Identity(enum.Enum):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rowcall.core.catalogue.catalog import ParameterMode, RoutineKind
+from rowcall.core.endpoint.chosen_response import conditions
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 from rowcall.core.text.naming import quote_identifier, quote_qualified
 
@@ -55,6 +56,9 @@ def call_sql(endpoint: Endpoint, present: int) -> str:
     call = f"{quote_qualified(routine.schema, routine.name)}({', '.join(_written(_arguments(endpoint, present)))})"
     if routine.kind is RoutineKind.PROCEDURE:
         return f"call {call}"
+    if endpoint.chosen_by_columns:
+        expressions = ", ".join(column.expression for column in endpoint.shape.columns) or "1"
+        return f"select {expressions} from {call}{conditions(endpoint)}"
     if not endpoint.shape.columns:
         return f"select {call}{endpoint.shape.cast}"
     return f"select {', '.join(column.expression for column in endpoint.shape.columns)} from {call}"

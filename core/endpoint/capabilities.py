@@ -111,6 +111,14 @@ class Events(Record):
     scope: Audience = Audience.ALL
     names: tuple[str, ...] = ()
     """With AUTHORIZE: user ids, user names or roles."""
+    after_commit: bool | None = None
+    """Published when their transaction has committed. None: the default of the configuration."""
+    last_value: bool = False
+    """Of the stream: begins with the latest event that there is for its reader."""
+    channel: str | None = None
+    """Of PostgreSQL, whose notifications are the stream."""
+    filters: tuple[tuple[str, str], ...] = ()
+    """With a channel: member of the payload and claim that has to have its value."""
 
 
 @dataclass(frozen=True, slots=True)

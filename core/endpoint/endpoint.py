@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import Column, Routine
+from rowcall.core.catalogue.session_state import UNKNOWN, SessionState
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.capabilities import (
@@ -32,6 +33,7 @@ class NullText(enum.Enum):
     EMPTY_STRING = "EmptyString"
     NULL_LITERAL = "NullLiteral"
     NO_CONTENT = "NoContent"
+    NOT_FOUND = "NotFound"
 
 
 class QueryNull(enum.Enum):
@@ -232,6 +234,11 @@ class Options(Record):
     headers_parameter: str | None = None
     """Database or API name of the parameter that receives the request's headers in their `PARAMETER` mode."""
     null_text: NullText = NullText.EMPTY_STRING
+    response_settings: bool = False
+    """Status and headers of the answer come from settings, also where the routine's text does not name them."""
+    status_column: str | None = None
+    """Column of the result that is the status of the answer, and no part of its body."""
+    headers_column: str | None = None
     single: bool = False
     void: bool = False
     raw: bool = False
@@ -271,6 +278,8 @@ class Options(Record):
     """Name of an error policy. None: the default one."""
     retry_strategy: str | None = None
     """Name of a retry strategy. None: the default one."""
+    exclusive_connection: bool = False
+    """Its requests never share a connection."""
     allow_unfiltered: bool = False
     """On a table: a delete may name no column, and then removes every row."""
     login: bool = False
@@ -317,6 +326,8 @@ class Endpoint(Record):
     table_shape: ResultShape | None = None
     """What a table format shows: composites are always expanded. None without `table_format`, and for what gives no
     rows."""
+    session: SessionState = UNKNOWN
+    """What a run of it may leave in its session."""
     outgoing: Outgoing = NOTHING_SENT
     """Requests to other services."""
 
@@ -336,6 +347,18 @@ class Endpoint(Record):
             if wanted in (parameter.db_name.lower(), parameter.api_name.lower(), parameter.field.lower()):
                 return parameter
         return None
+
+    @property
+    def chooses_response(self) -> bool:
+        """Status and headers of the answer come from SQL."""
+        options = self.options
+        asked = options.response_settings or self.chosen_by_columns
+        return (asked or self.routine.chooses_response) and not (options.login or options.logout)
+
+    @property
+    def chosen_by_columns(self) -> bool:
+        chosen = self.options.status_column is not None or self.options.headers_column is not None
+        return chosen and self.routine.source is None
 
     @property
     def refusals(self) -> Refusals:

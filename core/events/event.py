@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+import orjson
+
 from rowcall.core.auth.access import NAME, USER, Access
 from rowcall.core.auth.claims import User
 from rowcall.core.endpoint.capabilities import Audience
@@ -78,16 +80,33 @@ def _audience(words: list[str]) -> tuple[Audience, tuple[str, ...]]:
 
 
 class Viewer:
-    """What is known about whoever reads a stream: the execution they have asked for, and who they are."""
+    """What is known about whoever reads a stream: the execution they have asked for, and who they are.
 
-    __slots__ = ("_names", "execution", "user")
+    channel: of a stream of notifications. filters: member of the payload, a JSON object, and the claim that has to have
+    its value. key: equal for those that see the same.
+    """
 
-    def __init__(self, execution: str, user: User | None) -> None:
-        self.execution = execution
+    __slots__ = ("_filters", "_names", "channel", "execution", "key", "user")
+
+    def __init__(
+        self, execution: str, user: User | None, channel: str = "", filters: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        # The events of a channel belong to no execution.
+        self.execution = "" if channel else execution
         self.user = user
+        self.channel = channel
+        self.key: tuple[object, ...] = (self.execution, user, channel, tuple(filters))
+        claims = () if user is None else user.claims
+        self._filters = tuple(
+            (member, frozenset(value for kind, value in claims if kind == claim and value)) for member, claim in filters
+        )
         self._names = frozenset() if user is None else frozenset(_names(user))
 
     def may_see(self, event: Event) -> bool:
+        if event.channel != self.channel:
+            return False
+        if self._filters and not self._fits(event.message):
+            return False
         if event.execution and self.execution and event.execution != self.execution:
             return False
         if event.audience == "all":
@@ -97,6 +116,28 @@ class Viewer:
         if event.audience == "matching":
             return _access(tuple(event.names)).admits(self.user)
         return not event.names or not self._names.isdisjoint(event.names)
+
+    def _fits(self, payload: str) -> bool:
+        """A payload without the member is for nobody: what cannot be told apart must not be shown."""
+        members = _members(payload)
+        return all(_text(members.get(member)) in values for member, values in self._filters)
+
+
+@lru_cache(maxsize=16)
+def _members(payload: str) -> dict[str, object]:
+    """Of a JSON object; of anything else, none. The same payload is looked at for one reader after another."""
+    try:
+        read = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def _text(value: object) -> str | None:
+    """As a claim has it."""
+    if value is None or isinstance(value, str):
+        return value
+    return orjson.dumps(value).decode()
 
 
 def _names(user: User) -> Iterator[str]:

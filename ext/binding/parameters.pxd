@@ -34,13 +34,24 @@ cdef class FastBinder:
     cdef tuple names
     # Bytes or None for each filled parameter.
     cdef tuple fillings
+    # For each parameter two functions that convert a text, or a JSON value, of any form.
+    cdef tuple converters
+    # Of composites whose fields are parameters: name -> member of an object -> parameter.
+    cdef dict groups
     # The array literal being written.
     cdef Buffer literal
+    # A long value without its escapes.
+    cdef Buffer decoded
 
     cdef int find(self, const char *name, Py_ssize_t length, int expected) noexcept nogil
     cdef bint place_path(self, dict path_values, list values, uint64_t *present)
     cdef bint place_query(self, const char *start, const char *end, list values, uint64_t *present)
     cdef bint place_body(self, const char *start, const char *end, list values, uint64_t *present)
+    cdef const char *place_object(self, const char *position, const char *end, dict fields, list values,
+                                  uint64_t from_path, uint64_t *seen)
+    cdef bint convert_text(self, int index, const char *text, Py_ssize_t length, list values)
+    cdef bint convert_json(self, int index, const char *text, const char *end, list values)
+    cdef bint convert_element(self, int index, const char *text, Py_ssize_t length)
     cdef bint place_text(self, int index, const char *text, Py_ssize_t length, list values)
     cdef bint place_json(self, int index, const char *text, const char *end, bint escaped, list values)
     cdef bint place_json_array(self, int index, const char *text, const char *end, list values)

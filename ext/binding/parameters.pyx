@@ -1,8 +1,9 @@
 """Requests → arguments for the requests that are plain, which is nearly all of them.
 
-The rules are those of `core.binding.binding`, told once more in C for the plain cases only. Whatever is unusual (a repeated
-key, an odd form of a value, an error of any kind) gives None, and `core.binding.binding` decides; so a mistake here can only be
-a wrong acceptance, and the tests hold every acceptance against `core.binding.binding`.
+The rules are those of `core.binding.binding`, told once more in C for the plain cases. A value of an odd form is
+converted by that module's own functions, one by one. Whatever else is unusual (a repeated text, an error of any kind)
+gives None, and `core.binding.binding` decides; so a mistake here can only be a wrong acceptance, and the tests hold
+every acceptance against it.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -14,26 +15,24 @@ from libc.string cimport memchr, memcmp, memset
 from rowcall.ext.base.buffer cimport Buffer
 from rowcall.ext.binding.json_object cimport number_end, skip_space, string_end, unescape_string, value_end, word_end
 from rowcall.ext.binding.plain_values cimport (
-    BOOLEAN, JSON, NUMERIC, PLAIN_ROOM, TEXT, UUID, Kind, Text, kind_of, plain_value,
+    BOOLEAN, COMPOSITE, JSON, NUMERIC, PLAIN_ROOM, TEXT, UUID, Kind, Text, kind_of, plain_value,
 )
 from rowcall.ext.binding.query_string cimport is_utf8, percent_decode
-
-
-cdef extern from "Python.h":
-    bint PyUnicode_IS_ASCII(object text)
-    const char *PyUnicode_DATA(object text)
 
 
 cdef enum:
     NOWHERE = 255
     # Longer escaped values are decoded in memory of their own.
     SCRATCH = 1024
+    # As in `core.binding.conversion`.
+    LONG_NUMBER = 150000
 
 
 cdef class FastBinder:
     """See `parameters.pyi`."""
 
-    def __init__(self, tuple parameters not None, str query_null not None, bint timestamps_utc):
+    def __init__(self, tuple parameters not None, str query_null not None, bint timestamps_utc, tuple converters=None,
+                 dict groups=None):
         cdef Py_ssize_t index
         cdef Slot *slot
         cdef bytes name
@@ -42,6 +41,9 @@ cdef class FastBinder:
         self.empty_is_null = query_null == "EmptyString"
         self.word_is_null = query_null == "NullLiteral"
         self.literal = Buffer()
+        self.decoded = Buffer()
+        self.converters = converters
+        self.groups = groups
         self.names = tuple([row[0].encode() for row in parameters])
         self.fillings = tuple([None if row[6] is None else row[6].encode() for row in parameters])
         # Two parameters of one name would both get the value: rare enough to be left to the other binder.
@@ -68,13 +70,17 @@ cdef class FastBinder:
         cdef uint64_t present = 0
         cdef list values
         cdef const char *start
-        if not self.usable or not PyUnicode_IS_ASCII(query):
+        cdef Py_ssize_t length = 0
+        if not self.usable:
             return None
+        try:
+            start = PyUnicode_AsUTF8AndSize(query, &length)
+        except UnicodeEncodeError:
+            return None  # a lone surrogate
         values = [None] * self.count
         if path_values is not None and not self.place_path(path_values, values, &present):
             return None
-        start = PyUnicode_DATA(query)
-        if not self.place_query(start, start + len(query), values, &present):
+        if not self.place_query(start, start + length, values, &present):
             return None
         return self.finish(values, present)
 
@@ -115,11 +121,11 @@ cdef class FastBinder:
         cdef const char *text
         cdef int index
         for key, value in path_values.items():
-            # UTF-8 that is not ASCII may be a lone surrogate, which has none.
-            if not PyUnicode_IS_ASCII(key) or not PyUnicode_IS_ASCII(value):
-                return False
-            name = PyUnicode_AsUTF8AndSize(key, &name_length)
-            text = PyUnicode_AsUTF8AndSize(value, &length)
+            try:
+                name = PyUnicode_AsUTF8AndSize(key, &name_length)
+                text = PyUnicode_AsUTF8AndSize(value, &length)
+            except UnicodeEncodeError:
+                return False  # a lone surrogate
             index = self.find(name, name_length, 0)
             if index < 0:
                 continue
@@ -145,17 +151,28 @@ cdef class FastBinder:
             if position == start and (position == end or position[0] == c"&"):
                 position += 1
                 continue
-            # A key with escapes is not found, and so is left to the other binder.
-            index = self.find(start, position - start, index + (open_array < 0))
+            if memchr(start, c"%", position - start) != NULL or memchr(start, c"+", position - start) != NULL:
+                if position - start > SCRATCH:
+                    return False
+                index = self.find(scratch, percent_decode(start, position - start, scratch), 0)
+            else:
+                index = self.find(start, position - start, index + (open_array < 0))
             if index < 0:
                 return False
             if open_array >= 0 and index != open_array:
                 if not self.close_array(open_array, values):
                     return False
                 open_array = -1
-            # The elements of an array stand together; anything else that repeats is for the other binder.
             if seen >> index & 1 and index != open_array:
-                return False
+                # Texts that repeat are for the other binder.
+                if not self.slots[index].array or values[index] is None:
+                    return False
+                # One more element of an array whose elements do not stand together.
+                self.literal.clear()
+                self.literal.append(<const char *><bytes>values[index], len(values[index]) - 1)
+                if self.literal.length == 1:
+                    self.literal.clear()
+                open_array = index
             seen |= <uint64_t>1 << index
             if position < end and position[0] == c"=":
                 position += 1
@@ -171,9 +188,14 @@ cdef class FastBinder:
             position += 1
             if escaped:
                 if length > SCRATCH:
-                    return False
-                length = percent_decode(text, length, scratch)
-                text = scratch
+                    self.decoded.clear()
+                    if self.decoded.reserve(length) < 0:
+                        raise MemoryError
+                    length = percent_decode(text, length, self.decoded.data)
+                    text = self.decoded.data
+                else:
+                    length = percent_decode(text, length, scratch)
+                    text = scratch
                 if memchr(text, 0, length) != NULL or not is_utf8(text, length):
                     return False
             if self.slots[index].array:
@@ -189,43 +211,70 @@ cdef class FastBinder:
 
     cdef bint place_body(self, const char *start, const char *end, list values, uint64_t *present):
         cdef const char *position = skip_space(start, end)
-        cdef const char *stop
-        cdef uint64_t from_path = present[0]
         cdef uint64_t seen = 0
-        cdef int index = -1
-        cdef bint escaped = False
         if position == end:
             return True
         if position[0] != c"{":
             return False
+        position = self.place_object(position, end, None, values, present[0], &seen)
+        if position == NULL:
+            return False
+        present[0] |= seen
+        return skip_space(position, end) == end
+
+    cdef const char *place_object(self, const char *position, const char *end, dict fields, list values,
+                                  uint64_t from_path, uint64_t *seen):
+        """Behind an object whose members are parameters, or `fields` of one that is a composite; NULL when it is for
+        the other binder."""
+        cdef const char *stop
+        cdef const char *name
+        cdef Py_ssize_t length
+        cdef int index = -1
+        cdef bint escaped = False
+        cdef dict inner
         position = skip_space(position + 1, end)
         if position < end and position[0] == c"}":
-            return skip_space(position + 1, end) == end
+            return position + 1
         while True:
             stop = string_end(position, end, &escaped)
             if stop == NULL or escaped:
-                return False
-            index = self.find(position + 1, stop - position - 2, index + 1)
-            if index < 0 or seen >> index & 1:
-                return False
-            seen |= <uint64_t>1 << index
+                return NULL
+            name = position + 1
+            length = stop - position - 2
             position = skip_space(stop, end)
             if position == end or position[0] != c":":
-                return False
+                return NULL
             position = skip_space(position + 1, end)
-            stop = _json_end(position, end, &escaped)
-            if stop == NULL:
-                return False
-            if not from_path >> index & 1 and not self.place_json(index, position, stop, escaped, values):
-                return False
+            inner = None
+            if fields is not None:
+                index = fields.get(name[:length], -1)
+            else:
+                index = self.find(name, length, index + 1)
+                if index < 0 and self.groups is not None:
+                    inner = self.groups.get(name[:length])
+            if inner is not None:
+                # Null leaves all fields to be NULL, and so does the other binder.
+                if position == end or position[0] != c"{":
+                    return NULL
+                stop = self.place_object(position, end, inner, values, from_path, seen)
+                if stop == NULL:
+                    return NULL
+            else:
+                if index < 0 or seen[0] >> index & 1:
+                    return NULL
+                seen[0] |= <uint64_t>1 << index
+                stop = _json_end(position, end, &escaped)
+                if stop == NULL:
+                    return NULL
+                if not from_path >> index & 1 and not self.place_json(index, position, stop, escaped, values):
+                    return NULL
             position = skip_space(stop, end)
             if position == end:
-                return False
+                return NULL
             if position[0] == c"}":
-                present[0] |= seen
-                return skip_space(position + 1, end) == end
+                return position + 1
             if position[0] != c",":
-                return False
+                return NULL
             position = skip_space(position + 1, end)
 
     cdef bint place_text(self, int index, const char *text, Py_ssize_t length, list values):
@@ -237,20 +286,28 @@ cdef class FastBinder:
             return True
         if self.word_is_null and length == 4 and _is_null_word(text):
             return True
-        return self.place_value(index, text, length, values)
+        return self.place_value(index, text, length, values) or self.convert_text(index, text, length, values)
 
     cdef bint place_json(self, int index, const char *text, const char *end, bint escaped, list values):
         """A valid JSON value, by what it begins with (reference 01, 6)."""
+        cdef Kind kind = self.slots[index].kind
         if text[0] == c"n":
             return True
         if self.slots[index].array:
-            return self.place_json_array(index, text, end, values)
+            return self.place_json_array(index, text, end, values) or self.convert_json(index, text, end, values)
         if text[0] == c'"':
             if escaped:
-                return _place_escaped(self, index, text + 1, end - text - 2, values)
+                if _place_escaped(self, index, text + 1, end - text - 2, values):
+                    return True
             # A NUL cannot stand in JSON unescaped.
-            return self.place_value(index, text + 1, end - text - 2, values)
-        return _fits(self.slots[index].kind, text[0]) and self.place_value(index, text, end - text, values)
+            elif self.place_value(index, text + 1, end - text - 2, values):
+                return True
+        elif kind == NUMERIC and _is_number(text[0]) and end - text <= LONG_NUMBER:
+            values[index] = text[:end - text]
+            return True
+        elif _fits(kind, text[0]) and self.place_value(index, text, end - text, values):
+            return True
+        return self.convert_json(index, text, end, values)
 
     cdef bint place_json_array(self, int index, const char *text, const char *end, list values):
         """A valid JSON array of one dimension; the others know more."""
@@ -285,7 +342,9 @@ cdef class FastBinder:
             if element.data != NULL:
                 if element.length == 0 and slot.kind < TEXT:
                     return False
-                if not plain_value(slot.kind, self.utc, element.data, element.length, room, &element):
+                if slot.kind == NUMERIC and _is_number(text[0]) and element.length <= LONG_NUMBER:
+                    pass
+                elif not plain_value(slot.kind, self.utc, element.data, element.length, room, &element):
                     return False
             if self.add(index, &element) < 0:
                 raise MemoryError
@@ -306,7 +365,46 @@ cdef class FastBinder:
         elif self.word_is_null and length == 4 and _is_null_word(text):
             pass
         elif not plain_value(slot.kind, self.utc, text, length, room, &element):
+            return self.convert_element(index, text, length)
+        if self.add(index, &element) < 0:
+            raise MemoryError
+        return True
+
+    # Odd forms of single values: the other binder's own functions, so that the rest of the request stays here.
+
+    cdef bint convert_text(self, int index, const char *text, Py_ssize_t length, list values):
+        if self.converters is None:
             return False
+        try:
+            converted = self.converters[index][0](text[:length].decode())
+        except Exception:
+            return False  # it is for the other binder to say what is wrong
+        values[index] = None if converted is None else converted.encode()
+        return True
+
+    cdef bint convert_json(self, int index, const char *text, const char *end, list values):
+        if self.converters is None:
+            return False
+        try:
+            converted = self.converters[index][1](text[:end - text])
+        except Exception:
+            return False
+        values[index] = None if converted is None else converted.encode()
+        return True
+
+    cdef bint convert_element(self, int index, const char *text, Py_ssize_t length):
+        cdef Text element
+        cdef bytes kept
+        # The only text of an array of composites may be JSON for all of them.
+        if self.converters is None or self.slots[index].kind == COMPOSITE:
+            return False
+        try:
+            converted = self.converters[index][0](text[:length].decode())
+        except Exception:
+            return False
+        kept = b"" if converted is None else converted.encode()
+        element.data = NULL if converted is None else <const char *>kept
+        element.length = len(kept)
         if self.add(index, &element) < 0:
             raise MemoryError
         return True
@@ -370,6 +468,10 @@ cdef class FastBinder:
                 has_null = True
                 break
         return present, values, has_null
+
+
+cdef inline bint _is_number(char first) noexcept nogil:
+    return first == c"-" or c"0" <= first <= c"9"
 
 
 cdef inline bint _fits(Kind kind, char first) noexcept nogil:

@@ -4,12 +4,16 @@
 belongs here when its result is the text itself or a fixed rearrangement of it.
 """
 
+from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
 cdef enum:
-    SAFE_DIGITS = 18
+    SAFE_DIGITS = 19
     # No real or double of so many characters, without exponent, is out of range.
     SAFE_FLOAT = 30
+    # Nor one of so many with an exponent of at most SAFE_EXPONENT.
+    SAFE_MANTISSA = 15
+    SAFE_EXPONENT = 20
     SAFE_NUMERIC = 1000
     MAX_FRACTION = 9
 
@@ -29,14 +33,24 @@ cdef bint plain_value(Kind kind, bint utc, const char *text, Py_ssize_t length, 
     if kind >= TEXT:
         # A composite may be an object, which has to be taken apart.
         return kind != COMPOSITE
+    # Whoever writes `+7` in a query string sends a blank.
+    while length > 0 and _is_space(text[0]):
+        text += 1
+        length -= 1
+    while length > 0 and _is_space(text[length - 1]):
+        length -= 1
+    if length == 0:
+        return False
+    sent.data = text
+    sent.length = length
     if kind == BIGINT:
-        return _is_integer(text, length, (<long long>1 << 62) + ((<long long>1 << 62) - 1))
+        return _is_integer(text, length, <uint64_t>9223372036854775807)
     if kind == INTEGER:
         return _is_integer(text, length, 2147483647)
     if kind == SMALLINT:
         return _is_integer(text, length, 32767)
     if kind == FLOAT:
-        return length <= SAFE_FLOAT and _is_decimal(text, length)
+        return length <= SAFE_FLOAT and _is_decimal(text, length) or _is_scientific(text, length)
     if kind == NUMERIC:
         return length <= SAFE_NUMERIC and _is_decimal(text, length)
     sent.data = room
@@ -57,32 +71,61 @@ cdef inline bint _is_digit(char byte) noexcept nogil:
     return c"0" <= byte <= c"9"
 
 
-cdef bint _is_integer(const char *text, Py_ssize_t length, long long limit) noexcept nogil:
+cdef inline bint _is_space(char byte) noexcept nogil:
+    return byte == c" " or c"\t" <= byte <= c"\r"
+
+
+cdef bint _is_integer(const char *text, Py_ssize_t length, uint64_t limit) noexcept nogil:
+    """Up to `limit`, or one beyond it below zero. 19 digits always fit into 64 bits."""
     cdef Py_ssize_t position = 1 if text[0] == c"-" or text[0] == c"+" else 0
-    cdef long long number = 0
+    cdef uint64_t number = 0
     if length == position or length - position > SAFE_DIGITS:
         return False
     while position < length:
         if not _is_digit(text[position]):
             return False
-        number = number * 10 + (text[position] - c"0")
+        number = number * 10 + <uint64_t>(text[position] - c"0")
         position += 1
-    return number <= limit
+    return number <= limit + (text[0] == c"-")
 
 
 cdef bint _is_decimal(const char *text, Py_ssize_t length) noexcept nogil:
-    """`[+-]digits[.[digits]]`"""
+    """`[+-]digits[.[digits]]` or `[+-].digits`"""
     cdef Py_ssize_t position = 1 if text[0] == c"-" or text[0] == c"+" else 0
     cdef Py_ssize_t start = position
     while position < length and _is_digit(text[position]):
         position += 1
-    if position == start:
+    if position == start and (position + 1 >= length or text[position] != c"." or not _is_digit(text[position + 1])):
         return False
     if position < length and text[position] == c".":
         position += 1
         while position < length and _is_digit(text[position]):
             position += 1
     return position == length
+
+
+cdef bint _is_scientific(const char *text, Py_ssize_t length) noexcept nogil:
+    """`1.5e-7`, small enough to be in the range of every type."""
+    cdef Py_ssize_t mantissa = 0
+    cdef int exponent = 0
+    while mantissa < length and text[mantissa] != c"e" and text[mantissa] != c"E":
+        mantissa += 1
+    if mantissa == 0 or mantissa > SAFE_MANTISSA or mantissa + 1 >= length or not _is_decimal(text, mantissa):
+        return False
+    text += mantissa + 1
+    length -= mantissa + 1
+    if text[0] == c"+" or text[0] == c"-":
+        text += 1
+        length -= 1
+    if length < 1 or length > 3:
+        return False
+    while length > 0:
+        if not _is_digit(text[0]):
+            return False
+        exponent = exponent * 10 + (text[0] - c"0")
+        text += 1
+        length -= 1
+    return exponent <= SAFE_EXPONENT
 
 
 cdef Py_ssize_t _boolean(const char *text, Py_ssize_t length, char *room) noexcept nogil:
@@ -98,10 +141,15 @@ cdef Py_ssize_t _boolean(const char *text, Py_ssize_t length, char *room) noexce
 
 
 cdef Py_ssize_t _uuid(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """36 characters with dashes, or 32 without; sent in lower case with dashes."""
+    """36 characters with dashes, or 32 without, perhaps in brackets; sent in lower case with dashes."""
     cdef Py_ssize_t position = 0
     cdef Py_ssize_t written = 0
     cdef char byte
+    if (length == 38 or length == 34) and (
+        text[0] == c"{" and text[length - 1] == c"}" or text[0] == c"(" and text[length - 1] == c")"
+    ):
+        text += 1
+        length -= 2
     if length != 36 and length != 32:
         return 0
     while written < 36:

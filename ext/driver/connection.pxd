@@ -29,11 +29,13 @@ cdef class Connection:
     cdef public object on_notice
     cdef public object on_capacity
     cdef public object owner
+    cdef public bint corked
     cdef readonly str close_reason
     cdef PGconn *conn
     cdef object queue
     cdef readonly Request head
     cdef set prepared
+    cdef list admitted
     cdef Buffer buffer
     cdef int fd
     cdef bint named
@@ -62,6 +64,9 @@ cdef class Connection:
     cpdef drain(self, str reason)
     cpdef close(self, str reason)
     cpdef accept_session(self)
+    cpdef bint knows(self, Statement statement) except -1
+    cpdef admit(self, Statement statement)
+    cpdef bytes reported(self, bytes name)
 
     cdef int place(self, Request request) except -1
     cdef int _commands(self, Request request) except -1

@@ -103,6 +103,7 @@ cdef class Connection:
     on_notice(label, severity, sqlstate, message, context): label of the request at the head, or None.
     on_capacity(connection): after a read that finished at least one request.
     owner: whatever has to live as long as the connection.
+    corked: more follows at once, and whoever places it calls `flush` then.
     owned: a transaction over several requests is open, and whoever opened it will end it.
     """
 
@@ -114,6 +115,7 @@ cdef class Connection:
         self.named = named
         self.queue = deque()
         self.prepared = set()
+        self.admitted = []
         self.buffer = Buffer()
         self.created = now()
         self.state = ConnectionState.READY
@@ -139,6 +141,8 @@ cdef class Connection:
         A connection that turns out dead while placing finishes the request with `Loss.NOT_STARTED`.
         """
         if self.state != ConnectionState.READY:
+            return False
+        if request.statement.wired and request.statement.name not in self.prepared:
             return False
         self.place(request)
         return True
@@ -171,6 +175,10 @@ cdef class Connection:
             for statement, values in request.ahead:
                 self._command(request, statement, values, STEP_AHEAD)
             request.steps_ahead = request.step_count
+        if request.arms is not None:
+            self._parse(request, request.arms)
+            # Not until it is admitted.
+            self.prepared.discard(request.arms.name)
         self._command(request, request.statement, request.values, STEP_CALL)
         return 0
 
@@ -316,7 +324,7 @@ cdef class Connection:
         # Behind others the flushes of one loop turn are gathered. An idle connection starts at once, unless the last
         # flush carried several requests: then more are likely to come in this turn.
         self.gathered += 1
-        if (idle and not self.busy) or self.unsent_bytes > FLUSH_BYTES:
+        if (idle and not self.busy and not self.corked) or self.unsent_bytes > FLUSH_BYTES:
             self._flush_now()
         elif not self.flush_scheduled:
             self.flush_scheduled = True
@@ -585,6 +593,8 @@ cdef class Connection:
             if request.error is None and request.failure is None and request.state != RequestState.DISCARDING \
                     and request.placed < len(request.script.parts):
                 request.committed = True
+                if request.hearer is not None and pq.transactionStatus(self.conn) == PQTRANS_IDLE:
+                    request.hearer.end(True)
                 return self._place_more(request)
             if not self.owned and pq.transactionStatus(self.conn) in (PQTRANS_INTRANS, PQTRANS_INERROR):
                 return self._roll_back(request)
@@ -682,6 +692,24 @@ cdef class Connection:
     cpdef accept_session(self):
         """What the session parameters are now is what they should be (after a reset that is known to be complete)."""
         self.session_parameters = self._session_parameters()
+
+    cpdef bint knows(self, Statement statement) except -1:
+        """`statement` has been prepared here."""
+        return statement.name in self.prepared
+
+    cpdef admit(self, Statement statement):
+        """From now on this connection runs the wired `statement`, which a request has prepared (`Request.arms`)."""
+        if self.state != ConnectionState.CLOSED and statement.name not in self.prepared:
+            self.prepared.add(statement.name)
+            self.admitted.append(statement)
+            statement.armed += 1
+
+    cpdef bytes reported(self, bytes name):
+        """The value of a parameter that the server reports; empty where it reports none of that name."""
+        cdef const char *value = NULL
+        if self.state != ConnectionState.CLOSED:
+            value = pq.parameterStatus(self.conn, PyBytes_AS_STRING(name))
+        return b"" if value == NULL else <bytes>value
 
     cdef int _notice(self, const PGresult *result) except -1:
         cdef str severity = error_field(result, c"V") or "NOTICE"
@@ -831,6 +859,9 @@ cdef class Connection:
         self.head = None
         self.queue.clear()
         self.in_flight = 0
+        for statement in self.admitted:
+            (<Statement>statement).armed -= 1
+        self.admitted.clear()
         for request in lost:
             if request.committed:
                 request.loss = Loss.IN_DOUBT

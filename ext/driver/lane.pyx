@@ -1,15 +1,15 @@
 """Which of the pipelined connections of a lane takes a request."""
 
 from rowcall.ext.driver.connection cimport Connection, ConnectionState
-from rowcall.ext.driver.request cimport Request, now
+from rowcall.ext.driver.request cimport Request, Statement, now
 
 
 cdef double STALLED = 0.05
 """Seconds after which the only connection of a lane takes nothing more behind its head."""
 
 
-cdef Connection _least_busy(list connections, int depth, double slow):
-    """The one with the fewest requests in flight, fewer than `depth`; None when there is none.
+cdef Connection _least_busy(list connections, int depth, double slow, Statement statement):
+    """The one with the fewest requests in flight, fewer than `depth`, that can run `statement`; None when there is none.
 
     One whose head has been running for more than `slow` seconds is passed over where there are others, and one that
     has been for much longer always: whoever stands behind it waits as long as it does.
@@ -22,6 +22,8 @@ cdef Connection _least_busy(list connections, int depth, double slow):
         connection = <Connection?>entry
         if connection.in_flight >= least or connection.state != ConnectionState.READY:
             continue
+        if statement.wired and statement.name not in connection.prepared:
+            continue
         if connection.head is not None and now() - connection.head.head_since > bearable:
             continue
         best = connection
@@ -33,7 +35,7 @@ cdef Connection _least_busy(list connections, int depth, double slow):
 
 def offer(list connections not None, int depth, double slow, Request request not None):
     """Places `request` on the least busy connection. False when all are full, or none is ready."""
-    cdef Connection best = _least_busy(connections, depth, slow)
+    cdef Connection best = _least_busy(connections, depth, slow, request.statement)
     if best is None:
         return False
     best.submit(request)

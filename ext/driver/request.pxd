@@ -54,6 +54,9 @@ cdef class Statement:
     cdef readonly int count
     cdef readonly tuple types
     cdef bytes type_memory
+    # Runs only where a connection was made ready for it beforehand; `armed` says how many are.
+    cdef readonly bint wired
+    cdef readonly int armed
 
 
 cdef class Part:
@@ -73,6 +76,7 @@ cdef class Request:
     cdef readonly Statement statement
     cdef readonly list values
     cdef public tuple ahead
+    cdef public Statement arms
     cdef readonly RequestState state
     cdef readonly ServerError error
     cdef readonly bint failed_ahead
@@ -80,6 +84,8 @@ cdef class Request:
     cdef readonly bytes body
     cdef readonly Py_ssize_t rows
     cdef readonly bint is_null
+    cdef readonly Py_ssize_t first_rows
+    cdef readonly bint first_null
     cdef readonly bint overflowed
     cdef readonly bint abandoned
     cdef readonly double seconds
@@ -120,6 +126,7 @@ cdef class Request:
     cdef long flush_mark
 
     cpdef refuse(self, failure)
+    cpdef give_back(self)
     cpdef give_up(self, failure)
     cdef int make_room(self, int room) except -1
     cdef int start_part(self) except -1

@@ -62,16 +62,20 @@ cdef class Statement:
 
     `nparams` is how many values a request has; `picks` are the places of those that the statement takes as `$1`, `$2` …
     (None: all of them; -1: NULL), and `types` the oids of their types (None, or 0 for one: the server finds out).
+
+    `wired`: it is prepared ahead of its first use (`Request.arms`, `Connection.admit`), and never on the way; only
+    connections that have admitted it run it. `armed` is their number.
     """
 
     def __init__(self, int id, bytes sql not None, int nparams, BodyWriter renderer=None, bint repeatable=False,
-                 int generation=0, tuple picks=None, tuple types=None):
+                 int generation=0, tuple picks=None, tuple types=None, bint wired=False):
         cdef int index
         self.id = id
         self.sql = sql
         self.nparams = nparams
         self.renderer = renderer
         self.repeatable = repeatable
+        self.wired = wired
         self.generation = generation
         self.name = b"rc%d_%d" % (id, generation)
         self.picks = picks
@@ -88,7 +92,8 @@ cdef class Statement:
 
     def next_generation(self):
         return Statement(
-            self.id, self.sql, self.nparams, self.renderer, self.repeatable, self.generation + 1, self.picks, self.types
+            self.id, self.sql, self.nparams, self.renderer, self.repeatable, self.generation + 1, self.picks, self.types,
+            self.wired,
         )
 
 
@@ -140,10 +145,11 @@ cdef class Request:
 
     ahead: statements with their values, run in front of the call in the same transaction; their rows are dropped.
     failed_ahead: the error is one of those statements, so the call has not run.
+    arms: a wired statement that is prepared, and not run, between those statements and the call.
     waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
     on_done: called with the request once it is DONE, whatever came of it.
     hearer: told of each notice that the run raises, while it runs, by `hear(severity, sqlstate, message, hint)`, and by
-    `end(committed)` of its end. Only for requests that have their connection to themselves: on a shared one a notice
+    `end(committed)` of its end and, in a script, of each transaction that has committed before. Only for requests that have their connection to themselves: on a shared one a notice
     can be taken for that of the request before (reference 08, 7).
     timeout: seconds the server may take, for whoever watches; nothing here acts on it.
     unlimited: the server knows of no time limit, so that it is for the watcher to cancel.
@@ -152,6 +158,7 @@ cdef class Request:
     flush_rows: rows after which it does so too, where `stream_after` is not 0; 0: however many there are.
     limit: bytes after which the rest is read and dropped (`overflowed`); 0: no limit.
     abandoned: its rows were dropped because nobody waits for them any more. It may have succeeded all the same.
+    first_rows, first_null: of a script, what `rows` and `is_null` were behind its first statement.
     committed: of a script, something of it may have taken effect already.
     """
 
@@ -181,6 +188,9 @@ cdef class Request:
     cdef int start_part(self) except -1:
         """What comes next belongs to the next statement of the script, or to none."""
         cdef Part part
+        if self.part == 1:
+            self.first_rows = self.rows
+            self.first_null = self.is_null
         self.rows = self.flushed_rows = 0
         self.plan = None
         self.is_null = False
@@ -216,6 +226,10 @@ cdef class Request:
         self.failure = failure
         self.finish()
 
+    cpdef give_back(self):
+        """Ends a request that was waiting and that no connection of its lane can run any more."""
+        self.loss = Loss.NOT_STARTED
+        self.finish()
     cpdef give_up(self, failure):
         """Answers whoever waits, although the request is still in flight: what arrives of it is read and dropped.
 

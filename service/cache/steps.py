@@ -10,40 +10,21 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from rowcall.core.cache.entry import Entry
-from rowcall.core.cache.key import encode_key
 from rowcall.core.cache.plan import CachePlan, cache_plan
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.ext.driver.request import Request, finished_request
-from rowcall.service.cache.user import claims_of
+from rowcall.service.cache.keys import key_of, reads_body
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.pipeline.services import Services
+from rowcall.service.request.body import read_body
 from rowcall.service.response.headers import argument_text
 from rowcall.service.store.flights import ALONE, AnswerStore, Found, Ticket, ending
 
 log = logging.getLogger("rowcall.cache")
 
-KeyOf = Callable[[Exchange], bytes]
-
 
 def plan_of(endpoint: Endpoint, services: Services) -> CachePlan | None:
     return cache_plan(endpoint, services.options.cache)
-
-
-def key_of(plan: CachePlan, services: Services) -> KeyOf:
-    """Request → key. To be asked when every parameter has its value."""
-    prefix, wanted = plan.prefix, plan.parameters
-
-    def key(exchange: Exchange) -> bytes:
-        return encode_key(prefix, exchange.mask, exchange.arguments, wanted)
-
-    if not plan.per_user:
-        return key
-    claims = claims_of(services)
-
-    def key_for_user(exchange: Exchange) -> bytes:
-        return encode_key(prefix + claims(exchange), exchange.mask, exchange.arguments, wanted)
-
-    return key_for_user
 
 
 def around(
@@ -51,13 +32,14 @@ def around(
 ) -> tuple[Step, ...]:
     """`run` with the two steps around it. log_hit: logs an answer that needs no run."""
     store = services.answers.of(plan.place)
-    seconds_of = _lifetime(plan)
+    seconds_of = lifetime_of(plan)
     patience = services.options.database.timeout if endpoint.options.timeout is None else endpoint.options.timeout
-    key_for = key_of(plan, services)
+    key_for = key_of(endpoint, plan, services)
     # Not for the steps that run, nor for the one behind them.
     needless = len(run) + 1
     shareable = _shareable(endpoint, plan)
     begin = store.begin
+    largest = services.answers.largest(plan.place)
 
     def take(exchange: Exchange, found: Found) -> None:
         if type(found) is Entry:
@@ -73,7 +55,10 @@ def around(
         take(exchange, await waiting)
 
     def look_up(exchange: Exchange) -> Awaitable[None] | None:
-        found = begin(key_for(exchange), patience)
+        key = key_for(exchange)
+        if key is None:
+            return None
+        found = begin(key, patience)
         if type(found) is not Entry and isinstance(found, Awaitable):
             return take_later(exchange, found)
         take(exchange, found)
@@ -87,14 +72,14 @@ def around(
         if request is None or (not request.streaming and _is_no_answer(endpoint, request)):
             return  # an error follows, and those who wait get it too
         exchange.ticket = None
-        if request.streaming or not shareable(request):
+        if request.streaming or len(request.body or b"") >= largest or not shareable(request):
             ticket.pass_on()
         else:
             ticket.keep(Entry(request.body or b"", request.rows, request.is_null), seconds_of(exchange))
 
     if not plan.rules:
         return (look_up, *run, keep)
-    skips = _skips(endpoint, plan)
+    skips = skips_of(endpoint, plan)
 
     def look_up_unless_skipped(exchange: Exchange) -> Awaitable[None] | None:
         return None if skips(exchange) else look_up(exchange)
@@ -102,7 +87,7 @@ def around(
     return (look_up_unless_skipped, *run, keep)
 
 
-def _lifetime(plan: CachePlan) -> Callable[[Exchange], float | None]:
+def lifetime_of(plan: CachePlan) -> Callable[[Exchange], float | None]:
     """Seconds; None: for ever. The rule that fits, comment, profile (spec 2.3 rules 3 and 4)."""
     if not plan.rules:
         return lambda _exchange: plan.seconds
@@ -116,7 +101,7 @@ def _lifetime(plan: CachePlan) -> Callable[[Exchange], float | None]:
     return lifetime
 
 
-def _skips(endpoint: Endpoint, plan: CachePlan) -> Callable[[Exchange], bool]:
+def skips_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[Exchange], bool]:
     """The first rule that fits decides (spec 2.3 rules 1 and 2)."""
 
     def skips(exchange: Exchange) -> bool:
@@ -145,7 +130,7 @@ def _shareable(endpoint: Endpoint, plan: CachePlan) -> Callable[[Request], bool]
 def forgetting(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
     """The only step of an endpoint that forgets an answer (spec 4.6): rules are ignored (reference 05, 1.9)."""
     store: AnswerStore = services.answers.of(plan.place)
-    key_for = key_of(plan, services)
+    key_for = key_of(endpoint, plan, services)
 
     def answer(exchange: Exchange, found: bool) -> None:
         log.debug("%s: %s", endpoint.name, "removed from the cache" if found else "not found in the cache")
@@ -156,10 +141,24 @@ def forgetting(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
         answer(exchange, await waiting)
 
     def forget(exchange: Exchange) -> Awaitable[None] | None:
-        found = store.forget(key_for(exchange))
+        key = key_for(exchange)
+        found = False if key is None else store.forget(key)
+        # Nothing follows, where a proxy would go on.
+        exchange.follow(())
         if isinstance(found, Awaitable):
             return answer_later(exchange, found)
         answer(exchange, found)
         return None
 
-    return forget
+    if not reads_body(endpoint, plan):
+        return forget
+    limit = services.options.http.body_limit
+
+    async def forget_for_body(exchange: Exchange) -> None:
+        if exchange.body is None:
+            exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
+        waiting = forget(exchange)
+        if waiting is not None:
+            await waiting
+
+    return forget_for_body

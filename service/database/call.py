@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from rowcall.core.binding.server_refusals import ServerRefusals
+from rowcall.core.catalogue.session_state import UNKNOWN, SessionState
 from rowcall.core.errors.error_policy import ErrorPolicy
 from rowcall.core.errors.retry import RetryStrategy
 from rowcall.ext.driver.request import Statement
@@ -72,8 +73,19 @@ class Call:
     """A procedure shares its transaction with its settings. It cannot commit then, where the server minds it."""
     context: Context | None = None
     """What requests bring along; only `Database.begin_with_context` may begin such a call."""
+    session: SessionState = UNKNOWN
+    """What it may leave in its session."""
+    harmless: bool = False
+    """It leaves nothing, and its statements can be prepared so that this stays true (see `session.wires`)."""
+    may_share: bool = True
+    """The endpoint does not ask for connections of its own."""
     shared: bool = False
     """Has shown that it is fast: shares connections with others."""
+    wired: tuple[dict[int, Statement], ...] = field(default_factory=lambda: ({}, {}, {}, {}))
+    """For each lane, by mask: statements that run only as long as the call is harmless."""
+    arming: set[tuple[int, int]] = field(default_factory=set)
+    """Lanes and masks for which connections are being made ready."""
+    runs_alone: int = 0
     statements: dict[int, Statement] = field(default_factory=dict)
     generic: set[int] = field(default_factory=set)
     """Masks whose statement may run with a forced generic plan."""
@@ -100,18 +112,25 @@ class Call:
         """Compiled when first needed: most endpoints are called with one or two choices of parameters."""
         statement = self.statements.get(mask)
         if statement is None:
-            statement = self._build(mask) if self.made is None else self.made(mask)
+            statement = self.build_statement(mask) if self.made is None else self.made(mask)
             if len(self.statements) >= MOST_STATEMENTS:
                 self._forget(next(iter(self.statements)))
             self.statements[mask] = statement
         return statement
 
-    def _build(self, mask: int) -> Statement:
+    def trip(self, mask: int) -> None:
+        """A statement was refused because something that it rests on has changed: all are prepared anew."""
+        for statements in self.wired:
+            statements.pop(mask, None)
+        self.checked.discard(mask)
+        self.generic.discard(mask)
+
+    def build_statement(self, mask: int) -> Statement:
+        """What `made` is there to replace."""
         text, values = self.build(mask)
         repeatable = not self.volatile and not self.procedure
         return Statement(next(numbers), text.encode(), values, self.renderer, repeatable)
 
     def _forget(self, mask: int) -> None:
         self.statements.pop(mask)
-        self.checked.discard(mask)
-        self.generic.discard(mask)
+        self.trip(mask)

@@ -11,9 +11,11 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import psycopg
 
+from rowcall.core.catalogue.session_state import Trace
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.request import Request, RequestState, Script, Statement
 from rowcall.service.background import Background
@@ -32,32 +34,27 @@ from rowcall.service.database.lanes import (
     LaneOptions,
     NoticeHandler,
     SharedLane,
+    Width,
 )
-from rowcall.service.database.statements import numbers, settings_statement
+from rowcall.service.database.session.resets import DISCARD_SEQUENCES, FULL_RESET, resets
+from rowcall.service.database.session.wires import Wires
+from rowcall.service.database.statements import settings_statement
 from rowcall.service.database.watchdog import HELD_UP, Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
 
 log = logging.getLogger("rowcall.database")
-
-# What a routine may leave in its session, undone before the connection serves anybody else (reference 08, 6).
-RESET = [
-    Statement(next(numbers), text, 0)
-    for text in (
-        b"select pg_catalog.pg_advisory_unlock_all()",
-        b"reset session authorization",
-        b"reset all",
-        b"discard temp",
-        b"discard sequences",
-        b"unlisten *",
-        b"close all",
-    )
-]
 
 # Behind a transaction pooler no session is ours, so what the text of values depends on travels with each request.
 POOLED_SETTINGS: Values = [
     part.encode() for name, value in SESSION.items() if not name.startswith("tcp_") for part in (name, value)
 ]
 
+ALONE = 3
+"""Place of the exclusive lane in `Call.wired`."""
+ARM_AFTER = 16
+"""Runs on exclusive connections after which a routine is worth preparing for there."""
+WAITED = 4
+"""Times the threshold: a call that writes and takes this long has waited for a lock, or will soon hold up others."""
 PROCESSORS = os.cpu_count() or 1
 WIDE_ROW = 16_384
 """Bytes of a row from which rows are taken from libpq one by one."""
@@ -71,6 +68,8 @@ class DatabaseOptions:
 
     lanes: LaneOptions = field(default_factory=LaneOptions)
     sharing: bool = True
+    share_writes: bool = True
+    """VOLATILE routines that leave nothing in their session share connections, too."""
     slow: float = 0.003
     """Server time from which a call counts as slow."""
     timeout: float = 30.0
@@ -89,15 +88,21 @@ class Database:
         self._options = options
         self._pooler = target.pooler
         self._connector = Connector(target)
-        self._exclusive = ExclusiveLane(self._connector, lanes, [] if target.pooler else RESET)
+        self._exclusive = ExclusiveLane(self._connector, lanes)
         fixed = {"jit": "off"}
         self._shared = SharedLane("shared", Connector(target, **fixed), lanes, options.slow)
         generic = Connector(target, plan_cache_mode="force_generic_plan", **fixed)
-        self._generic = SharedLane("generic", generic, lanes, options.slow)
-        self._shared.elsewhere = self._generic.elsewhere = self._exclusive.room
+        self._generic = SharedLane("generic", generic, lanes, options.slow, number=1)
+        most = lanes.write_connections
+        width = Width(min(2, most), min(4, most), most, lanes.write_depth, max(lanes.write_depth, lanes.shared_depth))
+        # Apart from the others, so that a wait for a lock never stands before a read.
+        self._writes = SharedLane("write", self._connector, lanes, options.slow, width=width, number=2)
+        for lane in (self._shared, self._generic, self._writes):
+            lane.elsewhere = self._exclusive.room
+        self._wires = Wires()
         self._names: UserNames | None = None
         self._background = Background()
-        shared = (self._shared, self._generic)
+        shared = (self._shared, self._generic, self._writes)
         self._watchdog = Watchdog(self._connector, self._exclusive, shared, self._background)
         self._failures = Failures(lanes.exclusive_connections)
 
@@ -109,6 +114,11 @@ class Database:
     @on_stale.setter
     def on_stale(self, callback: Callable[[], None] | None) -> None:
         self._failures.on_stale = callback
+        self._wires.on_changed = callback
+
+    @property
+    def _lanes(self) -> tuple[ExclusiveLane | SharedLane, ...]:
+        return (self._exclusive, self._shared, self._generic, self._writes)
 
     # --- life ------------------------------------------------------------------------------------------------------
 
@@ -120,7 +130,7 @@ class Database:
             log.warning("cannot connect yet: %s", str(error).strip())
 
     def set_notice_handler(self, handler: NoticeHandler) -> None:
-        for lane in (self._exclusive, self._shared, self._generic):
+        for lane in self._lanes:
             lane.on_notice = handler
 
     async def close(self) -> None:
@@ -135,7 +145,7 @@ class Database:
         if cancels:
             await asyncio.wait(cancels, timeout=CANCEL_WITHIN)
         self._background.cancel()
-        for lane in (self._exclusive, self._shared, self._generic):
+        for lane in self._lanes:
             lane.close()
             for connection in list(lane.connections):
                 connection.close(STOPPING)
@@ -169,26 +179,39 @@ class Database:
             Problem: there is no room for it.
             ClientGoneError: by what it gives back, when the client left while it ran.
         """
-        if call.shared:
-            lane = self._generic if exchange.mask in call.generic and self._generic.connections else self._shared
-            if lane.connections:
-                request = self._shared_request(call, exchange.mask, exchange.arguments)
-                if lane.submit(request):
-                    exchange.request = request
-                    return request
+        if call.shared and (place := self._place(call, exchange.mask)) is not None:
+            lane, statement = place
+            request = self._shared_request(call, statement, exchange.arguments)
+            if lane.submit(request):
+                exchange.request = request
+                return request
         return self._run_alone(call, exchange)
 
     def begin_with_context(self, call: Call, exchange: Exchange) -> Waiting:
         """`begin` for a call whose requests bring something along."""
-        if call.shared and call.context is not None:
-            lane = self._generic if exchange.mask in call.generic and self._generic.connections else self._shared
-            if lane.connections:
-                request = self._shared_request(call, exchange.mask, exchange.arguments)
-                request.ahead = call.context.ahead(exchange, call.shared_settings) or None
-                if lane.submit(request):
-                    exchange.request = request
-                    return request
+        if call.shared and call.context is not None and (place := self._place(call, exchange.mask)) is not None:
+            lane, statement = place
+            request = self._shared_request(call, statement, exchange.arguments)
+            request.ahead = (_ahead_of_sequences(call) + call.context.ahead(exchange, call.shared_settings)) or None
+            if lane.submit(request):
+                exchange.request = request
+                return request
         return self._run_alone(call, exchange)
+
+    def _place(self, call: Call, mask: int) -> tuple[SharedLane, Statement] | None:
+        """The lane for the call, with the statement that runs there; None as long as no connection is ready for it."""
+        if call.volatile:
+            lane = self._writes
+        else:
+            lane = self._generic if mask in call.generic and self._generic.connections else self._shared
+        if self._pooler:
+            return (lane, call.statement(mask)) if lane.connections else None
+        statement = call.wired[lane.number].get(mask)
+        if statement is None or statement.armed < len(lane.connections):
+            self._arm(call, mask, lane)
+            if statement is None or statement.armed == 0:
+                return None
+        return lane, statement
 
     def settle(self, call: Call, exchange: Exchange) -> Waiting:
         """Judges what has been begun: succeeded or streaming, or once more on a connection of its own.
@@ -200,7 +223,9 @@ class Database:
         if request is None or request.connection is not None:
             return None  # `_run_alone` has judged it
         if request.succeeded:
-            if call.pace.record(request.seconds):
+            if call.volatile:
+                self._learn_write(call, request)
+            elif call.pace.record(request.seconds):
                 self._assign_lane(call)
             if exchange.mask not in call.checked:
                 self._examine(call, exchange.mask)
@@ -226,7 +251,8 @@ class Database:
     def together(self) -> SeveralCalls:
         """For several calls of one request that share a connection."""
         request_of = self._exclusive_request
-        return SeveralCalls(self._exclusive, self._watchdog, self._failures, request_of, reset=not self._pooler)
+        unknown = [] if self._pooler else FULL_RESET
+        return SeveralCalls(self._exclusive, self._watchdog, self._failures, request_of, resets=unknown)
 
     def transaction(self, call: Call, exchange: Exchange) -> Transaction:
         """For many commands of one request and its call, which take effect together or not at all."""
@@ -243,23 +269,24 @@ class Database:
             exchange,
             ahead,
             seconds=self._timeout_of(call),
-            reset=not self._pooler,
+            resets=[] if self._pooler else FULL_RESET,
         )
 
     async def run_alone(self, call: Call, exchange: Exchange) -> None:
         """`begin` and `settle` in one, on a connection of its own."""
         await self._run_alone(call, exchange)
 
-    def _shared_request(self, call: Call, mask: int, values: list[bytes | None]) -> Request:
+    def _shared_request(self, call: Call, statement: Statement, values: list[bytes | None]) -> Request:
         if not call.known:
             # The same for every request of the call, so worked out by the first.
             call.shared_settings = self._settings_of(call, watched=False)
-            call.shared_ahead = ahead_of(call.shared_settings) or None
+            call.shared_ahead = (_ahead_of_sequences(call) + ahead_of(call.shared_settings)) or None
             call.seconds = self._timeout_of(call)
             call.known = True
-        request = Request(call.statements.get(mask) or call.statement(mask), values, call.shared_ahead)
+        request = Request(statement, values, call.shared_ahead)
         request.label = call.label
-        request.limit = self._options.shared_limit
+        # What has been written cannot be asked for once more, however large its answer is.
+        request.limit = 0 if call.volatile else self._options.shared_limit
         request.first_row_only = call.single
         request.timeout = call.seconds
         return request
@@ -303,25 +330,38 @@ class Database:
     async def _run_exclusive(self, call: Call, exchange: Exchange, tries: Tries) -> Request:
         """One run on a connection of its own: finished, or STREAMING."""
         lane = self._exclusive
-        request = self._exclusive_request(call, exchange)
-        # A silent repetition has what the runs before have left of the time.
-        request.began = tries.began = tries.began or request.began
-        reset = (call.volatile or call.procedure) and not self._pooler
+        while True:
+            request = self._exclusive_request(call, exchange)
+            # A silent repetition has what the runs before have left of the time.
+            request.began = tries.began = tries.began or request.began
+            connection = lane.try_acquire() or await lane.acquire(_left_of(request))
+            statement = await self._statement_alone(call, exchange.mask, connection)
+            if statement is not request.statement:
+                request = self._exclusive_request(call, exchange, statement)
+                request.began = tries.began
+            if await self._run_on(connection, call, exchange, request):
+                return request
+            # It has died since it was acquired: on to the next one.
+
+    async def _run_on(self, connection: Connection, call: Call, exchange: Exchange, request: Request) -> bool:
+        """False: the connection has not taken the request."""
+        wanted = self._resets(call, request.statement)
         # Behind a script that goes on, the reset would come too early.
-        later = reset and type(request.statement) is Script
+        later = bool(wanted) and type(request.statement) is Script
         if later:
-            request.on_done = self._reset
-        elif not reset:
+            request.on_done = partial(self._reset, wanted)
+        elif not wanted:
             request.on_done = self._release
         self._watchdog.watch(request, exchange.protocol.client_disconnect)
         try:
-            while request.state == RequestState.WAITING:
-                connection = lane.try_acquire() or await lane.acquire(_left_of(request))
-                if call.procedure and reset and not call.wrapped:
-                    await self._prepare_procedure(connection, call, exchange)
-                # False when it has died since it was acquired: on to the next one.
-                if self._place_alone(connection, request):
-                    lane.finish(connection, reset=reset and not later)
+            if call.procedure and not self._pooler:
+                await self._prepare_procedure(connection, call, exchange)
+            if self._place_alone(connection, request):
+                self._exclusive.finish(connection, resets=[] if later else wanted)
+            elif connection.state == ConnectionState.READY:
+                self._exclusive.release(connection)
+            if request.state == RequestState.WAITING:
+                return False
             waiter = request.waiter
             if waiter is not None:
                 await waiter
@@ -331,13 +371,40 @@ class Database:
         finally:
             if not request.streaming:
                 self._watchdog.forget(request)
-        return request
+        return True
 
-    def _exclusive_request(self, call: Call, exchange: Exchange) -> Request:
+    async def _statement_alone(self, call: Call, mask: int, connection: Connection) -> Statement:
+        """What runs on this connection: with a wire, and so without a reset, where a routine comes here often."""
+        if call.harmless and not self._pooler:
+            wired = call.wired[ALONE].get(mask)
+            if wired is not None and connection.knows(wired):
+                return wired
+            call.runs_alone += 1
+            if call.runs_alone > ARM_AFTER:
+                try:
+                    ready = await self._wires.arm(call, mask, ALONE, connection)
+                except BaseException:
+                    self._exclusive.release(connection)
+                    raise
+                if ready:
+                    return call.wired[ALONE][mask]
+        return call.statement(mask)
+
+    def _resets(self, call: Call, statement: Statement) -> list[Statement]:
+        """What takes back what a run of this statement may leave."""
+        if self._pooler or statement.wired:
+            return []
+        # What claims to leave nothing may have been replaced since it was looked at.
+        if not call.session.traces:
+            return FULL_RESET
+        # In front of a procedure settings are made for the session, which are ours to take back.
+        return resets(frozenset({*call.session.traces, Trace.SETTINGS}) if call.procedure else call.session.traces)
+
+    def _exclusive_request(self, call: Call, exchange: Exchange, statement: Statement | None = None) -> Request:
         may_stream = call.rows and not call.single
         watched = may_stream and (call.large or not call.small)
         ahead = self._ahead_alone(call, exchange, watched=watched)
-        request = Request(call.statement(exchange.mask), exchange.arguments, ahead or None)
+        request = Request(statement or call.statement(exchange.mask), exchange.arguments, ahead or None)
         request.label = call.label
         request.first_row_only = call.single
         request.wide_rows = call.wide or call.flush_rows > 0
@@ -354,11 +421,15 @@ class Database:
 
     def _place_alone(self, connection: Connection, request: Request) -> bool:
         request.connection = connection
+        # Whatever takes back what it leaves goes along.
+        connection.corked = True
         try:
-            return connection.submit(request)
+            connection.corked = connection.submit(request)
         except BaseException:
+            connection.corked = False
             self._exclusive.release(connection)
             raise
+        return connection.corked
 
     def _timeout_of(self, call: Call) -> float:
         """Seconds that the server may take; 0: as long as it likes."""
@@ -369,16 +440,17 @@ class Database:
         if connection is not None and connection.state != ConnectionState.CLOSED:
             self._exclusive.release(connection)
 
-    def _reset(self, request: Request) -> None:
+    def _reset(self, wanted: list[Statement], request: Request) -> None:
         if request.connection is not None:
-            self._exclusive.finish(request.connection, reset=True)
+            self._exclusive.finish(request.connection, resets=wanted)
 
     def _ahead_alone(self, call: Call, exchange: Exchange, *, watched: bool) -> Ahead:
         """What stands in front of a call in its segment on a connection of its own."""
         context = call.context
         if not call.procedure or (call.wrapped and not self._pooler):
             settings = self._settings_of(call, watched=watched)
-            return ahead_of(settings) if context is None else context.ahead(exchange, settings)
+            others = ahead_of(settings) if context is None else context.ahead(exchange, settings)
+            return others if self._pooler else _ahead_of_sequences(call) + others
         if context is None:
             return ()
         if self._pooler:
@@ -388,6 +460,10 @@ class Database:
     async def _prepare_procedure(self, connection: Connection, call: Call, exchange: Exchange) -> None:
         """Settings and commands of a CALL go in front of it at session level: in its own segment they would keep it
         from committing (reference 08, 3), or end when it does. The reset behind it takes them back."""
+        if call.session.reads_sequences:
+            connection.submit_all(Request(DISCARD_SEQUENCES, []), [DISCARD_SEQUENCES])
+        if call.wrapped:
+            return
         try:
             settings: Values = []
             if call.timeout is not None:
@@ -425,22 +501,58 @@ class Database:
     def _learn(self, call: Call, mask: int, request: Request) -> None:
         """From a run on a connection of its own."""
         call.small = True
-        if call.volatile or call.procedure or call.hear is not None or not self._options.sharing:
+        if not self._may_share(call, request.statement):
             return
         if call.pace.record(request.seconds, max(1.0, self._exclusive.busy / PROCESSORS)):
             self._assign_lane(call)
         if call.shared and mask not in call.checked:
             self._examine(call, mask)
 
+    def _may_share(self, call: Call, statement: Statement) -> bool:
+        if call.procedure or call.hear is not None or not self._options.sharing or not call.may_share:
+            return False
+        if self._pooler:
+            return not call.volatile
+        return call.harmless and type(statement) is not Script and (self._options.share_writes or not call.volatile)
+
+    def _learn_write(self, call: Call, request: Request) -> None:
+        """From a run on a connection that others share: the first wait for a lock is the last one here."""
+        self._writes.note(request.seconds)
+        if request.seconds > WAITED * call.pace.threshold:
+            call.pace.demote()
+        elif not call.pace.record(request.seconds) and len(request.body or b"") <= self._options.shared_limit:
+            return
+        call.large = len(request.body or b"") > self._options.shared_limit
+        self._assign_lane(call)
+
     def _assign_lane(self, call: Call) -> None:
         call.shared = call.pace.fast and not call.large
         if call.shared:
-            self._shared.open_missing()
+            (self._writes if call.volatile else self._shared).open_missing()
+
+    def _arm(self, call: Call, mask: int, lane: SharedLane) -> None:
+        """Makes connections of the lane ready for the call, in the background."""
+        key = (lane.number, mask)
+        if key not in call.arming:
+            call.arming.add(key)
+            self._background.start(self._arm_all(call, mask, lane))
+
+    async def _arm_all(self, call: Call, mask: int, lane: SharedLane) -> None:
+        try:
+            lane.open_missing()
+            for connection in list(lane.connections):
+                if connection.state == ConnectionState.READY and not await self._wires.arm(
+                    call, mask, lane.number, connection
+                ):
+                    break
+            call.shared = call.shared and call.harmless
+        finally:
+            call.arming.discard((lane.number, mask))
 
     def _examine(self, call: Call, mask: int) -> None:
         """Finds out, once for each statement, whether it may run with a generic plan."""
         call.checked.add(mask)
-        if not self._pooler:
+        if not self._pooler and not call.volatile:
             self._background.start(self._check_generic(call, mask))
 
     async def _check_generic(self, call: Call, mask: int) -> None:
@@ -462,6 +574,10 @@ class Database:
 def _left_of(request: Request) -> float:
     """Seconds of its own limit; 0: it has none."""
     return max(0.001, request.timeout - request.elapsed) if request.timeout > 0 else 0.0
+
+
+def _ahead_of_sequences(call: Call) -> Ahead:
+    return ((DISCARD_SEQUENCES, []),) if call.session.reads_sequences else ()
 
 
 def _timeout_setting(seconds: float) -> Values:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rowcall.core.binding.server_refusals import refused_argument
+from rowcall.core.catalogue.session_state import is_tripped
 from rowcall.core.errors.error_policy import QUERY_CANCELED, DatabaseError
 from rowcall.core.errors.problems import Problem, unavailable, unbound
 from rowcall.ext.driver.request import Loss, Request, Script, ServerError
@@ -34,6 +35,9 @@ _QUOTED = re.compile(r'"([^"]+)"')
 RAISE = "exec_stmt_raise"
 """The function of PostgreSQL that reports what PL/pgSQL raises."""
 
+UNKNOWN_OUTCOME = "it is not known whether it took effect"
+OUT_OF_TIME = "the database has not answered in time"
+MOST_TRIPS = 3
 CLOCKS_DIFFER = 0.5
 """Seconds by which our clock may have started after the server's: the head of a shared connection is found late."""
 
@@ -45,6 +49,8 @@ class Tries:
     repeats: int = 0
     retries: int = 0
     """Runs that the endpoint's strategy has granted so far."""
+    trips: int = 0
+    """Runs that were refused because something that the statement rests on has changed."""
     began: float = 0.0
     """When the time of the request began to count; each attempt of a strategy has a time of its own."""
 
@@ -91,6 +97,11 @@ class Failures:
 
     def pause(self, call: Call, mask: int, request: Request, tries: Tries) -> float | None:
         """Seconds until `call` may run again; None: it may not."""
+        if _tripped(request) and tries.trips < MOST_TRIPS:
+            # Nothing of it has run, and the next run is one without a wire.
+            tries.trips += 1
+            call.trip(mask)
+            return 0.0
         tries.repeats += 1
         if self._repeat(call, mask, request, tries.repeats):
             return 0.0
@@ -155,7 +166,11 @@ class Failures:
             return request.failure
         if isinstance(request.failure, OutOfTimeError):
             log.warning("%s: no answer within its limit of %g s", call.label, request.timeout)
-            return call.policy.timeout.out_of_time()
+            late = call.policy.timeout.out_of_time()
+            if not request.statement.repeatable:
+                # On a shared connection it may still have its turn.
+                late.detail = f"{late.detail or OUT_OF_TIME}; {UNKNOWN_OUTCOME}"
+            return late
         if request.loss != Loss.NOT_LOST:
             return _lost(request, committed=call.procedure)
         if _is_stale(request) and self._report(call.label):
@@ -277,10 +292,16 @@ def _renew_statement(call: Call, mask: int, request: Request) -> bool:
     current = call.statements.get(mask)
     if current is request.statement:
         call.statements[mask] = current.next_generation()
-        # The schema has changed, and with it what a generic plan would touch.
-        call.checked.discard(mask)
-        call.generic.discard(mask)
+    # The schema has changed, and with it what a generic plan would touch.
+    call.trip(mask)
     return True
+
+
+def _tripped(request: Request) -> bool:
+    error = request.error
+    if error is None or not request.statement.wired or request.loss != Loss.NOT_LOST or request.failure is not None:
+        return False
+    return is_tripped(error.sqlstate, error.position, error.context)
 
 
 def _is_stale(request: Request) -> bool:
@@ -302,7 +323,5 @@ def _is_stale(request: Request) -> bool:
 def _lost(request: Request, *, committed: bool) -> Problem:
     """committed: what the server rolled back may be less than all, as procedures commit on their way."""
     if request.loss == Loss.IN_DOUBT or (committed and request.loss == Loss.ROLLED_BACK):
-        return unavailable(
-            "the connection to the database was lost while the request ran; it is not known whether it took effect"
-        )
+        return unavailable(f"the connection to the database was lost while the request ran; {UNKNOWN_OUTCOME}")
     return unavailable("the connection to the database was lost before the request took effect")

@@ -37,6 +37,9 @@ class LaneOptions:
 
     shared_connections: int = 2
     shared_depth: int = 16
+    write_connections: int = 8
+    """At most; commits wait for the disk, and several connections can wait together."""
+    write_depth: int = 4
     exclusive_connections: int = 16
     queue_limit: int = 1000
     queue_timeout: float = 5.0
@@ -48,6 +51,11 @@ class LaneOptions:
 
 RESET_SECONDS = 10.0
 """A reset that takes longer than this (and the watchdog's grace) means that the server no longer answers."""
+WAITED_FROM = 0.000_5
+"""Seconds of a call that writes, from which it has probably waited for the disk; or is so long that others had better
+run beside it than behind it."""
+MANY_WAIT = 0.7
+"""Share of calls from which this is how it is: where processors are busy, some are late without it."""
 CANCEL_SECONDS = 5.0
 """How long to wait for the server to take a cancel request."""
 STALLED = 0.05
@@ -100,14 +108,42 @@ async def cancel_safely(connector: Connector, connection: Connection, request: R
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class Width:
+    """How a shared lane grows.
+
+    first: connections at the start. few: how many there are at most while calls are fast, and most: when they wait,
+    mostly for the disk that commits go to, since several can wait together (reference 08, 5y). depth: requests under
+    way on each while calls wait, and deep: while they do not.
+    """
+
+    first: int
+    few: int
+    most: int
+    depth: int
+    deep: int
+
+
 class SharedLane:
-    """Pipelined connections. Requests go to the one with the fewest in flight.
+    """Pipelined connections. Requests go to the one with the fewest in flight; more are opened when all are full.
 
     elsewhere: how many requests could have a connection of their own now. None: none ever.
     """
 
-    def __init__(self, name: str, connector: Connector, options: LaneOptions, slow: float) -> None:
+    def __init__(
+        self, name: str, connector: Connector, options: LaneOptions, slow: float, *, width: Width | None = None,
+        number: int = 0,
+    ) -> None:  # fmt: skip
+        count, depth = options.shared_connections, options.shared_depth
+        width = width or Width(count, count, count, depth, depth)
         self.name = name
+        self.number = number
+        """Its place in `Call.wired`."""
+        self._width = width
+        self._depth = width.depth
+        self._wanted = width.first
+        self._waits = 1.0
+        """Share of recent calls that took so long that they must have waited; until something is known, all."""
         self._connector = connector
         self._options = options
         self._slow = slow
@@ -124,11 +160,24 @@ class SharedLane:
     def open_missing(self) -> None:
         """Opens what is missing, in the background."""
         there = len(self.connections) + len(self._opening) + self.left_behind
-        missing = self._options.shared_connections - there
+        missing = self._wanted - there
         for _ in range(missing if not self._closed else 0):
             task = asyncio.get_running_loop().create_task(self._open())
             self._opening.add(task)
             task.add_done_callback(self._opened)
+
+    def note(self, seconds: float) -> None:
+        """A call took this long: decides how deep the pipelines are, and how many."""
+        self._waits += ((seconds > WAITED_FROM) - self._waits) / 64
+        waits = self._waits > MANY_WAIT
+        self._depth = self._width.depth if waits else self._width.deep
+        if waits and self._wanted < self._width.most and all(one.in_flight for one in self.connections):
+            self._grow(self._width.most)
+
+    def _grow(self, most: int) -> None:
+        if self._wanted < most and not self._opening:
+            self._wanted += 1
+            self.open_missing()
 
     def _opened(self, task: asyncio.Task[None]) -> None:
         self._opening.discard(task)
@@ -184,9 +233,10 @@ class SharedLane:
             self._waiting.popleft()[1].refuse(ElsewhereError())
 
     def _offer(self, request: Request) -> bool:
-        return offer(self.connections, self._options.shared_depth, self._slow, request)
+        return offer(self.connections, self._depth, self._slow, request)
 
     def _wait(self, request: Request) -> None:
+        self._grow(self._width.few)
         if len(self._waiting) >= self._options.queue_limit:
             raise Overload.full()
         self._waiting.append((asyncio.get_running_loop().time(), request))
@@ -199,6 +249,9 @@ class SharedLane:
         while self._waiting:
             # Taken out first: placing it may lose a connection, which ends up here again.
             since, request = self._waiting.popleft()
+            if request.statement.wired and request.statement.armed == 0:
+                request.give_back()  # the connections that could run it are gone
+                continue
             try:
                 placed = self._offer(request)
             except Exception as error:
@@ -213,6 +266,7 @@ class SharedLane:
         log_closed(self.name, connection)
         if not self._closed:
             self.open_missing()
+            self._place_waiting()
 
     def sweep(self, now: float) -> None:
         """Called by the watchdog: ends waits that took too long, replaces old connections."""
@@ -258,10 +312,9 @@ def patience(queue_timeout: float, limit: float) -> float:
 class ExclusiveLane:
     """A pool: a connection belongs to one request until it is released."""
 
-    def __init__(self, connector: Connector, options: LaneOptions, reset: list[Statement]) -> None:
+    def __init__(self, connector: Connector, options: LaneOptions) -> None:
         self._connector = connector
         self._options = options
-        self._reset = reset
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
         self._held: set[Connection] = set()
@@ -411,21 +464,27 @@ class ExclusiveLane:
         """An acquired connection is for more than one request, until `let_go`."""
         self._held.add(connection)
 
-    def let_go(self, connection: Connection, *, reset: bool) -> None:
+    def let_go(self, connection: Connection, *, resets: list[Statement]) -> None:
         self._held.discard(connection)
-        if reset:
-            self.finish(connection, reset=True)
+        if resets:
+            self.finish(connection, resets=resets)
         else:
             self.release(connection)
 
-    def finish(self, connection: Connection, *, reset: bool) -> None:
-        """Queues the reset behind the request just placed, if its routine may leave something in the session."""
-        if not reset:
+    def finish(self, connection: Connection, *, resets: list[Statement]) -> None:
+        """Queues what takes back what the request just placed may leave in the session; nothing where that is nothing.
+
+        Both leave together, and the connection is free once both are through.
+        """
+        connection.corked = False
+        if not resets:
+            connection.flush()
             return
-        cleanup = Request(self._reset[0], [])
+        cleanup = Request(resets[0], [])
         cleanup.timeout = RESET_SECONDS
         cleanup.on_done = lambda request: self._after_reset(connection, request)
-        connection.submit_all(cleanup, self._reset)
+        connection.submit_all(cleanup, resets)
+        connection.flush()
 
     def _after_reset(self, connection: Connection, request: Request) -> None:
         if connection.state == ConnectionState.CLOSED:

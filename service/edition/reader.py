@@ -18,11 +18,13 @@ from rowcall.core.cache.diagnostics import unused_profiles
 from rowcall.core.catalogue.catalog import Catalog, Routine, RoutineKind, TypeInfo
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.sqlfile.session_reach import World, session_state
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.first_connection import Opening
 from rowcall.service.discovery.catalogue import discover
 from rowcall.service.discovery.fingerprint import catalogue_fingerprint
 from rowcall.service.discovery.routed import missing_routines, types_of_the_same_names
+from rowcall.service.discovery.session_state import read_world
 from rowcall.service.edition.catalogue_watch import Watcher, watcher
 from rowcall.service.edition.collector import paused
 from rowcall.service.edition.edition import Edition, reachable_types
@@ -59,6 +61,8 @@ class EndpointReader:
         """Of the catalogues as they were read last, by the key of their connection."""
         self._catalogs: list[Catalog] = []
         """As they were read last, without files."""
+        self._worlds: dict[str, World] = {}
+        """What statements can reach, by case-folded name of the connection; read together with the catalogues."""
         self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.wanted.trust)
         self._verify = settings.choice("Service:RoutineOptions:VerifyRoutedEndpoints")
 
@@ -106,6 +110,7 @@ class EndpointReader:
     async def _read(self, number: int, *, only_files: bool) -> Edition:
         keys = [self._key(name) for name in self._plan.sources]
         if not only_files or not self._catalogs:
+            self._worlds = {}
             self._catalogs = [await self._discover(key) for key in keys]
         catalogs = list(self._catalogs)
         exposed = [self._exposed(key, catalog) for key, catalog in zip(keys, catalogs, strict=True)]
@@ -113,7 +118,10 @@ class EndpointReader:
             keys.append(self._home_of_files)
             catalogs.append(await self._read_files(self._files, only_files=only_files))
             exposed.append(self._exposure.objects(catalogs[-1]))
-        found = self._builder.build(zip(catalogs, exposed, strict=True))
+        found = [
+            tuple(self._judged(key, endpoint) for endpoint in group)
+            for key, group in zip(keys, self._builder.build(zip(catalogs, exposed, strict=True)), strict=True)
+        ]
         types: dict[str, dict[int, TypeInfo]] = {MAIN: {}}
         routed: dict[str, _Routed] = {}
         for key, catalog, endpoints in zip(keys, catalogs, found, strict=True):
@@ -137,10 +145,14 @@ class EndpointReader:
             schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
             # Before it is read: what changes meanwhile is found by the next look.
             self._fingerprints[key] = await catalogue_fingerprint(connection, self._exposure.wanted)
-            return await discover(connection, self._exposure.wanted, schema)
+            catalog = await discover(connection, self._exposure.wanted, schema)
+            self._worlds[key] = await read_world(connection)
+            return catalog
 
     async def _read_files(self, files: SqlFileSource, *, only_files: bool) -> Catalog:
         async with await self._connector(self._home_of_files).open_plain() as connection:
+            if self._home_of_files not in self._worlds:
+                self._worlds[self._home_of_files] = await read_world(connection)
             return await files.read(connection, only_files=only_files)
 
     @property
@@ -155,6 +167,13 @@ class EndpointReader:
             return objects
         name = self._options.others[key].name
         return ((routine, replace(defaults, connection=name)) for routine, defaults in objects)
+
+    def _judged(self, key: str, endpoint: Endpoint) -> Endpoint:
+        """With what it may leave in its session. Of one that runs elsewhere nothing is known."""
+        world = self._worlds.get(key)
+        if world is None or self._place(endpoint) != key:
+            return endpoint
+        return replace(endpoint, session=session_state(endpoint, world))
 
     # --- places ----------------------------------------------------------------------------------------------------
 

@@ -7,21 +7,34 @@ come in the meantime is sent together.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
 
-from rowcall.core.auth.claims import User
 from rowcall.core.events.event import Event, Viewer
-from rowcall.core.events.wire import event_text
+from rowcall.core.events.position import Position, advance, position_text
+from rowcall.core.events.wire import BEAT, CONNECTED, event_text, id_text, named_text, retry_text
 from rowcall.service.events.batches import Batch
 from rowcall.service.events.feed import Feed
+from rowcall.service.events.history import History
+from rowcall.service.events.reading_progress import Connections
 from rowcall.service.events.stream import Stream
+from rowcall.service.options.capabilities.events import EventOptions
 
 REST = 3.0
 """After sending, other work has so many times as long: under load events leave together, and others get their turn."""
+SLICE = 256
+"""Streams that are sent to in one turn of the loop."""
+TICKS = 15
+"""Parts of the streams that get their heartbeat one after another, each at its own moment of the interval."""
+PUSH_EVERY = 0.02
+"""Seconds between two looks at slow readers; nothing tells when they have read."""
+BACK_WITHIN = 5.0
+"""Seconds over which clients are spread that come back after the service has ended their streams."""
 
 
 class _Group:
-    """Streams that see the same."""
+    """Streams that see the same, and have seen the same."""
 
     __slots__ = ("pending", "streams", "viewer")
 
@@ -32,62 +45,141 @@ class _Group:
 
 
 class Broadcaster:
-    """`publish` what a notice says; `join`, then `add` for a stream."""
+    """`publish` what a notice says; `feed.join`, and then `add` for a stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: EventOptions) -> None:
         """To be made in the running event loop."""
-        self.feed = Feed(self._deliver)
+        self._options = options
+        self._history = History(options.kept, options.kept_bytes)
+        self.feed = Feed(self._deliver, self._history.restore)
         self.publish = self.feed.publish
+        self.connections = Connections()
         self._loop = asyncio.get_running_loop()
-        self._groups: dict[tuple[str, User | None], _Group] = {}
-        self._by_execution: dict[str, dict[_Group, None]] = {}
+        self._groups: dict[_Group, None] = {}
+        self._growing: dict[tuple[object, ...], _Group] = {}
+        """By key of their viewers, those that new streams become part of."""
+        self._by_execution: dict[tuple[str, str], dict[_Group, None]] = {}
         self._waiting: dict[_Group, None] = {}
         """Those with something to send."""
-        self._sending: asyncio.TimerHandle | None = None
+        self._sending: asyncio.Handle | None = None
         self._not_before = 0.0
+        self._slow: dict[Stream, None] = {}
+        self._pushing: asyncio.TimerHandle | None = None
+        self._ticking: asyncio.TimerHandle | None = None
+        self._ticks = 0
+        self._number = 0
+        self._ending: dict[Stream, asyncio.TimerHandle] = {}
+        self._count = 0
 
     # --- streams ---------------------------------------------------------------------------------------------------
 
-    def add(self, stream: Stream) -> None:
-        """It gets what is delivered from now on."""
+    def add(self, stream: Stream, position: Position | None, *, last_value: bool) -> None:
+        """Says that it is connected, and what has been missed since `position`; None for a client that is new. It gets
+        what is delivered from now on."""
         viewer = stream.viewer
-        group = self._groups.get((viewer.execution, viewer.user))
-        if group is None:
-            group = self._groups[viewer.execution, viewer.user] = _Group(viewer)
-            self._by_execution.setdefault(viewer.execution, {})[group] = None
-        if group.pending:
-            # It was not there when those came.
-            self._send_to(group)
+        first = [CONNECTED, *self._beginning(viewer, position, last_value=last_value)]
+        stream.send(first, b"".join(first))
+        if not stream.open:
+            return
+        group = self._group_for(viewer)
         group.streams[stream] = None
+        stream.group = group
+        self._count += 1
+        stream.number = self._number = self._number + 1
+        if viewer.user is not None and viewer.user.expires != float("inf"):
+            seconds = max(0.0, viewer.user.expires - time.time())
+            self._ending[stream] = self._loop.call_later(seconds, stream.end)
+        if self._ticking is None:
+            self._tick_later()
+
+    def _group_for(self, viewer: Viewer) -> _Group:
+        """One that has nothing to send: what was published before a stream began is not for it."""
+        group = self._growing.get(viewer.key)
+        if group is None or self._sending is not None:
+            group = self._growing[viewer.key] = _Group(viewer)
+            self._groups[group] = None
+            self._by_execution.setdefault((viewer.channel, viewer.execution), {})[group] = None
+        return group
+
+    def _unite(self) -> None:
+        """Groups of one key, which came to be while there was something to send."""
+        if self._sending is not None or len(self._groups) == len(self._growing):
+            return
+        for group in list(self._groups):
+            into = self._growing.setdefault(group.viewer.key, group)
+            if into is not group:
+                for stream in group.streams:
+                    stream.group = into
+                into.streams.update(group.streams)
+                self._drop(group)
+
+    def _drop(self, group: _Group) -> None:
+        viewer = group.viewer
+        del self._groups[group]
+        self._waiting.pop(group, None)
+        if self._growing.get(viewer.key) is group:
+            del self._growing[viewer.key]
+        same = self._by_execution[viewer.channel, viewer.execution]
+        del same[group]
+        if not same:
+            del self._by_execution[viewer.channel, viewer.execution]
+
+    def _beginning(self, viewer: Viewer, position: Position | None, *, last_value: bool) -> Iterable[bytes]:
+        if self._options.retry is not None:
+            yield retry_text(round(self._options.retry * 1000))
+        history = self._history
+        if position is not None and self._options.replay:
+            if history.misses(position):
+                yield named_text("gap", '{"missed":null}')
+            seen = dict(position)
+            for kept in history.after(position):
+                advance(seen, kept.origin, kept.number)
+                if viewer.may_see(kept.event):
+                    yield event_text(kept.event.message, position_text(seen))
+        elif last_value:
+            latest = next((kept.event for kept in history.latest() if viewer.may_see(kept.event)), None)
+            if latest is not None:
+                yield event_text(latest.message)
+        if self._options.replay and history.position:
+            # Also for a client that leaves before its first event.
+            yield id_text(position_text(history.position))
 
     def remove(self, stream: Stream) -> None:
-        key = (stream.viewer.execution, stream.viewer.user)
-        group = self._groups.get(key)
-        if group is None or stream not in group.streams:
+        timer = self._ending.pop(stream, None)
+        if timer is not None:
+            timer.cancel()
+        self._slow.pop(stream, None)
+        group, stream.group = stream.group, None
+        if group is None:
             return
         del group.streams[stream]
+        self._count -= 1
         if not group.streams:
-            del self._groups[key]
-            self._waiting.pop(group, None)
-            same = self._by_execution[key[0]]
-            del same[group]
-            if not same:
-                del self._by_execution[key[0]]
+            self._drop(group)
 
-    def streams(self) -> list[Stream]:
-        return [stream for group in self._groups.values() for stream in group.streams]
+    def end_streams(self, which: Callable[[Stream], bool]) -> None:
+        """Their clients come back, but not all at once."""
+        most = self._options.retry or BACK_WITHIN
+        for stream in self._streams():
+            if which(stream):
+                seconds = most * random.uniform(0.2, 1.2)  # noqa: S311 (nothing to be kept secret)
+                stream.end(retry_text(round(seconds * 1000)))
+
+    def _streams(self) -> list[Stream]:
+        return [stream for group in self._groups for stream in group.streams]
 
     # --- events ----------------------------------------------------------------------------------------------------
 
     def _deliver(self, batches: Sequence[Batch]) -> None:
         for batch in batches:
-            for event in batch.events:
-                self._place(event)
+            ids = self._history.add(batch)
+            for event, event_id in zip(batch.events, ids, strict=True):
+                self._place(event, event_id if self._options.replay else "")
         if self._waiting and self._sending is None:
             self._sending = self._loop.call_at(self._not_before, self._send)
 
-    def _place(self, event: Event) -> None:
-        text = event_text(event.message)
+    def _place(self, event: Event, event_id: str) -> None:
+        text = event_text(event.message, event_id)
         waiting = self._waiting
         for group in self._addressed(event):
             if group.viewer.may_see(event):
@@ -95,23 +187,77 @@ class Broadcaster:
                 waiting[group] = None
 
     def _addressed(self, event: Event) -> Iterable[_Group]:
-        """Those that the execution of the event does not rule out."""
-        if not event.execution:
-            return self._groups.values()
-        return (*self._by_execution.get("", ()), *self._by_execution.get(event.execution, ()))
+        """Those that neither the execution nor the channel of the event rules out."""
+        groups = self._by_execution
+        if event.execution:
+            return (*groups.get((event.channel, ""), ()), *groups.get((event.channel, event.execution), ()))
+        if event.channel:
+            return (*groups.get((event.channel, ""), ()),)
+        return self._groups
 
     def _send(self) -> None:
-        began = self._loop.time()
-        self._sending = None
         groups, self._waiting = self._waiting, {}
-        for group in groups:
-            self._send_to(group)
-        ended = self._loop.time()
-        self._not_before = ended + REST * (ended - began)
+        self._send_on([(group, stream) for group in groups for stream in group.streams], _texts(groups), 0, 0.0)
 
-    def _send_to(self, group: _Group) -> None:
-        data = b"".join(group.pending)
-        group.pending.clear()
-        if data:
-            for stream in group.streams:
-                stream.send(data)
+    def _send_on(
+        self,
+        streams: Sequence[tuple[_Group, Stream]],
+        texts: dict[_Group, tuple[list[bytes], bytes]],
+        start: int,
+        spent: float,
+    ) -> None:
+        """A slice of the streams, and then the next one: other requests come between them."""
+        began = self._loop.time()
+        for group, stream in streams[start : start + SLICE]:
+            stream.send(*texts[group])
+        now = self._loop.time()
+        spent += now - began
+        if start + SLICE < len(streams):
+            self._sending = self._loop.call_soon(self._send_on, streams, texts, start + SLICE, spent)
+            return
+        self._sending = None
+        self._not_before = now + REST * spent
+        if self._waiting:
+            self._sending = self._loop.call_at(self._not_before, self._send)
+
+    # --- time ------------------------------------------------------------------------------------------------------
+
+    def hold(self, stream: Stream) -> None:
+        """Something waits for its reader."""
+        self._slow[stream] = None
+        if self._pushing is None:
+            self._pushing = self._loop.call_later(PUSH_EVERY, self._push)
+
+    def _push(self) -> None:
+        self._pushing = None
+        for stream in list(self._slow):
+            if not stream.push():
+                self._slow.pop(stream, None)
+        if self._slow:
+            self._pushing = self._loop.call_later(PUSH_EVERY, self._push)
+
+    def _tick_later(self) -> None:
+        self._ticking = self._loop.call_later((self._options.heartbeat or TICKS) / TICKS, self._tick)
+
+    def _tick(self) -> None:
+        self._ticking = None
+        self._ticks += 1
+        if not self._count:
+            self.feed.leave()
+            return
+        self._unite()
+        if self._options.heartbeat is not None:
+            turn = self._ticks % TICKS
+            for stream in self._streams():
+                if stream.number % TICKS == turn:
+                    stream.beat(BEAT)
+        self._tick_later()
+
+
+def _texts(groups: Iterable[_Group]) -> dict[_Group, tuple[list[bytes], bytes]]:
+    """What they have to send, taken out: as a list, and joined. Mostly the same for all of them."""
+    found: dict[_Group, tuple[list[bytes], bytes]] = {}
+    for group in groups:
+        texts, group.pending = group.pending, []
+        found[group] = (texts, b"".join(texts))
+    return found

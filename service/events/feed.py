@@ -16,9 +16,11 @@ Joined = Callable[[], None]
 class Feed:
     """`publish` at any time; `join` before each stream, `leave` behind the last one."""
 
-    def __init__(self, deliver: Deliver) -> None:
-        """To be made in the running event loop. deliver: gets what is published, by whichever worker, while joined."""
+    def __init__(self, deliver: Deliver, restore: Callable[[bytes], None]) -> None:
+        """To be made in the running event loop. deliver: gets what is published, by whichever worker, while joined.
+        restore: gets what has been kept of what was published before, when that begins."""
         self._deliver = deliver
+        self._restore = restore
         self._loop = asyncio.get_running_loop()
         self._leaving: list[Event] = []
         self._joining: list[Joined] = []
@@ -61,7 +63,9 @@ class Feed:
     # --- from the supervisor ---------------------------------------------------------------------------------------
 
     def begin(self, packed: bytes) -> None:
-        """The answer to `want(True)`, with what has been published before."""
+        """The answer to `want(True)`. packed: what has been published before; nothing where this is known."""
+        if packed:
+            self._restore(packed)
         # At once: the next message may bring an event that they must not miss.
         for joined in self._asked.popleft():
             joined()

@@ -9,7 +9,10 @@ import logging
 import secrets
 from collections.abc import Callable
 
+from rowcall.core.events.event import Event
 from rowcall.service.events.batches import Batch, pack, unpack_events
+from rowcall.service.events.history import History
+from rowcall.service.options.capabilities.events import EventOptions
 
 log = logging.getLogger("rowcall.events")
 
@@ -17,16 +20,22 @@ Send = Callable[[bytes], None]
 
 
 class EventHub:
-    def __init__(self) -> None:
+    def __init__(self, options: EventOptions) -> None:
+        self._history = History(options.kept, options.kept_bytes)
         self._origin = secrets.token_hex(4)
         self._next = 1
+        self._listening = secrets.token_hex(4)
+        """Who publishes what this host hears from PostgreSQL."""
+        self._next_notified = 1
         self._wanted: dict[object, Send] = {}
         self._unheard: set[str] = set()
 
     def want(self, worker: object, send: Send) -> bytes:
-        """From now on `send` gets what is published. Gives what the worker has to know to begin with."""
+        """From now on `send` gets what is published. Gives what has been published before, where it is not known."""
+        if worker in self._wanted:
+            return b""
         self._wanted[worker] = send
-        return pack(())
+        return self._history.pack()
 
     def forget(self, worker: object) -> None:
         """It has no streams any more, or is gone."""
@@ -40,11 +49,18 @@ class EventHub:
         self._hand_out(batch)
 
     def _hand_out(self, batch: Batch) -> None:
+        self._history.add(batch)
         if not self._wanted:
             return
         packed = pack((batch,))
         for send in self._wanted.values():
             send(packed)
+
+    def notified(self, channel: str, payload: str) -> None:
+        """PostgreSQL has told this host, as it has told every other, so that it goes to no other."""
+        batch = Batch(self._listening, self._next_notified, (Event(payload, channel=channel),))
+        self._next_notified += 1
+        self._hand_out(batch)
 
     def unheard(self, path: str, severity: str) -> None:
         """An endpoint that does not publish has raised what would be an event elsewhere: once for each path."""

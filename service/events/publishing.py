@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from rowcall.core.endpoint.capabilities import Events
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.events.event import Event, HintError, Publication
 from rowcall.core.events.stream_path import level_of
-from rowcall.service.database.call import Hear, Hearer
+from rowcall.service.database.call import Hear
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.options.capabilities.events import EventOptions
 
@@ -27,11 +28,8 @@ def hear_notices(endpoint: Endpoint, options: EventOptions, publish: Publish) ->
     if events is None or not events.publish:
         return None
     publisher = _Publisher(endpoint, events, options, publish)
-
-    def hear(exchange: Exchange) -> Hearer:
-        return _AtOnce(publisher, exchange)
-
-    return hear
+    waits = options.after_commit if events.after_commit is None else events.after_commit
+    return partial(_AfterCommit if waits else _AtOnce, publisher)
 
 
 class _Publisher:
@@ -77,7 +75,29 @@ class _AtOnce:
             return
         if self._execution is None:
             self._execution = publisher.execution_of(self._exchange)
-        publisher.publish(publisher.event(message, hint, self._execution))
+        self._publish(publisher.event(message, hint, self._execution))
+
+    def _publish(self, event: Event) -> None:
+        self._publisher.publish(event)
 
     def end(self, committed: bool) -> None:
         pass
+
+
+class _AfterCommit(_AtOnce):
+    """Publishes what a transaction has raised when it has committed, and nothing where that is not known."""
+
+    __slots__ = ("_events",)
+
+    def __init__(self, publisher: _Publisher, exchange: Exchange) -> None:
+        super().__init__(publisher, exchange)
+        self._events: list[Event] = []
+
+    def _publish(self, event: Event) -> None:
+        self._events.append(event)
+
+    def end(self, committed: bool) -> None:
+        events, self._events = self._events, []
+        if committed:
+            for event in events:
+                self._publisher.publish(event)

@@ -1,42 +1,165 @@
-"""One subscriber's response: open until the client leaves, its session expires, or the service ends it."""
+"""One subscriber's response: open until the client leaves, its session expires, or the service ends it.
+
+A reader that takes everything gets every event at once. For one that does not, events wait in a bounded backlog, which
+is given out as fast as the reader takes it; what happens when that is full is for the configuration to say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rowcall.core.events.event import Viewer
-from rowcall.core.events.wire import CONNECTED
+from rowcall.service.events.backlog import PIECE, Backlog
+from rowcall.service.events.reading_progress import Connections, Progress
 from rowcall.service.exchange.protocols import Headers
+from rowcall.service.options.capabilities.events import EventOptions
+
+LOOK_AFTER = 65_536
+"""Bytes that are sent before it is asked again how much the reader has taken."""
+WINDOW = 524_288
+"""Bytes under way to a reader from which on the next ones wait."""
+
+LENIENT = 1.0
+"""Seconds for a reader to catch up with a burst, before what waits for it is bounded by the number of events."""
 
 
 class Stream:
-    """on_end(stream): once, when nothing can be sent any more."""
+    """on_end(stream): once, when nothing can be sent any more. on_slow(stream): from now on something waits for the
+    reader, and `push` has to be called again and again."""
 
-    __slots__ = ("_gone", "_on_end", "_transport", "path", "viewer")
+    __slots__ = (
+        "_backlog",
+        "_client",
+        "_connections",
+        "_gone",
+        "_held",
+        "_on_end",
+        "_on_slow",
+        "_options",
+        "_progress",
+        "_taken",
+        "_transport",
+        "group",
+        "number",
+        "path",
+        "viewer",
+    )
 
     def __init__(
-        self, protocol: Any, headers: Headers, path: str, viewer: Viewer, on_end: Callable[[Stream], None]
+        self,
+        protocol: Any,
+        headers: Headers,
+        client: str,
+        path: str,
+        viewer: Viewer,
+        connections: Connections,
+        options: EventOptions,
+        on_end: Callable[[Stream], None],
+        on_slow: Callable[[Stream], None],
     ) -> None:
         self.path = path
         self.viewer = viewer
+        self.number = 0
+        self.group: Any = None
+        """Whoever sends to it puts it where it belongs (`service.events.broadcaster`)."""
+        self._client = client
+        self._connections = connections
+        self._options = options
         self._on_end = on_end
+        self._on_slow = on_slow
+        self._backlog: Backlog | None = None
+        self._held = self._taken = 0.0
+        self._progress = Progress(connections, client)
         self._transport = protocol.response_stream(200, headers)
         # The future of the HTTP server itself: no task for each of thousands of streams that wait.
         self._gone = _innermost(protocol).client_disconnect()
         self._gone.add_done_callback(self._left)
-        self.send(CONNECTED)
 
-    def send(self, data: bytes) -> None:
-        if self._transport is not None:
-            self._transport.send_bytes(data)
+    @property
+    def open(self) -> bool:
+        return self._transport is not None
 
-    def end(self) -> None:
-        """The response is complete."""
+    def send(self, texts: Sequence[bytes], joined: bytes) -> None:
+        """joined: all of them."""
         if self._transport is None:
             return
+        if self._backlog is not None:
+            self._wait(texts)
+        elif len(joined) > WINDOW:
+            # Handed out piece by piece: the HTTP server copies whatever it is given, for every reader.
+            self._hold(texts)
+        else:
+            self._transport.send_bytes(joined)
+            progress = self._progress
+            progress.sent(len(joined))
+            if progress.unseen > LOOK_AFTER:
+                progress.look()
+                if progress.outstanding > WINDOW:
+                    self._hold(())
+
+    def beat(self, text: bytes) -> None:
+        """Unless something else is waiting to be read."""
+        if self._transport is not None and self._backlog is None:
+            self._transport.send_bytes(text)
+            self._progress.sent(len(text))
+
+    # --- slow readers ----------------------------------------------------------------------------------------------
+
+    def _hold(self, texts: Sequence[bytes]) -> None:
+        self._backlog = Backlog(self._options.queue)
+        self._taken = self._held = time.monotonic()
+        self._wait(texts)
+        self._on_slow(self)
+
+    def _wait(self, texts: Sequence[bytes]) -> None:
+        if self._backlog is None:
+            return
+        bounded = time.monotonic() > self._held + LENIENT
+        if not self._backlog.add(texts, bounded=bounded) and self._options.ends_slow:
+            self.cut()
+
+    def push(self) -> bool:
+        """Sends what the reader has room for. False when nothing waits any more."""
+        backlog = self._backlog
+        if backlog is None or self._transport is None:
+            return False
+        progress = self._progress
+        now = time.monotonic()
+        if progress.look():
+            self._taken = now
+        elif now - self._taken > self._options.patience:
+            self.cut()
+            return False
+        room = WINDOW - progress.outstanding
+        while backlog and room > 0:
+            piece = backlog.take()
+            self._transport.send_bytes(piece)
+            progress.sent(len(piece))
+            room -= PIECE
+        if not backlog and progress.outstanding < WINDOW // 2:
+            self._backlog = None
+            return False
+        return True
+
+    def cut(self) -> None:
+        """Ends with the connection: behind what its reader has not taken, no end could be said."""
+        if self._transport is not None:
+            self.end()
+            self._connections.cut(self._client)
+
+    # --- the end ---------------------------------------------------------------------------------------------------
+
+    def end(self, last: bytes = b"") -> None:
+        """The response is complete. last: said before."""
+        if self._transport is None:
+            return
+        if last and self._backlog is None:
+            self._transport.send_bytes(last)
         # The HTTP server ends the body when nobody holds its sending end any more.
         self._transport = None
+        self._backlog = None
         self._gone.cancel()
         self._on_end(self)
 

@@ -9,7 +9,9 @@ import asyncio
 from collections.abc import Awaitable
 from functools import partial
 
+from rowcall.core.endpoint.capabilities import Events
 from rowcall.core.events.event import Viewer
+from rowcall.core.events.position import read_position
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.stream import Stream
 from rowcall.service.exchange.exchange import Exchange
@@ -17,9 +19,13 @@ from rowcall.service.pipeline.services import Services
 
 
 class Subscription:
-    def __init__(self, path: str, services: Services, broadcaster: Broadcaster) -> None:
+    """What a stream of an endpoint is to a request."""
+
+    def __init__(self, path: str, wanted: Events, services: Services, broadcaster: Broadcaster) -> None:
         self._path = path
-        self._headers = list(services.options.events.headers)
+        self._wanted = wanted
+        self._options = services.options.events
+        self._headers = list(self._options.headers)
         # RFC 9113, 8.2.2: HTTP/2 knows no such header.
         self._headers_http2 = [field for field in self._headers if field[0] != "connection"]
         self._broadcaster = broadcaster
@@ -45,9 +51,21 @@ class Subscription:
 
     def _begin(self, exchange: Exchange) -> None:
         scope = exchange.scope
-        viewer = Viewer(scope.query_string or "", exchange.user)
-        headers = self._headers_of(scope.http_version)
-        self._broadcaster.add(Stream(exchange.protocol, headers, self._path, viewer, self._broadcaster.remove))
+        broadcaster = self._broadcaster
+        stream = Stream(
+            exchange.protocol,
+            self._headers_of(scope.http_version),
+            scope.client,
+            self._path,
+            Viewer(scope.query_string or "", exchange.user, self._wanted.channel or "", self._wanted.filters),
+            broadcaster.connections,
+            self._options,
+            broadcaster.remove,
+            broadcaster.hold,
+        )
+        # What cannot be read was not given by us: its client is new here.
+        last = read_position(scope.headers.get("last-event-id") or "") or None
+        broadcaster.add(stream, last, last_value=self._wanted.last_value)
 
     def _headers_of(self, http_version: str) -> list[tuple[str, str]]:
         return self._headers if http_version.startswith("1") else self._headers_http2

@@ -15,6 +15,7 @@ from rowcall.core.auth.filling import filled_parameters, hashed_parameters
 from rowcall.core.binding.server_refusals import ServerRefusals
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.catalogue.catalog import Routine, RoutineKind, Volatility
+from rowcall.core.catalogue.session_state import UNKNOWN
 from rowcall.core.endpoint.call import UncallableError, call_sql
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.resolved_parameters import resolved_parameters
@@ -29,6 +30,8 @@ from rowcall.service.auth.cross_site import refuse_cross_site
 from rowcall.service.auth.filling import bind, hash_parameters
 from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
+from rowcall.service.cache.keys import note_values
+from rowcall.service.cache.passthrough import around_answer
 from rowcall.service.cache.steps import around, forgetting, plan_of
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
@@ -50,6 +53,7 @@ from rowcall.service.request.headers import fill_headers, headers_context
 from rowcall.service.request.resolved_parameters import forget_supplied, resolve
 from rowcall.service.request.validation import keep_body, validate
 from rowcall.service.response import responses
+from rowcall.service.response.chosen import respond_as_chosen, with_reading
 from rowcall.service.response.formats.choice import table_formats
 from rowcall.service.response.headers import CommentHeaders, argument_text
 from rowcall.service.response.rendering import body_writer, particular
@@ -134,12 +138,19 @@ def resolve_parameters(endpoint: Endpoint, services: Services) -> tuple[Step, ..
 
 def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """HTTP types fill parameters too (reference 05, 2.6)."""
+    if endpoint.options.invalidates:
+        return None
     return _with_skip(call_types(endpoint, services), endpoint, services)
 
 
 def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """A proxy ends here, or its routine goes on with the answer (reference 05, 4.4)."""
+    plan = plan_of(endpoint, services)
+    if plan is not None and endpoint.options.invalidates:
+        return (forgetting(endpoint, services, plan),)
     forward = proxy(endpoint, services)
+    if plan is not None and forward is not None and endpoint.passes_through:
+        return around_answer(endpoint, services, plan, forward)
     return (forward,) if forward is not None and endpoint.passes_through else _with_skip(forward, endpoint, services)
 
 
@@ -156,7 +167,7 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     if shape is None or not services.options.tables.keys or is_sign(endpoint) or endpoint.options.invalidates:
         return None
     wanted = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
-    flat = replace(endpoint, shape=shape)
+    flat = replace(without_choice(endpoint), shape=shape)
     headers = comment_headers(endpoint, services)
     steps: dict[str, tuple[Step, ...]] = {}
     for key, made in table_formats(flat, wanted, services.options, services.database).items():
@@ -186,8 +197,6 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     if is_sign(endpoint):
         return ()
     plan = plan_of(endpoint, services)
-    if plan is not None and endpoint.options.invalidates:
-        return (forgetting(endpoint, services, plan),)
     steps = _run(endpoint, services, body_writer(endpoint, services.codecs), plan)
     return steps if plan is None else around(endpoint, services, plan, steps, None)
 
@@ -221,6 +230,9 @@ def _run(
     writer = with_opened_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server_timing
     call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
+    if chooses(endpoint, services):
+        call.made = with_reading(call.made or call.build_statement, services.codecs)
+        call.rows = False
     if plan is not None:
         # Kept whole or not at all: it begins to stream when it is known to be none that is kept.
         call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
@@ -239,7 +251,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
     # Commands may do anything, as volatile routines may, unless they show that they do not.
     volatile = routine.volatility is Volatility.VOLATILE or not context.leaves_nothing
     procedure = is_procedure(routine)
-
+    session = endpoint.session if context.leaves_nothing else UNKNOWN
     label = f"{endpoint.name} {_shown(routine)}"
 
     def build(mask: int) -> tuple[str, int]:
@@ -262,6 +274,9 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         ),
         pace=LaneChoice(services.options.database.slow),
         volatile=volatile,
+        session=session,
+        harmless=not session.traces and not procedure,
+        may_share=not endpoint.options.exclusive_connection,
         procedure=procedure,
         # What has been uploaded stays or goes with the routine, so its success has to be known before the answer.
         rows=may_stream(endpoint) and endpoint.options.upload is None,
@@ -286,7 +301,7 @@ def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals |
     filled = {one.index for one in filled_parameters(endpoint, services.options.auth.mapping)}
     hashed = {target for target, _ in hashed_parameters(endpoint)}
     resolved = {one.target for one in resolved_parameters(endpoint)}
-    return ServerRefusals(endpoint.parameters, filled | hashed | resolved)
+    return ServerRefusals(endpoint.parameters, filled | hashed | resolved | endpoint.outgoing.filled)
 
 
 def may_stream(endpoint: Endpoint) -> bool:
@@ -311,10 +326,24 @@ def context_of(endpoint: Endpoint, services: Services) -> Context:
     return sum((one for one in found if one is not None), Context())
 
 
+def without_choice(endpoint: Endpoint) -> Endpoint:
+    """Tables have the usual status, and all columns."""
+    plain = replace(endpoint.options, response_settings=False, status_column=None, headers_column=None)
+    return replace(endpoint, routine=replace(endpoint.routine, chooses_response=False), options=plain)
+
+
+def chooses(endpoint: Endpoint, services: Services) -> bool:
+    """Answers that are kept, and what proxies send on, have the usual status."""
+    kept = plan_of(endpoint, services) is not None
+    return endpoint.chooses_response and not kept and endpoint.options.proxy_out is None
+
+
 def respond(endpoint: Endpoint, services: Services) -> Step | None:
     """The result becomes the response."""
     if is_sign(endpoint) or endpoint.options.invalidates:
         return None
+    if chooses(endpoint, services):
+        return respond_as_chosen(endpoint)
     return responses.respond(endpoint, services.database, services.options.http.slow_client)
 
 
@@ -333,6 +362,7 @@ STEPS: Sequence[Factory] = (
     forget_supplied,
     fill_headers,
     validate,
+    note_values,
     hash_parameters,
     encrypt,
     comment_headers,

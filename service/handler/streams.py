@@ -1,14 +1,17 @@
 """Path → the steps of a stream of events: who is asking, then the subscription (reference 05, 6.4).
 
-Nobody is turned away when connecting; what a reader may see is decided for each event.
+Unless the configuration says otherwise, nobody is turned away when connecting; what a reader may see is decided for
+each event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from rowcall.core.endpoint.capabilities import Events
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.events.stream_path import stream_path
+from rowcall.service.auth.access import authorize
 from rowcall.service.auth.basic import basic_step, wants_basic
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.subscription import Subscription
@@ -26,15 +29,22 @@ def stream_steps(
         if path is not None:
             found[path] = endpoint
     for path, endpoint in found.items():
-        yield path, tuple(_steps(endpoint, path, services, broadcaster))
+        yield path, tuple(_steps(endpoint, path, services.there(endpoint.options.connection), broadcaster))
 
 
 def _steps(endpoint: Endpoint, path: str, services: Services, broadcaster: Broadcaster) -> Iterator[Step]:
+    wanted = endpoint.options.events or Events()
+    # What a channel says has no scope of its own: who may call the endpoint may hear it.
+    closed = services.options.events.authorize or wanted.channel is not None
     if wants_basic(endpoint, services):
-        yield _if_given(basic_step(endpoint, services))
+        check = basic_step(endpoint, services)
+        yield check if closed else _if_given(check)
     elif services.options.auth.schemes:
         yield services.auth.sessions.authenticate
-    yield Subscription(path, services, broadcaster).open
+    let_in = authorize(endpoint, services) if closed else None
+    if let_in is not None:
+        yield let_in
+    yield Subscription(path, wanted, services, broadcaster).open
 
 
 def _if_given(check: Step) -> Step:

@@ -45,7 +45,7 @@ class Session:
         self.user = user
         self.scheme = scheme
         self.begins = begins
-        self.expires = expires
+        self.expires = user.expires = expires
         self.renew_at = renew_at
 
 

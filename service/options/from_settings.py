@@ -27,6 +27,7 @@ from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.limits import limit_options
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
+from rowcall.service.options.capabilities.static_files import static_file_options
 from rowcall.service.options.capabilities.uploads import upload_options
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
@@ -57,6 +58,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
         harmless_texts=settings.flag("Service:NeutralizeFormulas"),
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
+        not_found_without_row=settings.flag("Service:NotFoundWithoutRow"),
         custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
         nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
         table_formats=options.tables.keys,
@@ -167,6 +169,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         cache=cache_options(settings),
         limits=limit_options(settings),
         health=health_options(settings),
+        static=static_file_options(settings),
         statistics=statistics_options(settings, target, connections),
         application=application_name(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
@@ -196,11 +199,14 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
         lanes=LaneOptions(
             shared_connections=settings.integer(pool + "SharedConnections", minimum=1),
             shared_depth=settings.integer(pool + "SharedDepth", minimum=1),
+            write_connections=settings.integer(pool + "WriteConnections", minimum=1),
+            write_depth=settings.integer(pool + "WriteDepth", minimum=1),
             exclusive_connections=settings.integer(pool + "ExclusiveConnections", minimum=1),
             queue_limit=settings.integer(pool + "QueueLimit"),
             queue_timeout=settings.seconds(pool + "QueueTimeout"),
         ),
         sharing=settings.flag(pool + "Sharing"),
+        share_writes=settings.flag(pool + "ShareWrites"),
         slow=settings.seconds(pool + "SlowThreshold"),
         timeout=timeout,
         stream_after=settings.integer(pool + "StreamAfterBytes", minimum=1),

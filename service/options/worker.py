@@ -25,6 +25,7 @@ from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName
 from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.options.capabilities.operations import HealthOptions, StatisticsOptions
+from rowcall.service.options.capabilities.static_files import StaticFileOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,7 @@ class WorkerOptions:
     store: str = ""
     """Folder of the host's store, made by the supervisor."""
     health: HealthOptions | None = None
+    static: StaticFileOptions | None = None
     statistics: StatisticsOptions | None = None
     application: str = "rowcall"
     """Values that the key ring protects open in the same application only."""

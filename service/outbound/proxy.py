@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,10 @@ def _passthrough(endpoint: Endpoint, forward: Forward, services: Services) -> St
         try:
             answer = await while_client_waits(exchange.protocol, forward.send(exchange))
             headers = answer_headers(answer, options, comment_fields(exchange), inside=inside)
+            room = getattr(exchange.protocol, "room", 0)
+            if room:
+                async with asyncio.timeout(options.timeout):
+                    await answer.gather(room)
             await relay(exchange, answer, headers, patience, options.timeout)
         except FAILURES as error:
             raise failure(endpoint, error, options).problem() from None

@@ -102,7 +102,7 @@ async def _streamed(result: Answer, deadline: asyncio.Timeout, seconds: float) -
 def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
     """In front of running the routine."""
     wish = endpoint.options.proxy_out
-    if wish is None or endpoint.passes_through:
+    if wish is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
     sender = _Sender(endpoint, wish, services)
 
@@ -118,7 +118,7 @@ def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
 
 def send_result(endpoint: Endpoint, services: Services) -> Step | None:
     """Behind the answer of the routine."""
-    if endpoint.options.proxy_out is None or endpoint.passes_through:
+    if endpoint.options.proxy_out is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
     options = services.options.outbound.proxy
     patience = services.options.http.slow_client

@@ -50,7 +50,7 @@ def _count_nulls(ignored: frozenset[int], exchange: Exchange) -> None:
 
 
 def call_types(endpoint: Endpoint, services: Services) -> Step | None:
-    if not endpoint.outgoing.calls:
+    if not endpoint.outgoing.calls or endpoint.options.invalidates:
         return None
     calls = [_Call(endpoint, call, services) for call in endpoint.outgoing.calls]
     members = endpoint.outgoing.members

@@ -69,8 +69,7 @@ def _respond_scalar(endpoint: Endpoint, section: HeaderSection) -> Step:
 def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database, patience: float) -> Step:
     headers = fields_of(section, endpoint.shape.content_type)
     respond_null = null_response(endpoint, section)
-    one_row = endpoint.shape.path is ResultPath.ROWS
-    needs_row = one_row and (not endpoint.shape.is_set or endpoint.options.single) and not begins_with_names(endpoint)
+    row_needed = needs_row(endpoint)
 
     def respond_rows(exchange: Exchange) -> Awaitable[None] | None:
         request = exchange.request
@@ -78,7 +77,7 @@ def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database
             raise Problem(500, "the routine returned nothing")
         if request.streaming:
             return stream_response(exchange, database, headers, patience)
-        if needs_row and request.rows == 0:
+        if row_needed and request.rows == 0:
             respond_null(exchange)
         else:
             exchange.protocol.response_bytes(200, headers, request.body)
@@ -112,7 +111,31 @@ def null_response(endpoint: Endpoint, section: HeaderSection) -> Callable[[Excha
     if mode is NullText.NO_CONTENT:
         bare = fields_of(section, content_type=None)
         return lambda exchange: exchange.protocol.response_empty(204, bare)
-    # A JSON response can only say null; text says NULL (spec 2.12).
-    literal = b"null" if endpoint.shape.path is ResultPath.ROWS and is_json(endpoint) else b"NULL"
-    body = literal if mode is NullText.NULL_LITERAL else b""
+    if mode is NullText.NOT_FOUND:
+        return _not_found
+    body = null_body(endpoint)
     return lambda exchange: exchange.protocol.response_bytes(200, headers, body)
+
+
+def null_body(endpoint: Endpoint) -> bytes:
+    """Raises `Problem` 404 where nothing is what cannot be found."""
+    if endpoint.options.null_text is NullText.NOT_FOUND:
+        raise _nothing_found()
+    if endpoint.options.null_text is not NullText.NULL_LITERAL:
+        return b""
+    # A JSON response can only say null; text says NULL (spec 2.12).
+    return b"null" if endpoint.shape.path is ResultPath.ROWS and is_json(endpoint) else b"NULL"
+
+
+def _not_found(_exchange: Exchange) -> None:
+    raise _nothing_found()
+
+
+def _nothing_found() -> Problem:
+    return Problem(404, "there is no such record")
+
+
+def needs_row(endpoint: Endpoint) -> bool:
+    """A result without rows is none."""
+    one_row = endpoint.shape.path is ResultPath.ROWS
+    return one_row and (not endpoint.shape.is_set or endpoint.options.single) and not begins_with_names(endpoint)

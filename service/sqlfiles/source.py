@@ -27,6 +27,7 @@ from rowcall.core.catalogue.catalog import (
     TypeInfo,
     TypeKind,
     Volatility,
+    names_response,
 )
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
@@ -298,6 +299,7 @@ class _Reading:
             parameters=tuple(self._parameters(file)),
             columns=columns,
             source=source,
+            chooses_response=any(names_response(one.text) for one in source.statements),
         )
 
     def _parameters(self, file: SqlFile) -> list[Parameter]:

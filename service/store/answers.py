@@ -28,9 +28,10 @@ class AnswerStores:
             store = self._stores[place] = self._memory()
         return store
 
-    def largest(self, _place: Place) -> int:
+    def largest(self, place: Place) -> int:
         """Bytes of an answer from which it is none that is kept."""
-        return min(self.options.memory // LARGEST, MOST_BUFFERED)
+        most = min(self.options.memory // LARGEST, MOST_BUFFERED)
+        return min(most, self.options.hybrid.largest_answer + 1) if place is Place.HYBRID else most
 
     def _memory(self) -> MemoryAnswers:
         store = self._stores.get(Place.MEMORY)

@@ -26,6 +26,7 @@ from rowcall.service.background import Background, pause
 from rowcall.service.database.connector import Connector
 from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
+from rowcall.service.events.channels import ChannelListener, channels_of
 from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
@@ -165,7 +166,8 @@ class Supervisor:
         self._connector = Connector(options.target)
         self._keeper = key_rotation_for(settings, self._connector, self._publish_keys)
         self._token_uses = refresh_token_store_for(settings, self._connector)
-        self._events = EventHub()
+        self._events = EventHub(options.events)
+        self._channels = ChannelListener(self._connector, self._events.notified)
         self._count = worker_count(settings)
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
         for doubt in doubts(settings, self._listeners.https_port):
@@ -241,6 +243,7 @@ class Supervisor:
         self._stop.set()
         seconds = self._settings.seconds("ConnectionSettings:Pool:ShutdownTimeout")
         self._listeners.close()
+        self._channels.close()
         self._background.cancel()
         running = [worker for worker in self._workers if worker is not None]
         for worker in running:
@@ -342,6 +345,13 @@ class Supervisor:
         first = await judged(self._token_uses, question.mark, question.keep_until)
         worker.channel.send(TokenJudged(question.number, first))
 
+    def _listen_to_channels(self) -> None:
+        channels = channels_of(self._edition.endpoints)
+        if channels and self._options.target.pooler:
+            log.warning("behind a transaction pooler nothing can listen: streams of %s stay empty", ", ".join(channels))
+        else:
+            self._channels.watch(channels)
+
     def _event(self, worker: WorkerProcess, message: EventMessage) -> None:
         if isinstance(message, EventsPublished):
             self._events.take(message.packed)
@@ -379,6 +389,7 @@ class Supervisor:
                 return "no worker could be started; the log says why"
             await asyncio.gather(*(worker.ask(Swap(edition.number), Serving, edition.number) for worker in workers))
             self._edition = edition
+            self._listen_to_channels()
             return None
 
     async def _reload_when_asked(self) -> None:

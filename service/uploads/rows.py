@@ -75,6 +75,7 @@ def _call(endpoint: Endpoint, services: Services, what: str, statement: Any) -> 
         volatile=True,
         policy=ErrorPolicy({}, services.options.policies.timeout),
         sensitive=endpoint.options.sensitive,
+        hear=services.hear(endpoint),
     )
 
 

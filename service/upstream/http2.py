@@ -16,6 +16,7 @@ import h2.connection
 import h2.errors
 import h2.events
 import h2.exceptions
+import h2.settings
 
 from rowcall.service.upstream.errors import OutboundError
 from rowcall.service.upstream.messages import Answer, Headers, OutgoingRequest
@@ -162,9 +163,16 @@ class Http2Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
         self._state = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding="latin-1"))
-        self._state.local_settings.enable_push = 0
-        self._state.local_settings.initial_window_size = WINDOW // 2
-        self._state.local_settings.max_header_list_size = 131_072
+        codes = h2.settings.SettingCodes
+        self._state.local_settings = h2.settings.Settings(
+            client=True,
+            initial_values={
+                codes.ENABLE_PUSH: 0,
+                codes.INITIAL_WINDOW_SIZE: WINDOW // 2,
+                codes.MAX_CONCURRENT_STREAMS: 100,
+                codes.MAX_HEADER_LIST_SIZE: 131_072,
+            },
+        )
         self._state.initiate_connection()
         self._state.increment_flow_control_window(WINDOW - 65_535)
         self._flush()

@@ -173,6 +173,20 @@ class Answer:
             await self._waiter
         return self.take()
 
+    async def gather(self, limit: int) -> None:
+        """Waits until all has arrived, or more than `limit` bytes of it; it is taken afterwards.
+
+        Raises:
+            OutboundError: the rest does not come.
+        """
+        pieces: list[bytes] = []
+        size = 0
+        while size <= limit and (piece := await self.chunk()):
+            size += len(piece)
+            pieces.append(piece)
+        self._chunks.extendleft(reversed(pieces))
+        self.buffered += size
+
     async def read(self, limit: int | None) -> bytes:
         """The whole body.
 

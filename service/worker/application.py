@@ -45,6 +45,7 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.body import BODIES
 from rowcall.service.response.headers import Headers, problem_headers
+from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
 
@@ -112,11 +113,12 @@ class Application:
         self._runner = Runner(self._await, self._fail)
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding)
+        self._static = None if options.static is None else StaticFiles(options.static, options, self._identity)
         self.single_use = RefreshTokenUse()
         self._host = HostStore(Path(options.store))
         self._answers = AnswerStores(options.cache, self._host)
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
-        self.events = Broadcaster()
+        self.events = Broadcaster(options.events)
         log_notices = None if options.notices is None else NoticeLog(options.notices)
         self.unheard = Unheard(options.events.level.value, log_notices)
         self._client = client_of(options)
@@ -187,14 +189,11 @@ class Application:
 
     def _end_streams_without_path(self) -> None:
         """What is read there is no longer offered."""
-        for stream in self.events.streams():
-            if stream.path not in self._table.streams:
-                stream.end()
+        self.events.end_streams(lambda stream: stream.path not in self._table.streams)
 
     def end_streams(self) -> None:
         """The service stops: they would never end by themselves."""
-        for stream in self.events.streams():
-            stream.end()
+        self.events.end_streams(lambda stream: True)
 
     async def close(self) -> None:
         if self._client is not None:
@@ -203,6 +202,14 @@ class Application:
         self._answers.close()
         self._host.close()
         await self._databases.close()
+
+    def handle_files(self, scope: Any, protocol: Any) -> None:
+        """`handle`, where files are served too: one at the path of a request wins."""
+        found = None if self._static is None else self._static.find(scope)
+        if self._static is None or found is None:
+            self.handle(scope, protocol)
+        else:
+            self._runner.start(Exchange(scope, protocol), (partial(self._static.answer, found=found),))
 
     def handle(self, scope: Any, protocol: Any) -> None:
         """One request from the HTTP server (RSGI scope and protocol)."""

@@ -36,7 +36,7 @@ def with_middleware(
 ) -> Handle:
     """What handles the requests of one listener. What stands further down sees them first."""
     http = options.http
-    handle: Handle = application.handle
+    handle: Handle = application.handle if options.static is None else application.handle_files
     if http.redirect_to_https and https_port is not None and not listener.secure and not listener.unix:
         handle = redirected(https_port, options)
     handle = limited(handle, options)

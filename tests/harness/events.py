@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -16,9 +15,14 @@ class EventStream:
     """`with EventStream(service, path) as stream`: connected, and the subscription holds."""
 
     def __init__(
-        self, service: Service, path: str, headers: Mapping[str, str] | None = None, method: str = "GET"
+        self,
+        service: Service,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        method: str = "GET",
+        receive_buffer: int | None = None,
     ) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", service.port), timeout=WITHIN)
+        self.socket = service.connect(receive_buffer)
         lines = [
             f"{method} {path} HTTP/1.1",
             "host: test",

@@ -137,7 +137,7 @@ class Upstream:
 
     def _read(self, stream: Any, connection: socket.socket) -> Seen | None:
         line = stream.readline().decode("latin-1").strip()
-        if not line:
+        if line.count(" ") != 2:
             return None
         method, target, _ = line.split(" ", 2)
         headers = []

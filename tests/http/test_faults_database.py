@@ -34,8 +34,8 @@ comment on function rows_of(int) is 'HTTP';
 IMPATIENT = {"ConnectionSettings:Pool:QueueTimeout": "500ms"}
 """While no connection can be made, a request waits this long before it is told to come again."""
 
-MOST_CONNECTIONS = 2 + 2 + 16 + 2
-"""Shared, generic-shared and exclusive ones of a worker, and the supervisor's."""
+MOST_CONNECTIONS = 2 + 2 + 8 + 16 + 2
+"""Shared, generic-shared, writing and exclusive ones of a worker, and the supervisor's."""
 
 
 def mixed(number: int) -> tuple[str, str, bytes]:

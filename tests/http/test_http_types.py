@@ -221,7 +221,7 @@ JSON_REPLY = '{"a":1}|200|t|NULL|application/json'
         ("GET /get-both", "200T a|b|a"),
         ("GET /get-texts", '200T 200|true|1|{"X-One":"1","x-two":"a, b","Content-Length":"7","Content-Type":"application/json"}'),
         ("GET /get-strict", '200T {"a":1}'),
-        ("GET /get-not-json", "500 22P02|invalid input syntax for type json"),
+        ("GET /get-not-json", "400 22P02|invalid input syntax for type json"),
         ("GET /get-binary", "200T 00ff01"),
         ("GET /get-resolved", "200T GET /echo?t=tok-1 None None None None None |200|t|NULL|text/plain"),
         ("GET /get-resolved?token=evil", "200T GET /echo?t=tok-1 None None None None None |200|t|NULL|text/plain"),

@@ -270,7 +270,7 @@ def test_a_body_in_chunks_goes_on(service: Service) -> None:
     "exchange",
     cases([
         ("GET /needs-a", "404 is required"),
-        ("GET /needs-a?a=x", "404 a"),
+        ("GET /needs-a?a=x", "400 is not an integer"),
         ("POST /query-posted?b=1 [1]", "404 is required"),
         ("POST /asks-body {}", "404 is required"),
         ("POST /asks-body [1]", "404 is required"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line, switch
 from rowcall.core.endpoint.capabilities import Audience, Events, NoticeLevel
 
 _LEVELS = {level.value.lower(): level for level in NoticeLevel}
@@ -77,6 +77,39 @@ def _set_scope(draft: Draft, words: tuple[str, ...]) -> None:
     draft.within("events", Events(), scope=scope, names=words[1:] if scope is Audience.AUTHORIZE else ())
 
 
+def _set_after_commit(draft: Draft, line: Line) -> None:
+    draft.within("events", Events(), after_commit=True)
+
+
+def _assign_after_commit(draft: Draft, value: str) -> None:
+    draft.within("events", Events(), after_commit=switch(value))
+
+
+def _set_last_value(draft: Draft, line: Line) -> None:
+    draft.within("events", Events(), last_value=True)
+
+
+def _assign_last_value(draft: Draft, value: str) -> None:
+    draft.within("events", Events(), last_value=switch(value))
+
+
+def _listen(draft: Draft, line: Line) -> None:
+    """The stream is where the channel's name leads, unless a segment is given."""
+    channel, *segment = line.arguments
+    if len(segment) > 1:
+        raise BadValueError("expected: sse_listen <channel> [<segment>]")
+    path = segment[0] if segment else channel
+    draft.within("events", Events(), subscribe=True, channel=channel, path=path)
+
+
+def _filter(draft: Draft, line: Line) -> None:
+    if len(line.arguments) > 2:
+        raise BadValueError("expected: sse_filter <member of the payload> [<claim>]")
+    member, claim = line.arguments[0], line.arguments[-1]
+    filters = draft.get("events", Events()).filters
+    draft.within("events", Events(), filters=(*filters, (member, claim)))
+
+
 ANNOTATIONS = (
     Annotation(
         name="sse",
@@ -120,6 +153,39 @@ ANNOTATIONS = (
         "names or roles.",
         apply=_scope,
         assign=_assign_scope,
+        minimum_words=2,
+    ),
+    Annotation(
+        name="sse_after_commit",
+        aliases=("sse_after_commit",),
+        syntax="sse_after_commit",
+        description="Events leave when their transaction has committed, and not when it rolls back.",
+        apply=_set_after_commit,
+        assign=_assign_after_commit,
+    ),
+    Annotation(
+        name="sse_last_value",
+        aliases=("sse_last_value",),
+        syntax="sse_last_value",
+        description="A stream of this endpoint begins with the latest event that its reader may see.",
+        apply=_set_last_value,
+        assign=_assign_last_value,
+    ),
+    Annotation(
+        name="sse_listen",
+        aliases=("sse_listen",),
+        syntax="sse_listen <channel> [<segment>]",
+        description="A stream of the notifications on a channel of PostgreSQL, for those who may call the endpoint.",
+        apply=_listen,
+        minimum_words=2,
+    ),
+    Annotation(
+        name="sse_filter",
+        aliases=("sse_filter",),
+        syntax="sse_filter <member> [<claim>]",
+        description="Of a channel's notifications, whose payload is a JSON object, a reader gets those in which this "
+        "member has the value of that claim. Several have to fit together.",
+        apply=_filter,
         minimum_words=2,
     ),
 )

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line, flag
+from rowcall.core.annotations.declaration import (
+    Annotation,
+    Apply,
+    Assign,
+    BadValueError,
+    Draft,
+    Line,
+    assigned_flag,
+    flag,
+)
 from rowcall.core.text.interval import parse_interval
 
 
@@ -49,6 +58,15 @@ def _assigned_name(option: str) -> Assign:
 
 
 ANNOTATIONS = (
+    Annotation(
+        name="exclusive_connection",
+        aliases=("exclusive_connection",),
+        syntax="exclusive_connection",
+        description="Every request of this endpoint has a database connection of its own while it runs, however fast "
+        "the routine is. `ConnectionSettings:Pool:Sharing` and `ShareWrites` say so for the whole service.",
+        apply=flag("exclusive_connection"),
+        assign=assigned_flag("exclusive_connection"),
+    ),
     Annotation(
         name="timeout",
         aliases=("command_timeout", "timeout"),

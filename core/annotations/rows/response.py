@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, assigned_flag, choose, flag
+from rowcall.core.annotations.declaration import (
+    Annotation,
+    Apply,
+    BadValueError,
+    Draft,
+    Line,
+    assigned_flag,
+    choose,
+    flag,
+)
 from rowcall.core.endpoint.endpoint import NullText
 
 _NULL_TEXTS = {
@@ -15,6 +24,8 @@ _NULL_TEXTS = {
     "no_content": NullText.NO_CONTENT,
     "204": NullText.NO_CONTENT,
     "204_no_content": NullText.NO_CONTENT,
+    "not_found": NullText.NOT_FOUND,
+    "404": NullText.NOT_FOUND,
 }
 
 _FRAMING = frozenset({"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"})
@@ -45,6 +56,13 @@ def set_header(draft: Draft, name: str, value: str) -> None:
         draft.headers.append((name, value))
 
 
+def _column(option: str) -> Apply:
+    def apply(draft: Draft, line: Line) -> None:
+        draft.set(**{option: line.arguments[0]})
+
+    return apply
+
+
 HEADER = Annotation(
     name="header",
     aliases=(),
@@ -65,13 +83,39 @@ ANNOTATIONS = (
     HEADER,
     Annotation(
         name="text_response_null_handling",
-        aliases=("response_null_handling", "response_null", "text_response_null_handling"),
-        syntax="text_response_null_handling empty_string|null_literal|no_content",
-        description="What a NULL text result becomes: an empty body, the text NULL, or status 204.",
+        aliases=("response_null_handling", "response_null", "text_response_null_handling", "null_handling"),
+        syntax="text_response_null_handling empty_string|null_literal|no_content|not_found",
+        description="What a NULL text result, or `single` without a row, becomes: an empty body, the text NULL, status "
+        "204 or status 404.",
         apply=_null_text,
         assign=_assign_null_text,
     ),
     SINGLE,
+    Annotation(
+        name="response_settings",
+        aliases=("response_settings",),
+        syntax="response_settings",
+        description="Status and headers of the answer come from the settings `response.status` and `response.headers`. "
+        "Needed only where the text of the routine does not name them, as it calls another one that does.",
+        apply=flag("response_settings"),
+        assign=assigned_flag("response_settings"),
+    ),
+    Annotation(
+        name="response_status_column",
+        aliases=("response_status_column",),
+        syntax="response_status_column <column>",
+        description="This column of the result is the status of the answer (NULL: as usual), and not in its body.",
+        apply=_column("status_column"),
+        minimum_words=2,
+    ),
+    Annotation(
+        name="response_headers_column",
+        aliases=("response_headers_column",),
+        syntax="response_headers_column <column>",
+        description="This column of the result, `json`, holds headers of the answer, and is not in its body.",
+        apply=_column("headers_column"),
+        minimum_words=2,
+    ),
     Annotation(
         name="void",
         aliases=("void", "void_result"),

@@ -83,6 +83,23 @@ ROWS: tuple[Key, ...] = (
         16,
         "Most requests under way on one shared connection; more wait in the queue.",
     ),
+    flag(
+        "ConnectionSettings:Pool:ShareWrites",
+        True,
+        "VOLATILE routines share connections too, where they are fast and were found to leave nothing in their "
+        "session. They have connections of their own, so that a wait for a lock never stands before a read.",
+    ),
+    integer(
+        "ConnectionSettings:Pool:WriteConnections",
+        8,
+        "Most connections of a worker that VOLATILE routines share. Opened when needed: the more, the longer commits "
+        "take.",
+    ),
+    integer(
+        "ConnectionSettings:Pool:WriteDepth",
+        4,
+        "Most requests under way on one of these connections.",
+    ),
     integer(
         "ConnectionSettings:Pool:ExclusiveConnections",
         16,

@@ -131,7 +131,12 @@ ROWS: tuple[Key, ...] = (
         "Service:TextResponseNullHandling",
         "EmptyString NullLiteral NoContent",
         "EmptyString",
-        "How a NULL leaves as text: an empty body, the word NULL, or status 204.",
+        "How a NULL leaves as text, and `single` without a row: an empty body, the word NULL, or status 204.",
+    ),
+    flag(
+        "Service:NotFoundWithoutRow",
+        False,
+        "Answer 404 where `single` gives no row, unless the comment says something else (`null_handling`).",
     ),
     flag(
         "Service:NeutralizeFormulas",

@@ -1,11 +1,11 @@
 """Files served beside the endpoints, and the values put into them."""
 
-from rowcall.core.config.keys import Key, flag, names, pending, section, text, texts
+from rowcall.core.config.keys import Key, flag, names, section, text, texts
 
 _P = "StaticFiles:"
 _PARSE = "StaticFiles:ParseContentOptions:"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("StaticFiles", "Files served beside the endpoints."),
     flag(_P + "Enabled", False, "Serve files."),
     text(_P + "RootPath", "wwwroot", "Folder they are in."),
@@ -22,6 +22,7 @@ ROWS: tuple[Key, ...] = pending(
         "Query key that tells that page the path asked for. null or an empty text leaves it out.",
         nullable=True,
     ),
+    text(_P + "CacheControl", None, "Cache-Control of files that nothing is filled into. null sends none."),
     section(_P + "ParseContentOptions", "Values put into files as they are served."),
     flag(_PARSE + "Enabled", False, "Fill in `{name}` in files."),
     names(

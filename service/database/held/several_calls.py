@@ -12,7 +12,7 @@ from types import TracebackType
 
 from rowcall.core.errors.problems import unavailable
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.request import Request, RequestState
+from rowcall.ext.driver.request import Request, RequestState, Statement
 from rowcall.service.database.call import Call
 from rowcall.service.database.failures import Failures, Tries
 from rowcall.service.database.lanes import ExclusiveLane
@@ -30,13 +30,13 @@ class SeveralCalls:
         failures: Failures,
         request_of: Callable[[Call, Exchange], Request],
         *,
-        reset: bool,
+        resets: list[Statement],
     ) -> None:
         self._lane = lane
         self._watchdog = watchdog
         self._failures = failures
         self._request_of = request_of
-        self._reset = reset
+        self._resets = resets
         self._connection: Connection | None = None
         self._begun = False
         """A call has succeeded, and its session is the one that the next call needs."""
@@ -119,4 +119,4 @@ class SeveralCalls:
     def _let_go(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._lane.let_go(connection, reset=self._reset)
+            self._lane.let_go(connection, resets=self._resets)

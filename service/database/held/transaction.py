@@ -18,7 +18,7 @@ from types import TracebackType
 
 from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.request import Request
+from rowcall.ext.driver.request import Request, Statement
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Ahead, Values
 from rowcall.service.database.failures import Failures
@@ -39,7 +39,7 @@ class Transaction:
         ahead: Callable[[], Ahead],
         *,
         seconds: float,
-        reset: bool,
+        resets: list[Statement],
     ) -> None:
         """ahead: what the request brings along. seconds: that the call may take."""
         self._lane = lane
@@ -49,7 +49,7 @@ class Transaction:
         self._exchange = exchange
         self._ahead = ahead
         self._seconds = seconds
-        self._reset = reset
+        self._resets = resets
         self._connection: Connection | None = None
         self._open = False
 
@@ -64,7 +64,7 @@ class Transaction:
             return
         if self._open:
             self._roll_back(connection)
-        self._lane.let_go(connection, reset=self._reset)
+        self._lane.let_go(connection, resets=self._resets)
 
     def _roll_back(self, connection: Connection) -> None:
         """Not waited for: nothing that follows on this connection runs before it."""

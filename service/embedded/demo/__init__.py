@@ -14,6 +14,7 @@ from rowcall.service.options.connection_string import ConnectionInfo
 
 SETTINGS = (
     ("Service:CrudSource:Enabled", "true"),
+    ("CacheOptions:Enabled", "true"),
     ("Auth:CookieAuth", "true"),
     ("Auth:BearerTokenAuth", "true"),
     ("Service:SqlFileSource:FilePattern", f"{importlib.resources.files(__name__)}/files/*.sql"),
@@ -35,6 +36,7 @@ EXAMPLES = (
         'curl {base}/parcels --json \'{{"size":"box","weight":2,"street":"Quay","number":5,"district":"uni"}}\'',
         "writes a row",
     ),
+    ("curl {base}/forecast", "takes a second, the first time: its answer is kept for a minute"),
     ("curl '{base}/complaints?settled=false'", "a table with no function in front of it; its columns are filters"),
     (
         'curl -X PUT {base}/complaints --json \'{{"parcel":9,"text":"Nobody rang"}}\'',

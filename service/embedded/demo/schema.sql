@@ -196,6 +196,17 @@ end;
 comment on function streets() is 'HTTP GET /streets
 allow_anonymous';
 
+-- Something slow whose answer is kept: the second request is answered at once, whichever worker gets it.
+create function forecast(district text default 'all') returns table (district text, rain_in text, asked_at time(0))
+language sql as $$
+    select forecast.district, '3 hours', clock_timestamp()::time(0) from pg_sleep(1);
+$$;
+comment on function forecast(text) is 'HTTP GET /forecast
+allow_anonymous
+single
+cached
+cache_expires 1 minute';
+
 -- Arithmetic with exact numbers, and an error of our own making.
 create function quote(size size, weight numeric, district text) returns numeric language plpgsql stable as $$
 declare

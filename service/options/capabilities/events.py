@@ -12,6 +12,7 @@ BUILT_IN_HEADERS = (
     ("cache-control", "no-cache, no-store, must-revalidate, max-age=0"),
     ("connection", "keep-alive"),
 )
+_SECTION = "Service:ServerSentEvents:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,24 @@ class EventOptions:
     headers: tuple[tuple[str, str], ...] = BUILT_IN_HEADERS
     execution_header: str = "x-npgsqlrest-id"
     warn_unbound: bool = True
+    after_commit: bool = False
+    """Of endpoints that do not say."""
+    authorize: bool = False
+    """Streams are for those who may call their endpoint."""
+    replay: bool = False
+    """Events have ids, and whoever comes back with one gets what came behind it."""
+    kept: int = 1000
+    """Events kept for that."""
+    kept_bytes: int = 16_777_216
+    heartbeat: float | None = 30.0
+    retry: float | None = None
+    """How long clients wait before they come back. None: they decide."""
+    ends_slow: bool = False
+    """A stream that cannot be sent any more is ended. False: it goes on without its oldest events."""
+    queue: int = 1000
+    """Events that wait for a slow reader."""
+    patience: float = 60.0
+    """How long a reader may take nothing while something waits for it."""
 
 
 def event_options(settings: Settings) -> EventOptions:
@@ -34,4 +53,14 @@ def event_options(settings: Settings) -> EventOptions:
         headers=tuple(headers.items()),
         execution_header=settings.text("Service:ExecutionIdHeaderName").lower(),
         warn_unbound=settings.flag("Service:WarnUnboundServerSentEventsNotices"),
+        after_commit=settings.flag(_SECTION + "AfterCommit"),
+        authorize=settings.flag(_SECTION + "AuthorizeOnConnect"),
+        replay=settings.flag(_SECTION + "Replay"),
+        kept=settings.integer(_SECTION + "ReplayEvents", minimum=1),
+        kept_bytes=settings.integer(_SECTION + "ReplayMegabytes", minimum=1) * 1_048_576,
+        heartbeat=settings.seconds_or_none(_SECTION + "Heartbeat") or None,
+        retry=settings.seconds_or_none(_SECTION + "Retry"),
+        ends_slow=settings.choice(_SECTION + "SlowReaders") == "End",
+        queue=settings.integer(_SECTION + "SlowReaderEvents", minimum=1),
+        patience=settings.seconds(_SECTION + "SlowReaderPatience"),
     )

@@ -23,6 +23,7 @@ from rowcall.service.database.database import Database, DatabaseOptions
 from rowcall.service.database.lane_choice import LaneChoice
 from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.database.statements import statement_for
+from rowcall.service.discovery.session_state import read_world
 from rowcall.service.exchange.exchange import Exchange
 from tests.harness import database as harness
 
@@ -110,9 +111,14 @@ def run(work: Callable[[], Awaitable[None]]) -> None:
 
 async def until_shared(database: Database, one: Call) -> None:
     """The first calls are measured alone; then its lane opens, and at last the one for generic plans."""
+    async with await database._connector.open_plain() as connection:
+        # What the calls of these tests run is read from nothing but what they set.
+        one.session, one.harmless = (await read_world(connection)).of_texts([one.build(0)[0]]), True
+    assert not one.session.traces
     for _ in range(2000):
         await ask(database, one)
-        if one.shared and one.generic and database._generic.connections:
+        statement = one.wired[1].get(0)
+        if one.shared and one.generic and statement is not None and statement.armed:
             return
         await asyncio.sleep(0)
     raise AssertionError("the call never came to the shared lane")

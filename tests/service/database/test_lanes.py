@@ -15,8 +15,8 @@ from psycopg.conninfo import conninfo_to_dict
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.service.database.connector import Connector, Target
-from rowcall.service.database.database import RESET
 from rowcall.service.database.lanes import ExclusiveLane, LaneOptions, SharedLane
+from rowcall.service.database.session.resets import FULL_RESET
 from tests.ext.wire import outcome, request, run, until
 from tests.harness.database import Database
 
@@ -44,7 +44,7 @@ async def shared(database: Database, options: LaneOptions = OPTIONS) -> AsyncIte
 
 @asynccontextmanager
 async def exclusive(database: Database, options: LaneOptions = OPTIONS) -> AsyncIterator[ExclusiveLane]:
-    lane = ExclusiveLane(connector(database), options, RESET)
+    lane = ExclusiveLane(connector(database), options)
     try:
         yield lane
     finally:
@@ -222,7 +222,7 @@ def test_a_reset_undoes_what_the_session_was_left_with(database: Database) -> No
                 "select pg_advisory_lock(99), set_config('work_mem', '1MB', false), set_config('my.x', 'y', false)"
             )
             connection.submit(dirty)
-            lane.finish(connection, reset=True)
+            lane.finish(connection, resets=FULL_RESET)
             await outcome(dirty)
             again = await lane.acquire()
             assert again is connection

@@ -1,0 +1,119 @@
+"""Files over HTTP as pure functions: types, paths, validators and ranges (RFC 9110, 13 and 14)."""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from email.utils import formatdate, parsedate_to_datetime
+
+DEFAULT_DOCUMENTS = ("default.htm", "default.html", "index.htm", "index.html")
+UNKNOWN = "application/octet-stream"
+
+_TYPES = mimetypes.MimeTypes(filenames=())
+"""Python's own table: that of the machine would make one file two types on two hosts."""
+for _suffix, _type in (
+    (".js", "text/javascript"),
+    (".mjs", "text/javascript"),
+    (".json", "application/json"),
+    (".map", "application/json"),
+    (".xml", "text/xml"),
+    (".ico", "image/x-icon"),
+    (".svg", "image/svg+xml"),
+    (".webp", "image/webp"),
+    (".avif", "image/avif"),
+    (".woff", "application/font-woff"),
+    (".woff2", "font/woff2"),
+    (".ttf", "application/x-font-ttf"),
+    (".otf", "font/otf"),
+    (".wasm", "application/wasm"),
+    (".webmanifest", "application/manifest+json"),
+    (".md", "text/markdown"),
+    (".csv", "text/csv"),
+):
+    _TYPES.add_type(_type, _suffix)
+
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\ufffd]")
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
+
+
+def content_type(name: str) -> str:
+    """By the ending, without a charset."""
+    _, dot, suffix = name.rpartition(".")
+    return _TYPES.types_map[True].get(f".{suffix.lower()}", UNKNOWN) if dot else UNKNOWN
+
+
+def relative_path(path: str) -> str | None:
+    """Where below the root a request path leads; a slash at the end stays. None: nowhere.
+
+    No step up, nothing hidden, no name that a file system reads as more than a name.
+    """
+    if not path.startswith("/") or _UNSAFE.search(path):
+        return None
+    inner = path[1:]
+    names = inner.removesuffix("/").split("/") if inner else []
+    if any(not name or name.startswith(".") or ":" in name for name in names):
+        return None
+    return inner
+
+
+def entity_tag(modified: int, size: int) -> str:
+    """modified: nanoseconds. A quoted hex number."""
+    return f'"{modified ^ size:x}"'
+
+
+def last_modified(seconds: float) -> str:
+    return formatdate(int(seconds), usegmt=True)
+
+
+def is_unchanged(tag: str, modified: float, if_none_match: str | None, if_modified_since: str | None) -> bool:
+    """304 instead of the file. With If-None-Match the date does not count (RFC 9110, 13.2.2)."""
+    if if_none_match is not None:
+        tags = (each.strip().removeprefix("W/") for each in if_none_match.split(","))
+        return if_none_match.strip() == "*" or tag in tags
+    return if_modified_since is not None and _is_since(modified, if_modified_since)
+
+
+def _is_since(modified: float, date: str) -> bool:
+    try:
+        return int(modified) <= parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return False
+
+
+class UnsatisfiableError(ValueError):
+    """A range that begins behind the end."""
+
+
+def byte_range(header: str | None, if_range: str | None, tag: str, date: str, size: int) -> tuple[int, int] | None:
+    """First byte and the one behind the last; None: the whole file, as for several ranges and for what is malformed.
+
+    Raises:
+        UnsatisfiableError: 416.
+    """
+    if header is None or (if_range is not None and if_range not in (tag, date)):
+        return None
+    match = _RANGE.fullmatch(header.strip())
+    if match is None or not (match[1] or match[2]):
+        return None
+    if not match[1]:
+        first, end = max(0, size - int(match[2])), size
+        if not int(match[2]):
+            raise UnsatisfiableError
+    else:
+        first = int(match[1])
+        end = min(int(match[2]) + 1, size) if match[2] else size
+        if match[2] and int(match[2]) < first:
+            return None
+    if first >= size:
+        raise UnsatisfiableError
+    return first, end
+
+
+def accepts(header: str | None, coding: str) -> bool:
+    """Whether a client takes a coding (RFC 9110, 12.5.3)."""
+    quality: dict[str, float] = {}
+    for part in (header or "").lower().split(","):
+        name, _, rest = part.partition(";")
+        weight = rest.strip().removeprefix("q=")
+        quality[name.strip()] = float(weight) if re.fullmatch(r"[01](\.\d{0,3})?", weight) else float(not rest.strip())
+    return quality.get(coding, quality.get("*", 0.0)) > 0

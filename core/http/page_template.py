@@ -1,0 +1,44 @@
+"""Values put into pages as they are served: `{user_name}`, `{!depot}`, `{!theme:"light"}` (reference 06, 6).
+
+Only names that are known are replaced, so the braces of scripts and styles survive. A value is a JSON text, so that it
+can stand in a script; `<` and `>` are escaped in it, because a name such as `</script>` would end that script.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import orjson
+
+_TOKEN = re.compile(rb"\{(!?)([^{}:\s]+)(?::([^{}]*))?\}")
+_DANGEROUS = {b"<": b"\\u003c", b">": b"\\u003e", b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029"}
+_PATTERN = re.compile(b"|".join(_DANGEROUS))
+
+
+def json_text(value: object) -> bytes:
+    """A value as it may stand in a script."""
+    return _PATTERN.sub(lambda match: _DANGEROUS[match[0]], orjson.dumps(value))
+
+
+class PageTemplate:
+    """A page, taken apart once. names: those that may be replaced."""
+
+    def __init__(self, text: bytes, names: frozenset[bytes]) -> None:
+        self._pieces: list[tuple[bytes, bytes, bytes | None]] = []
+        """Text, and the name behind it with what stands in for its value; an empty name ends the page."""
+        end = 0
+        for match in _TOKEN.finditer(text):
+            strict, name, instead = match.groups()
+            if name not in names or (instead is not None and not strict):
+                continue
+            self._pieces.append((text[end : match.start()], name, instead))
+            end = match.end()
+        self._rest = text[end:]
+
+    def fill(self, values: Mapping[bytes, bytes], real: frozenset[bytes] | set[bytes]) -> bytes:
+        """values: of every name. real: names whose values are more than nothing."""
+        parts: list[bytes] = []
+        for text, name, instead in self._pieces:
+            parts += (text, instead if instead is not None and name not in real else values[name])
+        return b"".join((*parts, self._rest))

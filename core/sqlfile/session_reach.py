@@ -1,0 +1,141 @@
+"""Everything that SQL can reach → what running it may leave in its session: the verdict for each routine.
+
+The world is closed: a function is judged by its source and by that of all functions, triggers, rules, policies,
+defaults and checks that the names in it can lead to, whichever schema they are in. Dynamic SQL, C outside extensions
+that are known to be harmless, and languages that cannot be read leave anything.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rowcall.core.catalogue.session_state import Reach, SessionState, Trace, mark_of
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.sqlfile.session_scan import Scan, scan
+from rowcall.core.sqlfile.source import FileSource
+
+HARMLESS_EXTENSIONS = frozenset(
+    {
+        "btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore", "intarray", "isn",
+        "ltree", "pg_trgm", "pgcrypto", "plpgsql", "seg", "unaccent", "uuid-ossp",
+    }
+)  # fmt: skip
+"""Their C functions only compute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A function or a relation, as far as this analysis goes.
+
+    texts: the SQL in it. functions, relations: oids of what it leads to without naming it in `texts`. mark: changes
+    with its definition. mention: SQL that names it, as a query. readable: the texts are all there is to it.
+    """
+
+    oid: int
+    names: tuple[str, ...]
+    shown: str
+    texts: tuple[str, ...]
+    mark: str
+    mention: str
+    functions: tuple[int, ...] = ()
+    relations: tuple[int, ...] = ()
+    readable: bool = True
+    why: str = ""
+    """Why it is not readable."""
+
+
+class World:
+    """All functions and relations that users have made, and what any statement can reach without naming it.
+
+    everywhere: oids of functions behind casts, operators and the like; texts: of checks of domains.
+    """
+
+    def __init__(
+        self,
+        functions: Iterable[Thing] = (),
+        relations: Iterable[Thing] = (),
+        everywhere: Sequence[int] = (),
+        texts: Sequence[str] = (),
+        mark: str = "",
+    ) -> None:
+        self.functions = {one.oid: one for one in functions}
+        self.relations = {one.oid: one for one in relations}
+        self._everywhere = Thing(0, (), "a cast, operator or domain", tuple(texts), mark, "", tuple(everywhere))
+        self._scans: dict[str, Scan] = {}
+        self._by_name: defaultdict[str, list[tuple[bool, int]]] = defaultdict(list)
+        for is_function, things in ((True, self.functions), (False, self.relations)):
+            for thing in things.values():
+                for name in thing.names:
+                    self._by_name[name].append((is_function, thing.oid))
+
+    def of_function(self, oid: int) -> SessionState:
+        return self._verdict([(True, oid)], ())
+
+    def of_relation(self, oid: int) -> SessionState:
+        return self._verdict([(False, oid)], ())
+
+    def of_texts(self, texts: Sequence[str]) -> SessionState:
+        return self._verdict([], texts)
+
+    def _verdict(self, roots: Sequence[tuple[bool, int]], texts: Sequence[str]) -> SessionState:
+        traces: set[Trace] = set()
+        reads = False
+        reason = ""
+        seen: set[tuple[bool, int]] = set()
+        pending: list[tuple[bool, int]] = list(roots)
+        own = Thing(0, (), "its own text", tuple(texts), "", "")
+        things = [self._everywhere, own]
+        while things or pending:
+            if things:
+                thing = things.pop()
+            else:
+                key = pending.pop()
+                if key in seen:
+                    continue
+                seen.add(key)
+                found = (self.functions if key[0] else self.relations).get(key[1])
+                if found is None:
+                    return SessionState(reason="something that it needs could not be read")
+                thing = found
+            scans = [self._scan(text) for text in thing.texts]
+            left = set().union(*(one.traces for one in scans)) if scans else set()
+            if not thing.readable:
+                left.add(Trace.ANYTHING)
+            if left - traces and not reason:
+                reason = f"{thing.shown}: {thing.why or ', '.join(sorted(one.value for one in left))}"
+            traces |= left
+            reads = reads or not thing.readable or any(one.reads_sequences for one in scans)
+            for one in scans:
+                pending += (key for name in one.names if name in self._by_name for key in self._by_name[name])
+            pending += ((True, oid) for oid in thing.functions)
+            pending += ((False, oid) for oid in thing.relations)
+        return SessionState(frozenset(traces), reads, reason, self._reach(seen) if not traces else Reach())
+
+    def _reach(self, seen: Iterable[tuple[bool, int]]) -> Reach:
+        functions = tuple(sorted(oid for is_function, oid in seen if is_function))
+        relations = tuple(sorted(oid for is_function, oid in seen if not is_function))
+        mentions = (
+            *(self.functions[oid].mention for oid in functions),
+            *(self.relations[oid].mention for oid in relations),
+        )
+        marks = [(f"f{oid}", self.functions[oid].mark) for oid in functions]
+        marks += [(f"r{oid}", self.relations[oid].mark) for oid in relations]
+        return Reach(functions, relations, mark_of(dict(marks), self._everywhere.mark), mentions)
+
+    def _scan(self, text: str) -> Scan:
+        found = self._scans.get(text)
+        if found is None:
+            found = self._scans[text] = scan(text)
+        return found
+
+
+def session_state(endpoint: Endpoint, world: World) -> SessionState:
+    """What a run of the endpoint may leave, resolved parameters aside: those have a connection of their own."""
+    routine = endpoint.routine
+    if routine.source is None:
+        return world.of_function(routine.oid)
+    if isinstance(routine.source, FileSource):
+        return world.of_texts([statement.text for statement in routine.source.statements])
+    return world.of_relation(routine.oid)

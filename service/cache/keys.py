@@ -1,0 +1,110 @@
+"""Request → key of its answer, None where it is too long to be one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+from rowcall.core.auth.filling import hashed_parameters
+from rowcall.core.cache.key import characters, encode_key, hashed
+from rowcall.core.cache.plan import CachePlan
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.cache.user import claims_of
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.pipeline.services import Services
+
+KeyOf = Callable[[Exchange], bytes | None]
+Part = Callable[[Exchange], bytes]
+
+
+def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
+    """To be asked when every parameter has its value, and for `reads_body` the body is there."""
+    prefix, wanted = plan.prefix, plan.parameters
+
+    def key(exchange: Exchange) -> bytes:
+        return encode_key(prefix, exchange.mask, exchange.arguments, wanted)
+
+    parts: list[Part] = []
+    if endpoint.passes_through:
+        parts.append(_credentials)
+    if plan.everything:
+        parts.append(_request)
+    if plan.per_user:
+        parts.append(claims_of(services))
+    values = plain_values if changes_values(endpoint) else None
+
+    def key_with_parts(exchange: Exchange) -> bytes:
+        arguments = exchange.arguments if values is None else values(exchange)
+        whole = prefix + b"".join([part(exchange) for part in parts])
+        return encode_key(whole, exchange.mask, arguments, wanted)
+
+    made = key_with_parts if parts or values is not None else key
+    if plan.hash_from is None and plan.longest_key is None:
+        return made
+    hash_from = float("inf") if plan.hash_from is None else plan.hash_from
+    longest = float("inf") if plan.longest_key is None else plan.longest_key
+
+    def bounded(exchange: Exchange) -> bytes | None:
+        found = made(exchange)
+        length = characters(found)
+        if length > hash_from:
+            found, length = hashed(found), 64
+        return None if length > longest else found
+
+    return bounded
+
+
+def reads_body(endpoint: Endpoint, plan: CachePlan) -> bool:
+    """The body is part of the key."""
+    return plan.everything and endpoint.method not in ("GET", "HEAD")
+
+
+def _credentials(exchange: Exchange) -> bytes:
+    """The other service sees them, and what it tells one caller is not for all."""
+    headers = exchange.scope.headers
+    return _joined(headers.get("authorization") or "", "; ".join(headers.get_all("cookie")))
+
+
+def _request(exchange: Exchange) -> bytes:
+    """All else that decides what the other service answers. The path stands in what its segments are: that of the
+    endpoint that forgets is another one."""
+    body = hashlib.sha256(exchange.body or b"").hexdigest()
+    segments = (f"{name}={value}" for name, value in sorted(exchange.values.items()))
+    return _joined(exchange.scope.query_string, body, *segments)
+
+
+def _joined(*texts: str) -> bytes:
+    parts = (text.encode(errors="surrogateescape") for text in texts)
+    return b"".join(b"%d:%b" % (len(part), part) for part in parts)
+
+
+def changes_values(endpoint: Endpoint) -> bool:
+    """Values reach the database as other texts than they were sent as, and as others each time."""
+    return endpoint.options.encryption is not None or bool(hashed_parameters(endpoint))
+
+
+def note_values(endpoint: Endpoint, services: Services) -> Step | None:
+    """The step in front of those that change values: the key is made of what was sent (reference 05, 1.3)."""
+    caching = endpoint.options.caching
+    if not services.options.cache.enabled or caching is None or not caching.wanted or not changes_values(endpoint):
+        return None
+
+    def note(exchange: Exchange) -> None:
+        exchange.ticket = (exchange.mask, tuple(exchange.arguments))
+
+    return note
+
+
+def plain_values(exchange: Exchange) -> list[bytes | None]:
+    """What was sent, as hashes: it is secret, and the key is kept. What has been filled since then is as it is."""
+    mask, sent = exchange.ticket
+    exchange.ticket = None
+    values: list[bytes | None] = []
+    for index, text in zip(_indexes(exchange.mask), exchange.arguments, strict=True):
+        plain = sent[(mask & ((1 << index) - 1)).bit_count()] if mask >> index & 1 else text
+        values.append(None if plain is None else hashlib.sha256(plain).digest())
+    return values
+
+
+def _indexes(mask: int) -> list[int]:
+    return [index for index in range(mask.bit_length()) if mask >> index & 1]

@@ -1,0 +1,102 @@
+"""Prepares statements that run only as long as the verdict on their routine holds (`core.catalogue.session_state`).
+
+A routine that leaves nothing in its session needs no reset and may share connections: until somebody replaces it, or
+puts a trigger on a table that it writes. Its statement is therefore prepared with a tripwire, and once that is done the
+definitions are compared with those that were judged. What changed before is seen by the comparison, what changes
+afterwards by PostgreSQL itself, which then refuses the statement before anything of it runs. The call goes to a
+connection of its own, with a reset, and the statement is prepared and judged anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from rowcall.core.catalogue.session_state import Reach, still_as_judged, wire
+from rowcall.ext.driver.connection import Connection, ConnectionState
+from rowcall.ext.driver.request import Request, Script, Statement
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.rows import Renderer
+from rowcall.service.database.call import Call
+from rowcall.service.database.session.marks import MARKS
+from rowcall.service.database.statements import numbers, settings_statement
+
+log = logging.getLogger("rowcall.database")
+
+PATIENCE = 10.0
+"""Seconds in which a connection has to answer."""
+
+
+class Wires:
+    """on_changed: something is no longer what it was when it was judged."""
+
+    def __init__(self) -> None:
+        self._marks = Statement(next(numbers), MARKS.encode(), 2, Renderer(Codecs(), "scalar", False, False, []))
+        self.on_changed: Callable[[], None] | None = None
+
+    async def arm(self, call: Call, mask: int, lane: int, connection: Connection) -> bool:
+        """Makes the connection ready for the call's statement on this lane. False: it is not, or not yet."""
+        statement = call.wired[lane].get(mask)
+        if statement is not None and connection.knows(statement):
+            return True
+        day_first = b"DMY" in connection.reported(b"DateStyle")
+        if statement is None:
+            statement = self._statement(call, mask, day_first)
+            if statement is None:
+                call.harmless = False
+                return False
+            call.wired[lane][mask] = statement
+        order = b"ISO, MDY" if day_first else b"ISO, DMY"
+        reach = call.session.reach
+        request = Request(
+            self._marks,
+            [_array(reach.functions), _array(reach.relations)],
+            ((settings_statement(1), [b"DateStyle", order]),),
+        )
+        request.arms = statement
+        request.label = call.label
+        request.timeout = PATIENCE
+        request.waiter = waiter = asyncio.get_running_loop().create_future()
+        if not connection.submit(request):
+            return False
+        await waiter
+        return self._judge(call, mask, lane, connection, request, reach)
+
+    def _judge(self, call: Call, mask: int, lane: int, connection: Connection, request: Request, reach: Reach) -> bool:
+        statement = request.arms
+        if request.error is not None:
+            if request.error.severity == "ERROR":
+                # Something in it cannot be named on this connection.
+                log.debug("%s: is not shared: %s", call.label, request.error.message)
+                call.harmless = False
+            return False
+        if not request.succeeded or connection.state == ConnectionState.CLOSED:
+            return False
+        if not still_as_judged(request.body.decode(), reach):
+            log.info("%s: something that it uses has changed; its session is reset until that is read anew", call.label)
+            call.harmless = False
+            if self.on_changed is not None:
+                self.on_changed()
+            return False
+        if statement is None or call.wired[lane].get(mask) is not statement:
+            return False  # tripped in the meantime
+        connection.admit(statement)
+        return True
+
+    @staticmethod
+    def _statement(call: Call, mask: int, day_first: bool) -> Statement | None:
+        plain = call.statement(mask)
+        if type(plain) is Script:
+            return None
+        text = wire(plain.sql.decode(), call.session.reach, day_first=day_first)
+        if text is None:
+            return None
+        return Statement(
+            next(numbers), text.encode(), plain.nparams, plain.renderer, plain.repeatable,
+            picks=plain.picks, types=plain.types, wired=True,
+        )  # fmt: skip
+
+
+def _array(oids: tuple[int, ...]) -> bytes:
+    return f"{{{','.join(map(str, oids))}}}".encode()

@@ -1,0 +1,123 @@
+"""How much of what was sent a client has taken, as its TCP connection tells.
+
+The HTTP server takes whatever a stream is given and keeps it until the client reads it, so that nothing slows a sender
+down. What the client has acknowledged is known to the kernel alone. Where that cannot be asked (other systems than
+Linux, clients over a Unix socket), every client counts as one that reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+import struct
+import sys
+import time
+
+_TCP_INFO = struct.Struct("=120xQ")
+"""Of Linux' `struct tcp_info`: bytes that the other side has acknowledged since the connection was made."""
+_RESET = struct.pack("ii", 1, 0)
+"""Lingering for no time: what is unsent when the connection is closed is dropped."""
+_LOOK_AGAIN = 0.2
+"""Seconds between two looks at all sockets of the process."""
+
+
+class Connections:
+    """The TCP connections of this process, found by the address of the client."""
+
+    def __init__(self) -> None:
+        self._descriptors: dict[str, int] = {}
+        self._looked = 0.0
+
+    def acknowledged(self, client: str) -> int | None:
+        """Bytes since the connection was made; None where it cannot be known."""
+        if sys.platform != "linux" or not client:
+            return None
+        found = self._ask(client)
+        if found is None and time.monotonic() > self._looked + _LOOK_AGAIN:
+            self._look()
+            found = self._ask(client)
+        return found
+
+    def _ask(self, client: str) -> int | None:
+        descriptor = self._descriptors.get(client)
+        if descriptor is None:
+            return None
+        with contextlib.suppress(OSError):
+            connection = socket.socket(fileno=descriptor)
+            try:
+                # The number may be another connection's by now.
+                if _address(connection) == client:
+                    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+                    acknowledged: int = _TCP_INFO.unpack(info)[0]
+                    return acknowledged
+            finally:
+                connection.detach()
+        self._descriptors.pop(client, None)
+        return None
+
+    def cut(self, client: str) -> None:
+        """Ends the connection at once, with a reset: behind what its reader does not take, no end would arrive."""
+        if self.acknowledged(client) is None:
+            return
+        with contextlib.suppress(OSError, KeyError), socket.socket(fileno=os.dup(self._descriptors[client])) as end:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            end.shutdown(socket.SHUT_RDWR)
+
+    def _look(self) -> None:
+        """At every socket at once: whoever asks for one will soon ask for others."""
+        self._looked = time.monotonic()
+        self._descriptors.clear()
+        for name in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError, ValueError):
+                descriptor = int(name)
+                if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                    continue
+                with socket.socket(fileno=os.dup(descriptor)) as connection:
+                    if connection.family in (socket.AF_INET, socket.AF_INET6):
+                        self._descriptors[_address(connection)] = descriptor
+
+
+def _address(connection: socket.socket) -> str:
+    host, port = connection.getpeername()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class Progress:
+    """Of one stream: how much is under way to its reader.
+
+    What TLS and the framing of HTTP add is acknowledged too, so that this is rather too little than too much while the
+    reader reads; once it stops, nothing is acknowledged any more, and every byte counts.
+    """
+
+    __slots__ = ("_acknowledged", "_client", "_connections", "_sent", "outstanding")
+
+    def __init__(self, connections: Connections, client: str) -> None:
+        self._connections = connections
+        self._client = client
+        self._acknowledged: int | None = None
+        self._sent = 0
+        self.outstanding = 0
+        """Bytes, as of the last `look`."""
+
+    @property
+    def unseen(self) -> int:
+        """Bytes that have been sent since the last `look`."""
+        return self._sent
+
+    def sent(self, size: int) -> None:
+        self._sent += size
+
+    def look(self) -> bool:
+        """Whether the reader has taken anything since the last time."""
+        acknowledged = self._connections.acknowledged(self._client)
+        sent, self._sent = self._sent, 0
+        if acknowledged is None:
+            self.outstanding = 0
+            return True
+        # The first look knows nothing of what was acknowledged before: all that has been sent may be under way.
+        taken = 0 if self._acknowledged is None else acknowledged - self._acknowledged
+        self._acknowledged = acknowledged
+        self.outstanding = max(0, self.outstanding + sent - taken)
+        return taken > 0

@@ -1,0 +1,91 @@
+"""`StaticFiles` → which files are served, to whom, and what is put into them (reference 06, 6)."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rowcall.core.config import Settings
+from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall")
+
+_P = "StaticFiles:"
+_PARSE = _P + "ParseContentOptions:"
+
+
+@dataclass(frozen=True, slots=True)
+class PageOptions:
+    """Pages with placeholders. claims and variables: name → text in place of a value that is not there, or None."""
+
+    patterns: tuple[str, ...]
+    claims: Mapping[str, str | None]
+    variables: Mapping[str, str | None]
+    """As they are, read once."""
+    headers: tuple[tuple[str, str], ...]
+    keep: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFileOptions:
+    root: str
+    """Absolute, without links."""
+    closed: tuple[str, ...] = ()
+    """Patterns of paths for signed-in users."""
+    redirect: str | None = None
+    """Where others are sent; None: 401."""
+    return_to: str | None = None
+    cache_control: str | None = None
+    pages: PageOptions | None = None
+    names: tuple[str, str, str] = field(default=("user_id", "user_name", "user_roles"))
+    """Claim types of id, name and roles."""
+
+
+def static_file_options(settings: Settings) -> StaticFileOptions | None:
+    if not settings.flag(_P + "Enabled"):
+        return None
+    folder = settings.text(_P + "RootPath")
+    root = os.path.realpath(folder)
+    if not Path(root).is_dir():
+        raise StartupError(f"{_P}RootPath: there is no folder {root}")
+    claims = "Service:AuthenticationOptions:Default"
+    return StaticFileOptions(
+        root=root,
+        closed=tuple(settings.texts(_P + "AuthorizePaths") or ()),
+        redirect=settings.text_or_none(_P + "UnauthorizedRedirectPath") or None,
+        return_to=settings.text_or_none(_P + "UnauthorizedReturnToQueryParameter") or None,
+        cache_control=settings.text_or_none(_P + "CacheControl") or None,
+        pages=_pages(settings) if settings.flag(_PARSE + "Enabled") else None,
+        names=(
+            settings.text(claims + "UserIdClaimType"),
+            settings.text(claims + "NameClaimType"),
+            settings.text(claims + "RoleClaimType"),
+        ),
+    )
+
+
+def _pages(settings: Settings) -> PageOptions:
+    environment = {**os.environ, **settings.variables}
+    variables = settings.name_defaults(_PARSE + "AvailableEnvVars")
+    return PageOptions(
+        patterns=tuple(settings.texts(_PARSE + "FilePaths") or ()),
+        claims=settings.name_defaults(_PARSE + "AvailableClaims"),
+        variables={name: environment.get(name, instead) for name, instead in variables.items()},
+        headers=tuple(_headers(settings.texts(_PARSE + "Headers") or ())),
+        keep=settings.flag(_PARSE + "CacheParsedFile"),
+    )
+
+
+def _headers(lines: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Lines that are no `Name: value` are left out, and named."""
+    fields: list[tuple[str, str]] = []
+    for line in lines:
+        parts = line.split(":")
+        if len(parts) == 2 and parts[0].strip():
+            fields.append((parts[0].strip().lower(), parts[1].strip()))
+        else:
+            log.warning("%sHeaders: %r is left out; `Name: value` is expected", _PARSE, line)
+    return fields

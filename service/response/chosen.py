@@ -1,0 +1,95 @@
+"""Answers whose status and headers SQL has chosen: read behind the call, in its transaction (reference 02, 1.2).
+
+Only endpoints that choose have the second statement; it travels in the same segment, so it costs no round trip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from rowcall.core.endpoint.chosen_response import MARK, READ, ChoiceError, chosen_headers, chosen_status
+from rowcall.core.endpoint.endpoint import Endpoint, NullText, ResultPath
+from rowcall.core.endpoint.header_lines import header_lines
+from rowcall.core.errors.problems import Problem
+from rowcall.ext.driver.request import Part, Request, Script, Statement
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.ext.rendering.raw_rows import RawRenderer
+from rowcall.service.database.statements import numbers
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.response.headers import argument_text, fields_of
+from rowcall.service.response.responses import needs_row, null_body
+
+BODILESS = (204, 205, 304)
+
+
+def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[[int], Statement]:
+    """The statements of a call with the one that reads what they have chosen."""
+    writer = RawRenderer(codecs, False)
+
+    def script(mask: int) -> Script:
+        statement = build(mask)
+        count = statement.nparams
+        reading = Statement(next(numbers), READ.encode(), count, writer, statement.repeatable, picks=())
+        parts = statement.parts if isinstance(statement, Script) else (Part(statement, True, True),)
+        last = parts[-1]
+        # In the transaction of the last one: what was chosen ends with it.
+        open_ended = Part(last.statement, False, last.fresh, last.first_row_only, last.behind_commit)
+        tail = statement.tail if isinstance(statement, Script) else b""
+        return Script(
+            next(numbers),
+            count,
+            (*parts[:-1], open_ended, Part(reading, True, False, behind_commit=last.behind_commit)),
+            tail,
+            statement.repeatable,
+        )
+
+    return script
+
+
+def respond_as_chosen(endpoint: Endpoint) -> Step:
+    """The last step of such an endpoint."""
+    lines = header_lines(endpoint)
+    tail = b"}" if endpoint.shape.path is ResultPath.OBJECT else b""
+
+    def respond(exchange: Exchange) -> None:
+        request = exchange.request
+        if request is None or request.body is None:
+            raise Problem(500, "the routine returned nothing")
+        body, status_text, headers_text = _parts(request.body, tail)
+        try:
+            status = chosen_status(status_text)
+            chosen = chosen_headers(headers_text)
+        except ChoiceError as error:
+            raise Problem(500, str(error)) from None
+        usual, content_type, body = _usual(endpoint, request, body)
+        section = lines.fill(partial(argument_text, exchange))
+        own = {name for name, _ in chosen}
+        headers = [field for field in fields_of(section, content_type) if field[0].lower() not in own] + chosen
+        status = usual if status is None else status
+        if status in BODILESS or content_type is None:
+            exchange.protocol.response_empty(status, [field for field in headers if field[0] != "content-type"])
+        else:
+            exchange.protocol.response_bytes(status, headers, body)
+
+    return respond
+
+
+def _parts(whole: bytes, tail: bytes) -> tuple[bytes, str, str]:
+    body, status, headers = whole.removesuffix(tail).rsplit(MARK, 2)
+    return body + tail, status.decode(), headers.decode()
+
+
+def _usual(endpoint: Endpoint, request: Request, body: bytes) -> tuple[int, str | None, bytes]:
+    """Status, content type and body as they are when nothing is chosen."""
+    shape = endpoint.shape
+    if shape.path is ResultPath.VOID:
+        return 204, None, b""
+    if shape.path is ResultPath.SCALAR and request.first_rows == 0:
+        raise Problem(500, "the routine returned no row")
+    is_null = shape.path is ResultPath.SCALAR and request.first_null
+    if not is_null and not (needs_row(endpoint) and request.first_rows == 0):
+        return 200, shape.content_type, body
+    if endpoint.options.null_text is NullText.NO_CONTENT:
+        return 204, None, b""
+    return 200, shape.content_type, null_body(endpoint)

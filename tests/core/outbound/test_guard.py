@@ -1,0 +1,85 @@
+"""Hosts and addresses that values and redirects may lead to."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+
+from rowcall.core.outbound.address import read_address
+from rowcall.core.outbound.guard import Guard, RefusedError
+
+OPEN = Guard()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "127.1.2.3", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
+        "224.0.0.1", "240.0.0.1", "255.255.255.255", "::1", "::", "fe80::1", "fc00::1", "ff02::1", "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::",
+        "192.0.2.1", "198.18.0.1", "2001:db8::1",
+    ],
+)  # fmt: skip
+def test_what_is_not_public_is_refused(address: str) -> None:
+    host = read_address("http://name.example/").origin
+    with pytest.raises(RefusedError):
+        OPEN.check_address(host, ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8"])
+def test_what_is_public_is_not(address: str) -> None:
+    OPEN.check_address(read_address("http://name.example/").origin, ipaddress.ip_address(address))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "url", "allowed"),
+    [
+        ((), "http://any.example/", True),
+        ((), "http://127.0.0.1/", False),
+        ((), "http://[::ffff:127.0.0.1]/", False),
+        (("api.example",), "http://api.example/", True),
+        (("API.example",), "http://api.EXAMPLE/", True),
+        (("api.example",), "http://api.example.evil/", False),
+        (("api.example",), "http://xapi.example/", False),
+        (("*.example",), "http://a.example/", True),
+        (("*.example",), "http://a.b.example/", True),
+        (("*.example",), "http://example/", False),
+        (("*.example",), "http://evilexample/", False),
+        (("api.example:8080",), "http://api.example:8080/", True),
+        (("api.example:8080",), "http://api.example:81/", False),
+        (("*",), "http://any.example/", True),
+        (("*",), "http://127.0.0.1/", False),
+        (("127.0.0.1",), "http://127.0.0.1:5000/", True),
+        (("127.0.0.1:5000",), "http://127.0.0.1:5001/", False),
+        (("[::1]",), "http://[::1]/", True),
+    ],
+)
+def test_hosts_are_held_against_the_list(hosts: tuple[str, ...], url: str, allowed: bool) -> None:
+    origin = read_address(url).origin
+    if allowed:
+        Guard(hosts=hosts).check_origin(origin)
+        return
+    with pytest.raises(RefusedError):
+        Guard(hosts=hosts).check_origin(origin)
+
+
+def test_a_network_opens_its_addresses_alone() -> None:
+    guard = Guard(networks=("10.1.0.0/16",))
+    guard.check_origin(read_address("http://10.1.2.3/").origin)
+    with pytest.raises(RefusedError):
+        guard.check_origin(read_address("http://10.2.0.1/").origin)
+
+
+def test_a_pattern_opens_no_private_network() -> None:
+    guard = Guard(hosts=("*.example",))
+    with pytest.raises(RefusedError):
+        guard.check_address(read_address("http://a.example/").origin, ipaddress.ip_address("10.0.0.1"))
+    Guard(hosts=("a.example",)).check_address(
+        read_address("http://a.example/").origin, ipaddress.ip_address("10.0.0.1")
+    )
+
+
+def test_schemes_are_held_against_the_list() -> None:
+    with pytest.raises(RefusedError):
+        Guard(schemes=("https",)).check_origin(read_address("http://any.example/").origin)

@@ -1,0 +1,182 @@
+"""Kept answers of other services, bounds of a hybrid cache, keys of encrypted values (reference 05, 1.3 and 1.8)."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import socket
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.harness.upstream import Seen, Upstream, answer
+from tests.http.conftest import Serve
+
+NOTHING = "returns void language plpgsql as $$ begin raise exception 'the routine ran'; end $$;"
+
+
+def schema(url: str) -> str:
+    def proxy(name: str, comment: str, parameters: str = "") -> str:
+        return f"create function {name}({parameters}) {NOTHING}\ncomment on function {name} is $c${comment}$c$;\n"
+
+    return (
+        proxy("passed", f"HTTP GET /passed\nproxy {url}\ncached")
+        + proxy("passed_by_a", f"HTTP GET /passed-by-a\nproxy {url}\ncached _a", "_a text")
+        + proxy("passed_post", f"HTTP POST /passed-post\nproxy {url}\ncached")
+        + proxy("broken", f"HTTP GET /broken\nproxy {url}\ncached")
+        + proxy("nobody", "HTTP GET /nobody\nproxy http://127.0.0.1:1\ncached")
+        + proxy("chunked", f"HTTP GET /chunked\nproxy {url}\ncached")
+        + proxy("created", f"HTTP GET /created\nproxy {url}\ncached")
+        + f"""
+create sequence runs;
+create function ran() returns bigint language sql volatile as $$ select nextval('runs') $$;
+create function told(_a int, _proxy_body text default null) returns text language sql as
+    $$ select ran() || _proxy_body $$;
+comment on function told(int, text) is 'HTTP GET /told
+proxy {url}
+cached';
+create function secret(_a text) returns bigint language sql as 'select ran()';
+comment on function secret(text) is 'HTTP POST
+encrypt _a
+cached';
+create function hybrid(_a text, _size int default 10) returns text language sql as
+    $$ select ran() || repeat('x', _size) $$;
+comment on function hybrid(text, int) is 'HTTP GET
+cache_profile both';
+create function hybrid_rows(_n int) returns table (n int, run bigint) language sql as
+    'select i, r from (select ran() r) r, generate_series(1, _n) i';
+comment on function hybrid_rows(int) is 'HTTP GET
+cache_profile both';
+"""
+    )
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[Upstream]:
+    server = Upstream()
+    count = itertools.count(1)
+
+    def counted(seen: Seen, _connection: socket.socket) -> bytes:
+        body = {"run": next(count), "target": seen.target, "body": seen.body.decode()}
+        return answer(body, headers=[("X-Upstream", "yes"), ("Set-Cookie", "a=b")])
+
+    def chunked(_seen: Seen, _connection: socket.socket) -> bytes:
+        text = f"run {next(count)} ".encode() + b"x" * 200_000
+        pieces = (text[start : start + 50_000] for start in range(0, len(text), 50_000))
+        body = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+        return (
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n" + body + b"0\r\n\r\n"
+        )
+
+    for path in ("/passed", "/passed-by-a", "/passed-post", "/told"):
+        server.on(path, counted)
+    server.on("/broken", lambda _seen, _connection: answer({"run": next(count)}, 500))
+    server.on(
+        "/created", lambda _seen, _connection: answer({"run": next(count)}, 201, content_type="application/x-own")
+    )
+    server.on("/chunked", chunked)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
+    path = "CacheOptions:Profiles:both:"
+    return serve(
+        database,
+        schema(upstream.url),
+        {
+            "Service:ProxyOptions:Enabled": "true",
+            "CacheOptions:Enabled": "true",
+            "CacheOptions:InvalidateCacheSuffix": "forget",
+            "CacheOptions:HybridCacheMaximumKeyLength": "200",
+            "CacheOptions:HybridCacheMaximumPayloadBytes": "1000",
+            path + "Enabled": "true",
+            path + "Type": "Hybrid",
+        },
+        workers=2,
+    )
+
+
+def ask(service: Service, path: str, method: str = "GET", **options: object) -> httpx.Response:
+    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+        return client.request(method, path, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", ["/passed", "/passed?x=1", "/chunked", "/created", "/passed-by-a?a=1&other=2"])
+def test_the_other_service_is_asked_once(service: Service, path: str) -> None:
+    first = ask(service, path)
+    assert first.status_code in (200, 201)
+    for _ in range(4):
+        again = ask(service, path)
+        assert (again.status_code, again.content) == (first.status_code, first.content)
+        for name in ("content-type", "x-upstream"):
+            assert again.headers.get(name) == first.headers.get(name)
+        assert "set-cookie" not in again.headers
+
+
+def test_what_the_other_service_sees_tells_answers_apart(service: Service) -> None:
+    who = {"authorization": "Bearer one"}
+    answers = [ask(service, "/passed?y=1"), ask(service, "/passed?y=2"), ask(service, "/passed?y=1", headers=who)]
+    assert len({answer.json()["run"] for answer in answers}) == 3
+    posts = [ask(service, "/passed-post", "POST", json={"a": a}) for a in (1, 2, 1)]
+    runs = [post.json()["run"] for post in posts]
+    assert runs[0] == runs[2] != runs[1]
+    assert json.loads(posts[1].json()["body"]) == {"a": 2}
+
+
+def test_a_list_of_parameters_is_the_whole_key(service: Service) -> None:
+    runs = {ask(service, f"/passed-by-a?a=7&other={other}").json()["run"] for other in (1, 2)}
+    assert len(runs) == 1
+    assert ask(service, "/passed-by-a?a=8").json()["run"] not in runs
+
+
+@pytest.mark.parametrize(("path", "status"), [("/broken", 500), ("/nobody", 502)])
+def test_failures_are_not_kept(service: Service, upstream: Upstream, path: str, status: int) -> None:
+    assert [ask(service, path).status_code for _ in range(3)] == [status] * 3
+    assert path == "/nobody" or len(upstream.to("/broken")) == 3
+
+
+def test_the_answer_of_another_service_is_forgotten(service: Service) -> None:
+    first = ask(service, "/passed-by-a?a=9").json()["run"]
+    assert ask(service, "/passed-by-a/forget?a=9").json() == {"invalidated": True}
+    assert ask(service, "/passed-by-a/forget?a=9").json() == {"invalidated": False}
+    assert ask(service, "/passed-by-a?a=9").json()["run"] != first
+
+
+def test_a_routine_behind_a_proxy_is_kept_by_its_own_parameters(service: Service, upstream: Upstream) -> None:
+    first = ask(service, "/told?a=1").text
+    before = len(upstream.to("/told"))
+    assert ask(service, "/told?a=1").text == first
+    assert len(upstream.to("/told")) == before + 1, "the other service is asked each time (reference 05, 1.4)"
+    assert ask(service, "/told/forget?a=1").json() == {"invalidated": True}
+    assert len(upstream.to("/told")) == before + 1
+
+
+def test_an_encrypted_value_is_told_by_what_was_sent(service: Service) -> None:
+    def run(text: str) -> str:
+        return ask(service, "/api/secret", "POST", json={"a": text}).text
+
+    assert run("one") == run("one") != run("two")
+    assert ask(service, "/api/secret/forget", "POST", json={"a": "one"}).json() == {"invalidated": True}
+
+
+@pytest.mark.parametrize(
+    ("path", "kept"),
+    [
+        ("hybrid?a=x", True),
+        ("hybrid?a=" + "k" * 100, True),
+        ("hybrid?a=" + "k" * 300, False),
+        ("hybrid?a=y&size=900", True),
+        ("hybrid?a=y&size=1001", False),
+        ("hybrid-rows?n=10", True),
+        ("hybrid-rows?n=100", False),
+    ],
+)
+def test_a_hybrid_cache_bounds_keys_and_answers(service: Service, path: str, kept: bool) -> None:
+    first = ask(service, f"/api/{path}")
+    assert first.status_code == 200
+    assert (ask(service, f"/api/{path}").text == first.text) is kept

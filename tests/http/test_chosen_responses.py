@@ -1,0 +1,195 @@
+"""Status and headers of answers that SQL chooses (issue 14, point 13)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import JSON, TEXT, answer, problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create table album (id int generated always as identity primary key, name text unique);
+create function add_record(_name text) returns album language plpgsql as $$
+declare made album;
+begin
+  insert into album (name) values (_name) returning * into made;
+  perform set_config('response.status', '201', true);
+  perform set_config('response.headers', json_build_object('Location', '/records/' || made.id)::text, true);
+  return made;
+end $$;
+comment on function add_record(text) is 'HTTP POST /records
+X-Fixed: yes';
+create function say(_status text, _fields text default null) returns text language plpgsql as $$
+begin
+  if _status is not null then perform set_config('response.status', _status, true); end if;
+  if _fields is not null then perform set_config('response.headers', _fields, true); end if;
+  return 'said';
+end $$;
+comment on function say(text, text) is 'HTTP POST /say';
+create function accept() returns void language plpgsql as $$
+begin perform set_config('response.status', '202', true); end $$;
+comment on function accept() is 'HTTP POST /accept';
+create function list_some(_count int) returns table (id int, name text) language plpgsql as $$
+begin
+  perform set_config('response.status', '206', true);
+  return query select n, 'row ' || n from generate_series(1, _count) n;
+end $$;
+comment on function list_some(int) is 'HTTP GET /some';
+create function by_columns(_id int) returns table (id int, code int, extra json, name text) language sql stable as $$
+  select _id, case when _id > 9 then 404 end, case when _id > 9 then '{"X-Seen": ["a", "b"]}'::json end, 'n' || _id $$;
+comment on function by_columns(int) is 'HTTP GET /by-columns
+single
+response_status_column code
+response_headers_column extra';
+create function nothing_but_status(_code int) returns table (code int, more text) language sql stable as
+$$ select _code, 'x' $$;
+comment on function nothing_but_status(int) is 'HTTP GET /nothing-but
+response_status_column code
+response_headers_column more';
+create function inner_choice() returns void language plpgsql as $$
+begin perform set_config('response.status', '202', true); end $$;
+create function outer_choice() returns text language plpgsql as $$ begin perform inner_choice(); return 'x'; end $$;
+comment on function outer_choice() is 'HTTP POST /outer
+response_settings';
+create function plain() returns text language sql stable as $$ select 'plain' $$;
+comment on function plain() is 'HTTP GET /plain';
+create function maybe(_text text) returns text language plpgsql as $$
+begin
+  if _text = 'created' then perform set_config('response.status', '201', true); end if;
+  return nullif(_text, 'null');
+end $$;
+comment on function maybe(text) is 'HTTP POST /maybe';
+create function find(_id int) returns table (id int) language sql stable as $$ select 1 where _id = 1 $$;
+comment on function find(int) is 'HTTP GET /find
+single
+null_handling not_found';
+create procedure work(_status text) language plpgsql as $$
+begin perform set_config('response.status', _status, true); end $$;
+comment on procedure work(text) is 'HTTP POST /work';
+"""
+FILES = {
+    "created.sql": """-- HTTP POST /file
+select set_config('response.status', '201', true) is not null as done;
+""",
+    "two.sql": """-- HTTP POST /two
+select 1 as a, 2 as b;
+select set_config('response.status', '202', true) as c, 3 as d;
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    folder = tmp_path_factory.mktemp("files")
+    for name, text in FILES.items():
+        Path(folder, name).write_text(text)
+    return serve(database, SQL, {"Service:SqlFileSource:FilePattern": f"{folder}/*.sql"}, workers=2)
+
+
+def test_a_routine_says_created_and_where(service: Service) -> None:
+    response = service.post("/records", json={"name": "Blue Train"})
+    assert answer(response) == (201, JSON, '{"id":1,"name":"Blue Train"}')
+    assert (response.headers["location"], response.headers["x-fixed"]) == ("/records/1", "yes")
+
+
+def test_an_error_takes_the_choice_back(service: Service) -> None:
+    service.post("/records", json={"name": "Kind of Blue"})
+    response = service.post("/records", json={"name": "Kind of Blue"})
+    problem(response, 409)
+    assert "location" not in response.headers
+
+
+def test_the_next_request_chooses_for_itself(service: Service) -> None:
+    for _ in range(20):
+        assert answer(service.post("/maybe", json={"text": "created"})) == (201, TEXT, "created")
+        assert answer(service.post("/maybe", json={"text": "x"})) == (200, TEXT, "x")
+        assert answer(service.get("/plain")) == (200, TEXT, "plain")
+
+
+@pytest.mark.parametrize("status", [200, 201, 203, 226, 303, 400, 404, 451, 500])
+def test_any_status_with_a_body(service: Service, status: int) -> None:
+    assert answer(service.post("/say", json={"status": str(status)})) == (status, TEXT, "said")
+
+
+@pytest.mark.parametrize("status", [204, 205, 304])
+def test_what_has_no_body_has_none(service: Service, status: int) -> None:
+    response = service.post("/say", json={"status": str(status)})
+    assert (response.status_code, response.content) == (status, b"")
+
+
+@pytest.mark.parametrize("status", ["abc", "99", "600", "1000", "20x"])
+def test_what_is_no_status_is_an_error_of_the_routine(service: Service, status: str) -> None:
+    assert "response.status" in problem(service.post("/say", json={"status": status}), 500)["detail"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "seen"),
+    [
+        ('{"X-One": "a", "X-Two": ["b", "c"]}', {"x-one": "a", "x-two": "b, c"}),
+        ('[{"X-One": "a"}, {"X-One": "b"}]', {"x-one": "a, b"}),
+        ('{"Content-Type": "text/csv", "X-One": 7, "X-Two": null}', {"content-type": "text/csv", "x-one": "7"}),
+    ],
+)
+def test_headers_of_all_forms(service: Service, headers: str, seen: dict[str, str]) -> None:
+    response = service.post("/say", json={"status": None, "fields": headers})
+    assert response.status_code == 200
+    assert {name: response.headers.get(name) for name in seen} == seen
+
+
+@pytest.mark.parametrize("headers", ["{", "7", '{"a b": "x"}', '{"X": "a\\r\\nb"}', '{"Content-Length": "9"}', '["x"]'])
+def test_what_is_no_header_is_an_error_of_the_routine(service: Service, headers: str) -> None:
+    assert "response.headers" in problem(service.post("/say", json={"status": None, "fields": headers}), 500)["detail"]
+
+
+def test_nothing_to_say_can_be_accepted(service: Service) -> None:
+    response = service.post("/accept", json={})
+    assert (response.status_code, response.content) == (202, b"")
+    response = service.post("/work", json={"status": "202"})
+    assert (response.status_code, response.content) == (202, b"")
+
+
+@pytest.mark.parametrize("count", [0, 1, 500])
+def test_sets_have_it_too_and_without_rows(service: Service, count: int) -> None:
+    response = service.get(f"/some?count={count}")
+    assert (response.status_code, len(response.json())) == (206, count)
+
+
+def test_columns_choose_and_are_no_part_of_the_body(service: Service) -> None:
+    assert answer(service.get("/by-columns?id=1")) == (200, JSON, '{"id":1,"name":"n1"}')
+    response = service.get("/by-columns?id=10")
+    assert answer(response) == (404, JSON, '{"id":10,"name":"n10"}')
+    assert response.headers["x-seen"] == "a, b"
+    assert service.get("/nothing-but?code=202").status_code == 500
+
+
+def test_a_routine_that_only_calls_another_says_so(service: Service) -> None:
+    assert answer(service.post("/outer", json={})) == (202, TEXT, "x")
+
+
+def test_null_stays_what_it_was(service: Service) -> None:
+    assert answer(service.post("/maybe", json={"text": "null"})) == (200, TEXT, "")
+
+
+def test_files_choose_too(service: Service) -> None:
+    assert answer(service.post("/file")) == (201, JSON, "[true]")
+    assert answer(service.post("/two")) == (202, JSON, '{"result1":[{"a":1,"b":2}],"result2":[{"c":"202","d":3}]}')
+
+
+def test_single_without_a_row_can_be_404(service: Service) -> None:
+    assert answer(service.get("/find?id=1")) == (200, JSON, '{"id":1}')
+    assert problem(service.get("/find?id=2"), 404)["detail"] == "there is no such record"
+
+
+def test_that_is_a_matter_of_configuration_too(database: Database, serve_once: Serve) -> None:
+    service = serve_once(
+        database,
+        """create function look(_id int) returns table (id int) language sql stable as $$ select 1 where _id = 1 $$;
+        comment on function look(int) is 'HTTP GET /look
+single';""",
+        {"Service:NotFoundWithoutRow": "true"},
+    )
+    problem(service.get("/look?id=2"), 404)

@@ -1,0 +1,203 @@
+"""Streams beyond the field: ids and replay, heartbeats, events of committed transactions, last values, the end."""
+
+from __future__ import annotations
+
+import signal
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.events import EventStream
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create function tell(_text text, _hint text default null) returns text language plpgsql as $$begin
+    if _hint is null then raise info '%', _text; else raise info '%', _text using hint = _hint; end if;
+    return 'told';
+end$$;
+comment on function tell(text, text) is E'HTTP POST\\nsse';
+create function gauge(_text text) returns void language plpgsql as $$begin raise info '%', _text; end$$;
+comment on function gauge(text) is E'HTTP POST\\nsse\\nsse_last_value';
+create function tell_many(_from int, _to int) returns void language plpgsql as $$begin
+    for n in _from .. _to loop raise info '%', n; end loop;
+end$$;
+comment on function tell_many(int, int) is E'HTTP POST\\nsse_publish';
+create function settle(_text text, _fails boolean default false) returns text language plpgsql as $$begin
+    raise info 'begun %', _text;
+    if _fails then raise exception 'no'; end if;
+    raise info 'settled %', _text; return 'ok';
+end$$;
+comment on function settle(text, boolean) is E'HTTP POST\\nsse_publish\\nsse_after_commit';
+create table settled (id int unique deferrable initially deferred);
+create function settle_late(_id int) returns void language plpgsql as $$begin
+    insert into settled values (_id); raise info 'settled %', _id;
+end$$;
+comment on function settle_late(int) is E'HTTP POST\\nsse_publish\\nsse_after_commit = true';
+"""
+SETTINGS = {
+    "Service:ServerSentEvents:Replay": "true",
+    "Service:ServerSentEvents:ReplayEvents": "100",
+    "Service:ServerSentEvents:Heartbeat": "1 second",
+    "Service:ServerSentEvents:Retry": "1500ms",
+}
+STREAM = "/api/tell/info"
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, SETTINGS, workers=2)
+
+
+def tell(service: Service, *texts: str) -> None:
+    for text in texts:
+        assert service.post("/api/tell", json={"text": text}).status_code == 200
+
+
+def test_who_comes_back_gets_what_was_missed(service: Service) -> None:
+    with EventStream(service, STREAM) as stream:
+        tell(service, "one", "two")
+        stream.wait_for("one", "two")
+        last = stream.last_id
+    tell(service, "three", "four")
+    for _ in range(4):
+        with EventStream(service, STREAM, {"last-event-id": last}) as again:
+            again.wait_for("three", "four")
+            after = again.last_id
+    with EventStream(service, STREAM, {"last-event-id": after}) as nothing_missed:
+        tell(service, "five")
+        nothing_missed.wait_for("five")
+
+
+def test_a_client_that_left_before_its_first_event_comes_back_too(service: Service) -> None:
+    tell(service, "before")
+    with EventStream(service, STREAM) as stream:
+        stream.wait(lambda: stream.last_id, "an id without an event")
+        last = stream.last_id
+    tell(service, "meanwhile")
+    with EventStream(service, STREAM, {"last-event-id": last}) as again:
+        again.wait_for("meanwhile")
+
+
+def test_replay_shows_only_what_its_reader_may_see(service: Service) -> None:
+    with EventStream(service, STREAM + "?a") as stream:
+        tell(service, "first")
+        stream.wait_for("first")
+        last = stream.last_id
+    service.post("/api/tell", json={"text": "for b"}, headers={"x-npgsqlrest-id": "b"})
+    service.post("/api/tell", json={"text": "for a"}, headers={"x-npgsqlrest-id": "a"})
+    service.post("/api/tell", json={"text": "for members", "hint": "authorize"})
+    with EventStream(service, STREAM + "?a", {"last-event-id": last}) as again:
+        again.wait_for("for a")
+
+
+def test_more_was_missed_than_is_kept(service: Service) -> None:
+    with EventStream(service, STREAM) as stream:
+        tell(service, "last seen")
+        stream.wait_for("last seen")
+        last = stream.last_id
+    service.post("/api/tell-many", json={"from": 1, "to": 150})
+    with EventStream(service, STREAM, {"last-event-id": last}) as again:
+        again.wait_for(*(str(number) for number in range(51, 151)))
+        assert 'event: gap\ndata: {"missed":null}\n\n' in again.text
+
+
+@pytest.mark.parametrize("last", ["nonsense", "-1", "zz.zz", "é", "a" * 3000])
+def test_an_id_that_is_none_of_ours_is_that_of_a_new_client(service: Service, last: str) -> None:
+    tell(service, "old")
+    with EventStream(service, STREAM, {"last-event-id": last}) as stream:
+        tell(service, "new")
+        stream.wait_for("new")
+
+
+def test_retry_and_heartbeat(service: Service) -> None:
+    with EventStream(service, STREAM) as stream:
+        assert stream.text.startswith("retry: 1500\n\n")
+        stream.wait(lambda: "\n:\n\n" in stream.text, "a heartbeat")
+        assert stream.messages == []
+
+
+def test_a_stream_begins_with_the_last_value(service: Service) -> None:
+    for value in ("17 degrees", "18 degrees"):
+        service.post("/api/gauge", json={"text": value})
+    with EventStream(service, "/api/gauge/info") as stream:
+        stream.wait_for("18 degrees")
+    with EventStream(service, STREAM) as other:
+        tell(service, "end")
+        other.wait_for("end")
+    service.post("/api/gauge", json={"text": "of job 1"}, headers={"x-npgsqlrest-id": "job-1"})
+    service.post("/api/gauge", json={"text": "of job 2"}, headers={"x-npgsqlrest-id": "job-2"})
+    with EventStream(service, "/api/gauge/info?job-1") as one:
+        one.wait_for("of job 1")
+
+
+def test_events_leave_when_their_transaction_has_committed(service: Service) -> None:
+    with EventStream(service, STREAM) as stream:
+        assert service.post("/api/settle", json={"text": "it", "fails": True}).status_code == 400
+        assert service.post("/api/settle", json={"text": "that"}).status_code == 200
+        stream.wait_for("begun that", "settled that")
+
+
+def test_events_of_a_commit_that_fails_never_leave(service: Service) -> None:
+    """A deferred constraint fails behind the last row, when all seems well."""
+    with EventStream(service, STREAM) as stream:
+        statuses = [service.post("/api/settle-late", json={"id": number}).status_code for number in (1, 1, 2)]
+        assert [status == 204 for status in statuses] == [True, False, True]
+        stream.wait_for("settled 1", "settled 2")
+
+
+def test_a_killed_worker_loses_no_event(service: Service) -> None:
+    streams = [EventStream(service, STREAM) for _ in range(20)]
+    tell(service, "before")
+    for stream in streams:
+        stream.wait_for("before")
+    before = service.pids()
+    psutil.Process(before[0]).kill()
+    lost = [stream for stream in streams if not _goes_on(stream, service)]
+    tell(service, "meanwhile")
+    wait_until(lambda: len(set(service.pids()) | set(before)) == 3, "the worker is replaced")
+    tell(service, "after")
+    for stream in streams:
+        if stream in lost:
+            with EventStream(service, STREAM, {"last-event-id": stream.last_id}) as again:
+                again.wait(lambda again=again: "after" in again.messages, "what was missed")
+                assert again.messages[-2:] == ["meanwhile", "after"]
+                assert again.messages.count("meanwhile") == 1
+        else:
+            stream.wait(lambda stream=stream: "after" in stream.messages, "goes on")
+            assert stream.messages[-2:] == ["meanwhile", "after"]
+        stream.socket.close()
+
+
+def _goes_on(stream: EventStream, service: Service) -> bool:
+    count = len(stream.messages)
+    tell(service, "ping")
+    stream.wait(lambda: stream.cut or len(stream.messages) > count, "an event, or the end")
+    return not stream.cut
+
+
+def test_streams_end_in_order_when_the_service_stops(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, {}, workers=2)
+    streams = [EventStream(service, STREAM) for _ in range(6)]
+    service.signal(signal.SIGTERM)
+    times = set()
+    for stream in streams:
+        stream.wait_for_end()
+        assert stream.ended
+        times.add(stream.text)
+        stream.socket.close()
+    assert all(text.startswith("retry: ") for text in times)
+    assert len(times) > 1, "all come back at the same moment"
+    assert service.stop() == 0
+
+
+def test_a_stream_whose_path_is_gone_ends_and_others_go_on(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, {}, workers=2)
+    with EventStream(service, STREAM) as stays, EventStream(service, "/api/gauge/info") as ends:
+        own_database.execute("comment on function gauge(text) is 'HTTP POST'; notify rowcall, 'reload'")
+        ends.wait_for_end()
+        assert ends.ended
+        tell(service, "still here")
+        stays.wait_for("still here")

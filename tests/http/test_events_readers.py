@@ -1,0 +1,183 @@
+"""Readers of streams: slow ones, large events, sessions that expire, who may subscribe, notifications of PostgreSQL."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.events import EventStream
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+from tests.http.members import MO, cookie_of, member_sql, sign_in
+
+SQL = """
+create function tell(_text text) returns text language plpgsql as $$begin raise info '%', _text; return 'told'; end$$;
+comment on function tell(text) is E'HTTP POST\\nallow_anonymous\\nsse';
+create function tell_long(_length int, _times int default 1) returns void language plpgsql as $$begin
+    for n in 1 .. _times loop raise info '% %', n, repeat('x', _length); end loop;
+end$$;
+comment on function tell_long(int, int) is E'HTTP POST\\nallow_anonymous\\nsse_publish';
+create function closed_stream() returns void language sql as '';
+comment on function closed_stream() is E'HTTP GET\\nauthorize boss\\nsse_subscribe news';
+"""
+STREAM = "/api/tell/info"
+ESTABLISHED = 1
+"""Of Linux' `tcp_info`."""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, {"Service:ServerSentEvents:SlowReaderEvents": "50"})
+
+
+def read_nothing(service: Service) -> EventStream:
+    """Connected, with little room on its side."""
+    return EventStream(service, STREAM, receive_buffer=4096)
+
+
+def test_a_slow_reader_gets_the_newest_events_and_is_told_of_a_gap(service: Service) -> None:
+    with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
+        sent = flood(service, fast)
+        service.post("/api/tell", json={"text": "end"})
+        fast.wait(lambda: fast.body.endswith(b"end\n\n"), "the end")
+        assert len(fast.messages) == sent + 1, "the fast one misses nothing"
+        slow.wait(lambda: slow.body.endswith(b"end\n\n"), "the end", 30)
+        got = [int(message.split(" ")[0]) for message in slow.messages[:-1]]
+        missed = sum(int(part.split("}")[0]) for part in slow.text.split('{"missed":')[1:])
+        assert missed > 0
+        assert len(got) + missed == sent
+        assert got[-49:] == list(range(52, 101)), "the newest are there, in order"
+
+
+def test_an_event_of_ten_megabytes(service: Service) -> None:
+    with EventStream(service, STREAM) as one, EventStream(service, STREAM) as other:
+        service.post("/api/tell-long", json={"length": 10_000_000})
+        service.post("/api/tell", json={"text": "behind it"})
+        for stream in (one, other):
+            stream.wait(lambda stream=stream: stream.body.endswith(b"behind it\n\n"), "all of it", 30)
+            assert len(stream.messages[0]) == 10_000_002
+
+
+def test_a_slow_reader_is_cut_off_where_that_is_wanted(own_database: Database, serve_once: Serve) -> None:
+    settings = {"Service:ServerSentEvents:SlowReaderEvents": "50", "Service:ServerSentEvents:SlowReaders": "End"}
+    service = serve_once(own_database, SQL, settings)
+    with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
+        flood(service, fast)
+        slow.wait_for_end()
+        assert slow.cut
+        service.post("/api/tell", json={"text": "end"})
+        fast.wait(lambda: fast.body.endswith(b"end\n\n"), "others go on")
+
+
+def test_a_reader_that_takes_nothing_is_cut_off_in_time(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, {"Service:ServerSentEvents:SlowReaderPatience": "2s"})
+    with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
+        service.post("/api/tell-long", json={"length": 4_000_000})
+        fast.wait(lambda: fast.body.endswith(b"xx\n\n"), "all of it", 30)
+        wait_until(lambda: _is_cut(slow), "the connection is cut", 20)
+
+
+def _is_cut(stream: EventStream) -> bool:
+    """Without reading."""
+    state: int = stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+    return state != ESTABLISHED
+
+
+def flood(service: Service, fast: EventStream) -> int:
+    """Two megabytes after another, for longer than a reader is given to catch up. Gives the number of events."""
+    until = time.monotonic() + 2
+    sent, before = 0, fast.body.count(b"data: ")
+    while time.monotonic() < until:
+        service.post("/api/tell-long", json={"length": 20_000, "times": 100})
+        sent += 100
+        wanted = before + sent
+        fast.wait(lambda wanted=wanted: fast.body.count(b"data: ") >= wanted, "everything")  # type: ignore[misc]
+    return sent
+
+
+# --- sessions and access -------------------------------------------------------------------------------------------
+
+LISTENED = """
+create function depots() returns void language sql as '';
+comment on function depots() is
+E'HTTP GET\\nauthorize\\nsse_listen depots\\nsse_filter depot\\nsse_filter number user_id';
+create function orders() returns void language sql as '';
+comment on function orders() is E'HTTP GET\\nauthorize boss\\nsse_listen Orders changes';
+create function open_news() returns void language sql as '';
+comment on function open_news() is E'HTTP GET\\nallow_anonymous\\nsse_listen news';
+"""
+
+
+@pytest.fixture(scope="module")
+def members(database: Database, serve: Serve) -> Service:
+    settings = {
+        "Auth:CookieAuth": "true",
+        "Auth:CookieValid": "4 seconds",
+        "Auth:BearerTokenAuth": "true",
+        "Service:ServerSentEvents:AuthorizeOnConnect": "true",
+    }
+    return serve(database, member_sql() + LISTENED, settings, workers=2)
+
+
+def cookie(service: Service, nick: str = "kiri", **others: str) -> dict[str, str]:
+    response = sign_in(service, nick, scheme="Cookies", **others)
+    service.client.cookies.clear()
+    return {"cookie": cookie_of(response)}
+
+
+def test_only_those_who_may_call_the_endpoint_subscribe(members: Service) -> None:
+    path = "/api/closed-stream/news"
+    assert members.get(path).status_code == 401
+    assert members.get(path, headers=cookie(members, "mo", passphrase=MO)).status_code == 403
+    with EventStream(members, path, cookie(members)) as stream:
+        members.post("/api/tell", json={"text": "hello"})
+        stream.wait_for("hello")
+
+
+def test_a_stream_ends_with_its_session(members: Service) -> None:
+    with EventStream(members, STREAM) as anonymous, EventStream(members, STREAM, cookie(members)) as signed_in:
+        signed_in.wait_for_end(8)
+        assert signed_in.ended
+        members.post("/api/tell", json={"text": "still here"})
+        anonymous.wait_for("still here")
+
+
+def test_notifications_of_a_channel_are_a_stream(members: Service, database: Database) -> None:
+    boss = cookie(members)
+    assert members.get("/api/orders/changes").status_code == 401
+    assert members.get("/api/orders/changes", headers=cookie(members, "mo", passphrase=MO)).status_code == 403
+    with (
+        EventStream(members, "/api/orders/changes", boss) as orders,
+        EventStream(members, STREAM, boss) as others,
+        EventStream(members, "/api/open-news/news") as news,
+    ):
+        database.execute("""notify "orders", '41'; notify "Orders", '42'; select pg_notify('news', E'a\\nb')""")
+        orders.wait_for("42")
+        news.wait_for("a\nb")
+        members.post("/api/tell", json={"text": "end"})
+        others.wait_for("end")
+        database.execute("select pg_notify('news', 'end')")
+        news.wait_for("a\nb", "end")
+
+
+def test_payloads_are_filtered_by_claims(members: Service, database: Database) -> None:
+    payloads = (
+        '{"depot":"north","number":41,"n":1}',
+        '{"depot":"north","number":"41","n":2}',
+        '{"depot":"south","number":41}',
+        '{"depot":"north","number":42}',
+        '{"depot":"north"}',
+        '{"depot":null,"number":41}',
+        "north 41",
+        "[1]",
+        "",
+        '{"number":41,"depot":"north","n":3}',
+    )
+    with EventStream(members, "/api/depots/depots", cookie(members)) as stream:
+        for payload in payloads:
+            database.fetch("select pg_notify('depots', %s)", payload)
+        stream.wait_for(payloads[0], payloads[1], payloads[-1])

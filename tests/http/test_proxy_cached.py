@@ -1,0 +1,174 @@
+"""Answers of other services that are kept (spec 2.1 rule 6; reference 05, 1.4 and 4.4)."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.harness.upstream import Seen, Upstream, answer
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+
+def passing(name: str, comment: str, parameters: str = "") -> str:
+    return (
+        f"create function {name}({parameters}) returns void language sql as '';\n"
+        f"comment on function {name} is 'HTTP {comment}\nproxy';\n"
+    )
+
+
+SQL = (
+    passing("plain", "GET /plain\ncached\nX-Mine: 1")
+    + passing("named", "GET /named\ncached", "_a text, _b text default null")
+    + passing("chosen", "GET /some\ncached _a", "_a text, _b text default null")
+    + passing("posted", "POST /posted\ncached")
+    + passing("short", "GET /short\ncached\ncache_expires 200ms")
+    + passing("failing", "GET /failing\ncached")
+    + passing("missing", "GET /missing\ncached")
+    + passing("cookie", "GET /cookie\ncached")
+    + passing("large", "GET /large\ncached")
+    + passing("at_once", "GET /at-once\ncached")
+    + "create function combined(_x text, _proxy_body text) returns text language sql as "
+    + "$$ select _x || _proxy_body $$;\n"
+    + "comment on function combined is 'HTTP GET /both\nproxy\ncached';\n"
+)
+
+
+@pytest.fixture(scope="module")
+def counted(upstream: Upstream) -> Upstream:
+    """Each answer has a number of its own."""
+    numbers = itertools.count(1)
+
+    def next_answer(**options: object) -> Callable[[Seen, socket.socket], bytes]:
+        return lambda _seen, _connection: answer(str(next(numbers)), **options)  # type: ignore[arg-type]
+
+    upstream.on("*", next_answer(headers=[("X-Theirs", "1"), ("X-Theirs", "2")], content_type="text/x"))
+    upstream.on("/missing", next_answer(status=404))
+    upstream.on("/cookie", next_answer(headers=[("Set-Cookie", "a=b")]))
+    upstream.on("/large", lambda _seen, _connection: answer(str(next(numbers)) + "x" * 40_000_000))
+    tries = itertools.count(1)
+
+    def failing(_seen: Seen, _connection: socket.socket) -> bytes:
+        return b"this is no HTTP" if next(tries) == 1 else answer("good")
+
+    upstream.on("/failing", failing)
+    return upstream
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, counted: Upstream) -> Service:
+    settings = {
+        "Service:ProxyOptions:Enabled": "true",
+        "Service:ProxyOptions:Host": counted.url,
+        "CacheOptions:Enabled": "true",
+        "CacheOptions:InvalidateCacheSuffix": "purge",
+    }
+    return serve(database, SQL, settings, workers=2)
+
+
+def test_an_answer_is_kept_with_status_headers_and_bytes(service: Service, counted: Upstream) -> None:
+    first = service.get("/plain")
+    others = [service.get("/plain") for _ in range(10)]
+    assert {one.content for one in others} == {first.content}
+    assert {one.headers["content-type"] for one in others} == {"text/x"}
+    assert [one.headers.get_list("x-theirs") for one in others] == [["1", "2"]] * 10
+    assert len(counted.to("/plain")) == 1
+
+
+def test_what_was_not_found_is_kept_too(service: Service) -> None:
+    first = service.get("/missing")
+    assert first.status_code == 404
+    assert {(one.status_code, one.text) for one in (service.get("/missing") for _ in range(6))} == {(404, first.text)}
+
+
+def test_a_routine_without_parameters_tells_queries_apart(service: Service) -> None:
+    one, two = service.get("/plain?x=1").text, service.get("/plain?x=2").text
+    assert one != two
+    assert (service.get("/plain?x=1").text, service.get("/plain?x=2").text) == (one, two)
+
+
+def test_parameters_of_the_routine_make_the_key(service: Service) -> None:
+    one = service.get("/named?a=1&other=1").text
+    assert service.get("/named?a=1&other=2").text == one
+    assert service.get("/named?a=1&b=2").text != one
+    some = service.get("/some?a=1&b=1").text
+    assert service.get("/some?a=1&b=2").text == some
+    assert service.get("/some?a=2&b=2").text != some
+
+
+def test_bodies_are_told_apart(service: Service) -> None:
+    one, two = service.post("/posted", content=b"1").text, service.post("/posted", content=b"2").text
+    assert one != two
+    assert service.post("/posted", content=b"1").text == one
+
+
+def test_callers_with_credentials_are_told_apart(service: Service) -> None:
+    def ask(token: str) -> str:
+        return service.get("/named?a=c", headers={"Authorization": token}).text
+
+    assert ask("Bearer a") == ask("Bearer a") != ask("Bearer b")
+
+
+def test_an_answer_ends(service: Service) -> None:
+    first = service.get("/short").text
+    wait_until(lambda: service.get("/short").text != first, "there is a new answer")
+
+
+def test_a_failure_is_not_kept(service: Service) -> None:
+    problem(service.get("/failing"), 502)
+    assert service.get("/failing").text == "good"
+
+
+def test_what_is_too_large_is_not_kept(service: Service) -> None:
+    assert len({service.get("/large").content[:10] for _ in range(3)}) == 3
+
+
+def test_a_cookie_is_for_one_client(service: Service) -> None:
+    found = []
+    for _ in range(3):
+        found.append(service.get("/cookie").headers.get("set-cookie"))
+        service.client.cookies.clear()
+    assert found == ["a=b", None, None]
+
+
+def test_forgetting_is_final(service: Service) -> None:
+    for path, method, content in (("/plain?f=1", "GET", b""), ("/named?a=f", "GET", b""), ("/posted", "POST", b"f")):
+        name, mark, query = path.partition("?")
+        first = service.request(method, path, content=content).text
+        assert service.request(method, path, content=content).text == first
+        purge = f"{name}/purge{mark}{query}"
+        assert service.request(method, purge, content=content).text == '{"invalidated":true}'
+        assert service.request(method, purge, content=content).text == '{"invalidated":false}'
+        assert service.request(method, path, content=content).text != first
+
+
+def test_one_request_asks_for_all(service: Service, counted: Upstream) -> None:
+    free = threading.Event()
+
+    def slow(_seen: Seen, _connection: socket.socket) -> bytes:
+        free.wait(20)
+        return answer("together")
+
+    counted.on("/at-once", slow)
+    with ThreadPoolExecutor(16) as pool:
+        asked = [pool.submit(service.get, "/at-once") for _ in range(16)]
+        wait_until(lambda: counted.to("/at-once"), "one has asked")
+        free.set()
+        assert {one.result().text for one in asked} == {"together"}
+    assert len(counted.to("/at-once")) == 1
+
+
+def test_a_routine_that_gets_the_answer_is_kept_and_the_other_service_asked_each_time(
+    service: Service, counted: Upstream
+) -> None:
+    first = service.get("/both?x=a").text
+    assert [service.get("/both?x=a").text for _ in range(3)] == [first] * 3
+    assert len(counted.to("/both")) == 4

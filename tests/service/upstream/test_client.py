@@ -1,0 +1,323 @@
+"""The client for other servers: TLS, HTTP/2, pools, redirects, and what must not be called."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rowcall.core.outbound.address import read_address
+from rowcall.core.outbound.guard import Guard, RefusedError
+from rowcall.core.outbound.options import ClientOptions
+from rowcall.service.upstream.client import Client
+from rowcall.service.upstream.errors import NotReachedError, OutboundError, TooLargeError
+from rowcall.service.upstream.messages import OutgoingRequest
+from tests.harness.upstream import Seen, Upstream, answer
+from tests.harness.upstream_http2 import Http2Upstream, _Peer
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("tls")
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
+
+
+@pytest.fixture(scope="module")
+def context(certificate: tuple[Path, Path]) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*map(str, certificate))
+    return context
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    server = Upstream()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def secure(context: ssl.SSLContext) -> Iterator[Upstream]:
+    server = Upstream(context)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def second(certificate: tuple[Path, Path]) -> Iterator[Http2Upstream]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*map(str, certificate))
+    server = Http2Upstream(context)
+    yield server
+    server.close()
+
+
+def request(url: str, method: str = "GET", body: bytes | None = None) -> OutgoingRequest:
+    return OutgoingRequest(method, read_address(url), [("X-One", "1")], body)
+
+
+async def ask(client: Client, url: str, method: str = "GET", body: bytes | None = None, *, named: bool = True) -> bytes:
+    reply = await client.send(request(url, method, body), named=named)
+    assert reply.status == 200
+    return await reply.read(None)
+
+
+def run(work, options: ClientOptions | None = None):  # type: ignore[no-untyped-def]
+    """`work(client)` in a loop of its own; nothing may be left open."""
+
+    async def whole():  # type: ignore[no-untyped-def]
+        client = Client(options or ClientOptions())
+        try:
+            return await asyncio.wait_for(work(client), 30)
+        finally:
+            client.close()
+            await asyncio.sleep(0)
+            assert client.open_connections == 0
+
+    return asyncio.run(whole())
+
+
+# --- TLS ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_certificate_of_nobody_known_is_refused(secure: Upstream) -> None:
+    with pytest.raises(NotReachedError, match="the certificate is not valid"):
+        run(lambda client: ask(client, f"https://localhost:{secure.port}/echo"))
+
+
+def test_a_certificate_of_a_configured_authority_is_taken(secure: Upstream, certificate: tuple[Path, Path]) -> None:
+    options = ClientOptions(ca_file=str(certificate[0]))
+    assert b'"method": "GET"' in run(lambda client: ask(client, f"https://localhost:{secure.port}/echo"), options)
+
+
+def test_a_certificate_of_another_host_is_refused(secure: Upstream, certificate: tuple[Path, Path]) -> None:
+    options = ClientOptions(ca_file=str(certificate[0]))
+    with pytest.raises(NotReachedError, match="the certificate is not valid"):
+        run(lambda client: ask(client, f"https://127.0.0.1:{secure.port}/echo"), options)
+
+
+def test_a_server_without_tls_is_no_https_server(upstream: Upstream) -> None:
+    with pytest.raises(OutboundError):
+        run(lambda client: ask(client, f"https://localhost:{upstream.port}/echo"))
+
+
+# --- HTTP/2 ---------------------------------------------------------------------------------------------------------
+
+
+def test_http2_is_spoken_where_it_is_offered(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
+    def echo(peer: _Peer, stream: int, headers: dict[str, str], body: bytes) -> None:
+        peer.answer(stream, f"{headers[':method']} {headers['x-one']} ".encode() + body)
+
+    second.reactions["/echo"] = echo
+    options = ClientOptions(ca_file=str(certificate[0]))
+
+    async def work(client: Client) -> list[bytes]:
+        url = f"{second.url}/echo"
+        first = await ask(client, url)
+        others = await asyncio.gather(*(ask(client, url, "POST", b"x%d" % number) for number in range(50)))
+        return [first, *others]
+
+    answers = run(work, options)
+    assert answers == [b"GET 1 ", *(b"POST 1 x%d" % number for number in range(50))]
+    assert len(second.connections) == 1
+
+
+def test_large_bodies_go_both_ways_over_http2(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
+    second.reactions["/large"] = lambda peer, stream, headers, body: peer.answer(stream, body * 3)
+    options = ClientOptions(ca_file=str(certificate[0]))
+    body = bytes(range(256)) * 20_000
+
+    async def pieces():  # type: ignore[no-untyped-def]
+        for start in range(0, len(body), 100_000):
+            yield body[start : start + 100_000]
+
+    async def work(client: Client) -> bytes:
+        outgoing = OutgoingRequest("POST", read_address(f"{second.url}/large"), [], pieces())
+        return await (await client.send(outgoing, named=True)).read(None)
+
+    assert run(work, options) == body * 3
+
+
+def test_a_stream_that_is_refused_is_sent_again(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
+    refusals = iter([True])
+
+    def react(peer: _Peer, stream: int, headers: dict[str, str], body: bytes) -> None:
+        if next(refusals, False):
+            peer.reset(stream)
+        else:
+            peer.answer(stream, b"good")
+
+    second.reactions["/warm"] = lambda peer, stream, headers, body: peer.answer(stream, b"warm")
+    second.reactions["/refused"] = react
+    options = ClientOptions(ca_file=str(certificate[0]))
+
+    async def work(client: Client) -> bytes:
+        await ask(client, f"{second.url}/warm")
+        return await ask(client, f"{second.url}/refused")
+
+    assert run(work, options) == b"good"
+
+
+def test_a_server_that_goes_away_is_asked_anew(second: Http2Upstream, certificate: tuple[Path, Path]) -> None:
+    gone = iter([True])
+
+    def react(peer: _Peer, stream: int, headers: dict[str, str], body: bytes) -> None:
+        if next(gone, False):
+            peer.go_away(stream - 2)
+        else:
+            peer.answer(stream, b"good")
+
+    second.reactions["/warm"] = lambda peer, stream, headers, body: peer.answer(stream, b"warm")
+    second.reactions["/gone"] = react
+    options = ClientOptions(ca_file=str(certificate[0]))
+
+    async def work(client: Client) -> bytes:
+        await ask(client, f"{second.url}/warm")
+        return await ask(client, f"{second.url}/gone")
+
+    assert run(work, options) == b"good"
+    assert len(second.connections) == 2
+
+
+# --- pools ----------------------------------------------------------------------------------------------------------
+
+
+def test_more_requests_than_connections_wait(upstream: Upstream) -> None:
+    async def work(client: Client) -> int:
+        answers = await asyncio.gather(*(ask(client, f"{upstream.url}/echo") for _ in range(40)))
+        return len(answers)
+
+    assert run(work, ClientOptions(connections=3)) == 40
+    assert upstream.accepted == 3
+
+
+def test_too_many_waiting_requests_fail_at_once(upstream: Upstream) -> None:
+    def slow(_seen: Seen, _connection: socket.socket) -> bytes:
+        upstream.released.wait(10)
+        return answer("")
+
+    upstream.on("/slow", slow)
+
+    async def work(client: Client) -> None:
+        first = asyncio.ensure_future(ask(client, f"{upstream.url}/slow"))
+        await asyncio.sleep(0)
+        with pytest.raises(NotReachedError, match="too many requests wait"):
+            await ask(client, f"{upstream.url}/slow")
+        first.cancel()
+
+    run(work, ClientOptions(connections=1, queue=0))
+
+
+def test_a_cancelled_exchange_gives_its_place_back(upstream: Upstream) -> None:
+    upstream.on("/silent", lambda _seen, _connection: upstream.released.wait(10) and None)
+
+    async def work(client: Client) -> bytes:
+        for _ in range(5):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await ask(client, f"{upstream.url}/silent")
+        return await ask(client, f"{upstream.url}/echo")
+
+    assert b"GET" in run(work, ClientOptions(connections=1))
+
+
+def test_an_answer_over_the_limit_is_refused(upstream: Upstream) -> None:
+    upstream.on("/large", answer(b"x" * 100_000))
+
+    async def work(client: Client) -> None:
+        reply = await client.send(request(f"{upstream.url}/large"), named=True)
+        with pytest.raises(TooLargeError):
+            await reply.read(1000)
+
+    run(work)
+
+
+# --- what must not be called ----------------------------------------------------------------------------------------
+
+OTHERS = ["127.0.0.1", "2130706433", "0x7f000001", "127.1", "0177.0.0.1", "[::ffff:127.0.0.1]", "localhost", "[::1]"]
+
+
+@pytest.mark.parametrize("host", OTHERS)
+def test_values_lead_to_no_private_address(upstream: Upstream, host: str) -> None:
+    with pytest.raises((RefusedError, NotReachedError)) as refused:
+        run(lambda client: ask(client, f"http://{host}:{upstream.port}/echo", named=False))
+    assert "allowed" in str(refused.value) or "is not known" in str(refused.value)
+    assert upstream.accepted == 0
+
+
+def test_values_lead_where_the_list_allows(upstream: Upstream) -> None:
+    allowed = ClientOptions(guard=Guard(networks=("127.0.0.0/8",)))
+    assert b"GET" in run(lambda client: ask(client, f"{upstream.url}/echo", named=False), allowed)
+
+
+def test_a_redirect_leads_to_no_private_address(upstream: Upstream) -> None:
+    inner = Upstream()
+    upstream.on("/away", f"HTTP/1.1 302 Found\r\nLocation: {inner.url}/echo\r\nContent-Length: 0\r\n\r\n".encode())
+    try:
+        with pytest.raises(RefusedError):
+            run(lambda client: ask(client, f"{upstream.url}/away"))
+        assert inner.accepted == 0
+        allowed = ClientOptions(guard=Guard(hosts=(f"127.0.0.1:{inner.port}",)))
+        assert b"GET" in run(lambda client: ask(client, f"{upstream.url}/away"), allowed)
+    finally:
+        inner.close()
+
+
+def test_a_redirect_takes_no_credentials_elsewhere(upstream: Upstream) -> None:
+    inner = Upstream()
+    upstream.on("/away", f"HTTP/1.1 307 Again\r\nLocation: {inner.url}/echo\r\nContent-Length: 0\r\n\r\n".encode())
+    headers = [("Authorization", "secret"), ("Cookie", "a=b"), ("X-Two", "2")]
+    outgoing = OutgoingRequest("POST", read_address(f"{upstream.url}/away"), headers, b"body")
+
+    async def work(client: Client) -> bytes:
+        return await (await client.send(outgoing, named=True)).read(None)
+
+    try:
+        run(work, ClientOptions(guard=Guard(networks=("127.0.0.0/8",))))
+        seen = inner.seen[0]
+        assert (seen.method, seen.body, seen.header("x-two")) == ("POST", b"body", "2")
+        assert seen.header("authorization") is seen.header("cookie") is None
+    finally:
+        inner.close()
+
+
+def test_a_circle_of_redirects_ends(upstream: Upstream) -> None:
+    upstream.on("/circle", b"HTTP/1.1 302 Found\r\nLocation: /circle\r\nContent-Length: 0\r\n\r\n")
+
+    async def work(client: Client) -> int:
+        return (await client.send(request(f"{upstream.url}/circle"), named=True)).status
+
+    assert run(work) == 302
+    assert len(upstream.to("/circle")) == 51
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "then", "body"),
+    [(301, "POST", "GET", b""), (302, "POST", "GET", b""), (303, "PUT", "GET", b""), (307, "POST", "POST", b"b"),
+     (308, "PUT", "PUT", b"b"), (302, "PUT", "PUT", b"b")],
+)  # fmt: skip
+def test_methods_behind_redirects(upstream: Upstream, status: int, method: str, then: str, body: bytes) -> None:
+    upstream.on("/r", f"HTTP/1.1 {status} R\r\nLocation: /echo?x\r\nContent-Length: 2\r\n\r\nxx".encode())
+    run(lambda client: ask(client, f"{upstream.url}/r", method, b"b"))
+    seen = upstream.to("/echo")[0]
+    assert (seen.method, seen.body) == (then, body)
+
+
+def test_user_and_password_of_a_url_are_credentials(upstream: Upstream) -> None:
+    run(lambda client: ask(client, f"http://u:p@127.0.0.1:{upstream.port}/echo"))
+    assert upstream.seen[0].header("authorization") == "Basic dTpw"
+
+
+@pytest.mark.parametrize("value", ["a\r\nX: y", "a\nb", "a\0b"])
+def test_a_header_ends_where_it_ends(value: str) -> None:
+    with pytest.raises(RefusedError):
+        OutgoingRequest("GET", read_address("http://h/"), [("X-One", value)])
