@@ -479,8 +479,13 @@ class Database:
             request = Request(statement, values, ahead[:-1] or None)
             request.timeout = RESET_SECONDS
             request.waiter = waiter = self._loop.create_future()
+            # A role shows in what the server reports of the session, and is no reason to give the connection up: it is
+            # compared again behind the reset.
+            connection.owned = True
             if connection.submit(request):
                 await waiter
+            connection.accept_session()
+            connection.owned = False
         except BaseException:
             connection.close("its session was left half prepared")
             raise
