@@ -7,11 +7,12 @@ others comes from a schema that has changed since (`ext.rendering.body_writer`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 
 from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
-from rowcall.core.endpoint.endpoint import ResultColumn
+from rowcall.core.endpoint.endpoint import ResultColumn, ResultShape
 
 FIRST_USER_OID = 16384
 """Of what users have made; another database may have another one for a type of the same name."""
@@ -38,6 +39,13 @@ def _wire_types(columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]
         else:
             group = next(neighbours).group
             yield ANY if group is None else wire_type(group.type_oid, types)
+
+
+def of_any_user_type(shape: ResultShape) -> ResultShape:
+    """The same result from another database, where types of the same names have other oids."""
+    wire = None if shape.wire is None else tuple(oid if oid < FIRST_USER_OID else ANY for oid in shape.wire)
+    parts = tuple(replace(part, shape=of_any_user_type(part.shape)) for part in shape.parts)
+    return replace(shape, wire=wire, parts=parts)
 
 
 def cast_type(expression: str) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.access import Access
@@ -12,13 +11,10 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.basic import basic_step, wants_basic
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
-from rowcall.service.identity.sessions import BEARER
+from rowcall.service.identity.sessions import is_bearer
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
-
-
-log = logging.getLogger("rowcall")
 
 
 def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
@@ -48,18 +44,19 @@ def is_closed(endpoint: Endpoint) -> bool:
 def authorize(endpoint: Endpoint, services: Services) -> Step | None:
     if not is_closed(endpoint):
         return None
-    refuse = _stranger_refusal(endpoint, services)
+    detail = _what_opens(endpoint, by_default=services.options.requires_authorization)
+    auth = services.options.auth
     matching = services.options.auth.roles_match_users
     access = Access(endpoint.options.roles, roles_match_users=matching) if endpoint.options.roles else None
     refusal = _who_may(endpoint, access)
 
     def let_in(exchange: Exchange) -> None:
         if exchange.user is None:
-            raise refuse(exchange)
+            raise stranger_refusal(auth, exchange, detail)
 
     def let_some_in(exchange: Exchange) -> None:
         if exchange.user is None:
-            raise refuse(exchange)
+            raise stranger_refusal(auth, exchange, detail)
         if not access.admits(exchange.user):  # type: ignore[union-attr]
             raise Problem(403, refusal)
 
@@ -109,36 +106,15 @@ def _who_may(endpoint: Endpoint, access: Access | None) -> str:
     return f"{endpoint.name} is for users with one of the roles {', '.join(access.roles)}"
 
 
-STRANGER = "this is for signed-in users"
-"""Who is let in and how to change that is for the operator to know, not for whoever asks."""
-
-
-def stranger_refusal(auth: AuthOptions, exchange: Exchange, detail: str = STRANGER) -> Problem:
+def stranger_refusal(auth: AuthOptions, exchange: Exchange, detail: str) -> Problem:
     """401 for somebody who is not signed in, on whatever path."""
     return unauthorized(_with_error(auth.schemes.challenge, exchange), detail)
-
-
-def _stranger_refusal(endpoint: Endpoint, services: Services) -> Callable[[Exchange], Problem]:
-    """The first one of an endpoint is told in the log, with what would open it."""
-    auth = services.options.auth
-    explanation = _what_opens(endpoint, by_default=services.options.requires_authorization)
-    shown = explanation if services.options.explains_refusals else STRANGER
-    told = False
-
-    def refusal(exchange: Exchange) -> Problem:
-        nonlocal told
-        if not told:
-            told = True
-            log.info("refused somebody who is not signed in: %s", explanation)
-        return stranger_refusal(auth, exchange, shown)
-
-    return refusal
 
 
 def _with_error(challenge: str, exchange: Exchange) -> str:
     """A token that was brought along was no good (RFC 6750, section 3.1)."""
     header = exchange.scope.headers.get("authorization")
-    if challenge == "Bearer" and header is not None and header.startswith(BEARER):
+    if challenge == "Bearer" and header is not None and is_bearer(header):
         return 'Bearer error="invalid_token"'
     return challenge
 

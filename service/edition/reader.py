@@ -18,6 +18,7 @@ from rowcall.core.cache.diagnostics import unused_profiles
 from rowcall.core.catalogue.catalog import Catalog, Routine, RoutineKind, TypeInfo
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.result_types import of_any_user_type
 from rowcall.core.sqlfile.session_reach import World, session_state
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.first_connection import Opening
@@ -138,7 +139,19 @@ class EndpointReader:
             for name in unused_profiles(self._options.cache, (one for group in found for one in group)):
                 log.info("cache profile '%s' is used by no endpoint", name)
         main = types.pop(MAIN)
-        return Edition(number, tuple(one for group in found for one in group), main, types)
+        endpoints = tuple(self._at_its_place(key, one) for key, group in zip(keys, found, strict=True) for one in group)
+        return Edition(number, endpoints, main, types)
+
+    def _at_its_place(self, key: str, endpoint: Endpoint) -> Endpoint:
+        """Where it is found on one database and runs on another one, the types of users have other oids there."""
+        if self._place(endpoint) == key:
+            return endpoint
+        table = endpoint.table_shape
+        return replace(
+            endpoint,
+            shape=of_any_user_type(endpoint.shape),
+            table_shape=None if table is None else of_any_user_type(table),
+        )
 
     async def _discover(self, key: str) -> Catalog:
         async with await self._connector(key).open_plain() as connection:

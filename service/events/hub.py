@@ -8,8 +8,11 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable
+from functools import partial
+from typing import Protocol
 
 from rowcall.core.events.event import Event
+from rowcall.service.background import Background
 from rowcall.service.events.batches import Batch, pack, unpack_events
 from rowcall.service.events.history import History
 from rowcall.service.options.capabilities.events import EventOptions
@@ -19,11 +22,27 @@ log = logging.getLogger("rowcall.events")
 Send = Callable[[bytes], None]
 
 
+class Bridge(Protocol):
+    """The way to other hosts."""
+
+    def send(self, batch: Batch) -> None: ...
+
+    async def catch_up(self, receive: Callable[[Batch], None]) -> None:
+        """Gives what has been published before."""
+
+    async def write(self) -> None:
+        """Sends, for ever."""
+
+    async def read(self, receive: Callable[[Batch], None]) -> None:
+        """Gives what all hosts publish, this one too, for ever."""
+
+
 class EventHub:
     def __init__(self, options: EventOptions) -> None:
         self._history = History(options.kept, options.kept_bytes)
         self._origin = secrets.token_hex(4)
         self._next = 1
+        self._bridge: Bridge | None = None
         self._listening = secrets.token_hex(4)
         """Who publishes what this host hears from PostgreSQL."""
         self._next_notified = 1
@@ -47,6 +66,8 @@ class EventHub:
         batch = Batch(self._origin, self._next, events)
         self._next += len(events)
         self._hand_out(batch)
+        if self._bridge is not None:
+            self._bridge.send(batch)
 
     def _hand_out(self, batch: Batch) -> None:
         self._history.add(batch)
@@ -55,6 +76,37 @@ class EventHub:
         packed = pack((batch,))
         for send in self._wanted.values():
             send(packed)
+
+    # --- other hosts -----------------------------------------------------------------------------------------------
+
+    async def connect(self, bridge: Bridge, background: Background) -> None:
+        """Returns when what other hosts have published before is known, as far as that can be found out at once."""
+        self._bridge = bridge
+        await bridge.catch_up(self._remember)
+        background.keep("sending events to other hosts", bridge.write)
+        background.keep("hearing of other hosts' events", partial(bridge.read, self._receive))
+
+    def _remember(self, batch: Batch) -> None:
+        """Published before there was anybody here to get it, but somebody may come who has left another host."""
+        fresh = self._fresh(batch)
+        if fresh is not None:
+            self._history.add(fresh)
+
+    def _receive(self, batch: Batch) -> None:
+        fresh = self._fresh(batch)
+        if fresh is not None:
+            self._hand_out(fresh)
+
+    def _fresh(self, batch: Batch) -> Batch | None:
+        """Without what is known. Every host gets its own events back, and some of others' twice."""
+        if batch.origin == self._origin:
+            return None
+        known = self._history.position.get(batch.origin, 0)
+        first = max(batch.first, known + 1)
+        events = batch.events[first - batch.first :]
+        return Batch(batch.origin, first, events) if events else None
+
+    # --- PostgreSQL ------------------------------------------------------------------------------------------------
 
     def notified(self, channel: str, payload: str) -> None:
         """PostgreSQL has told this host, as it has told every other, so that it goes to no other."""

@@ -126,6 +126,8 @@ class WorkerOptions:
     resolve_nested: bool = True
     timestamps_utc: bool = True
     problem_types: bool = True
+    explains_unauthorized: bool = False
+    """A 401 says in its body what is wrong, and what would open the endpoint."""
     """Problem bodies carry `type`."""
     problem_traces: bool = False
     """Problem bodies carry `traceId`."""
@@ -144,8 +146,6 @@ class WorkerOptions:
     camel_case: bool = True
     tables: TableFormats = field(default_factory=TableFormats)
     uploads: UploadOptions = field(default_factory=UploadOptions)
-    explains_refusals: bool = False
-    """A 401 says what would open the endpoint."""
     hides_paths: bool = False
     """Who is not signed in gets 401 for what does not exist as well."""
     requires_authorization: bool = True

@@ -29,10 +29,23 @@ FREE_PIECES, SMALLEST_PIECE = 4096, 64
 GIVEN_BACK = 4_194_304
 """Bytes of bodies whose end is worth asking the allocator to return memory to the system."""
 
+arriving: set[Any] = set()
+"""Scopes of the requests whose body is being waited for. Their clients have no right to be waited for without end
+(`service.sockets.unused_connections`)."""
+
 
 def too_large(limit: int) -> Problem:
     # The rest of the body is still on its way, so the connection cannot serve another request.
     return Problem(413, f"the body is larger than {limit} bytes", headers=(("connection", "close"),))
+
+
+def _refuse_encoded(scope: Any) -> None:
+    """What is compressed would be taken for a broken text."""
+    coding = scope.headers.get("content-encoding")
+    if coding is None or coding.strip().lower() in ("", "identity"):
+        return
+    detail = f"the body has the Content-Encoding {coding[:40]!r}, and only plain ones are read"
+    raise Problem(415, detail, headers=(("accept-encoding", "identity"), ("connection", "close")))
 
 
 def cut_off() -> Problem:
@@ -98,6 +111,7 @@ class Bodies:
         """The whole body. Raises `Problem`: 413 beyond `limit` bytes, 400 for a broken length and for a body cut off,
         408 for one that is too slow, 503 where the worker holds too many.
         """
+        _refuse_encoded(scope)
         announced = scope.headers.get("content-length")
         if announced is not None:
             if not announced.isascii() or not announced.isdigit():
@@ -213,7 +227,11 @@ BODIES = Bodies()
 
 async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
     """The whole body, as `Bodies.read` has it."""
-    return await BODIES.read(scope, protocol, limit)
+    arriving.add(scope)
+    try:
+        return await BODIES.read(scope, protocol, limit)
+    finally:
+        arriving.discard(scope)
 
 
 async def body_pieces(scope: Any, protocol: Any, limit: int, patience: float) -> AsyncIterator[bytes]:
@@ -247,6 +265,7 @@ async def body_pieces(scope: Any, protocol: Any, limit: int, patience: float) ->
 async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]:
     size = silence = 0
     bearable = _empty_pieces_at_the_end(scope)
+    arriving.add(scope)
     try:
         async for piece in protocol:
             silence = 0 if piece else silence + 1
@@ -255,9 +274,14 @@ async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]
             size += len(piece)
             if size > limit:
                 raise too_large(limit)
+            # Whoever works on the piece may take their time; the client is not waited for meanwhile.
+            arriving.discard(scope)
             yield piece
+            arriving.add(scope)
     except RSGIProtocolClosed:
         raise cut_off() from None
+    finally:
+        arriving.discard(scope)
 
 
 def _empty_pieces_at_the_end(scope: Any) -> int:

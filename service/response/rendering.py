@@ -7,7 +7,7 @@ from itertools import groupby
 
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath, ResultShape
 from rowcall.core.endpoint.result_shape import BYTES
-from rowcall.core.endpoint.result_types import ANY, FIRST_USER_OID, column_names
+from rowcall.core.endpoint.result_types import column_names
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.raw_rows import BytesRenderer, RawRenderer
@@ -29,9 +29,6 @@ def particular(writer: BodyWriter, endpoint: Endpoint) -> BodyWriter:
     wire = endpoint.shape.wire
     if wire is None:
         return writer
-    if endpoint.options.connection is not None:
-        # Found on one database and run on another one: types that users have made have other oids there.
-        wire = tuple(oid if oid < FIRST_USER_OID else ANY for oid in wire)
     shape = endpoint.shape
     writer.expect(wire, column_names(shape.columns), one_row=not shape.is_set and not endpoint.options.single)
     return writer

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import logging
 import os
@@ -19,6 +20,7 @@ import sys
 import termios
 from typing import Any, Protocol
 
+from rowcall.core.errors.problems import unavailable
 from rowcall.ext.driver.connection import Connection
 from rowcall.ext.driver.request import Request
 from rowcall.service.exchange.exchange import ClientGoneError
@@ -38,7 +40,7 @@ class PipeBody:
         self._loop = asyncio.get_running_loop()
         self._patience = patience
         self._written = 0
-        self._read_end, self._write_end = os.pipe()
+        self._read_end, self._write_end, spare = _pipe()
         self._pipe = os.fstat(self._read_end).st_ino
         """Of the reading end: macOS gives each end a number of its own."""
         os.set_blocking(self._write_end, False)
@@ -46,6 +48,8 @@ class PipeBody:
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self._write_end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._gone = self._loop.create_task(self._watch(protocol))
+        # What granian opens next, by its name, is the reading end.
+        os.close(spare)
         protocol.response_file(status, headers, f"/dev/fd/{self._read_end}")
 
     async def _watch(self, protocol: Any) -> None:
@@ -132,6 +136,23 @@ class PipeBody:
         # A read that waits on the pipe goes on waiting; this ends it, and the next one fails.
         with contextlib.suppress(OSError):
             os.write(self._write_end, b" ")
+
+
+def _pipe() -> tuple[int, int, int]:
+    """Both ends, and a descriptor that can be closed to make room for another one. Raises `Problem` 503: granian would
+    answer 404 for a file that it cannot open."""
+    made: list[int] = []
+    try:
+        made += os.pipe()
+        made.append(os.dup(made[0]))
+    except OSError as error:
+        for descriptor in made:
+            os.close(descriptor)
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        log.error("a stream cannot begin: %s (ulimit -n)", error.strerror)
+        raise unavailable("the service has too many files and connections open to begin a stream") from None
+    return made[0], made[1], made[2]
 
 
 _closing: set[asyncio.Task[None]] = set()

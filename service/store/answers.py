@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
 
 from rowcall.core.cache.options import CacheOptions, Place
-from rowcall.service.store.flights import AnswerStore
+from rowcall.core.cache.redis_address import BadAddressError, parse_redis
+from rowcall.service.store.flights import AnswerStore, Found
 from rowcall.service.store.host import HostStore
 from rowcall.service.store.memory_answers import LARGEST, MemoryAnswers
+
+if TYPE_CHECKING:
+    from rowcall.service.store.redis_answers import RedisAnswers
+
+log = logging.getLogger("rowcall.cache")
 
 MOST_BUFFERED = 33_554_432
 """Bytes of an answer that a worker holds to keep it."""
@@ -20,27 +29,76 @@ class AnswerStores:
         self.options = options
         self._host = host
         self._stores: dict[Place, AnswerStore] = {}
+        self._memory: MemoryAnswers | None = None
+        self._redis: asyncio.Task[RedisAnswers | None] | None = None
         self._pruning: asyncio.TimerHandle | None = None
+
+    def open(self) -> None:
+        """Connects to Redis where that is asked for, so that it is known at the start whether it is there."""
+        uses_redis = {Place.REDIS, Place.HYBRID} if self.options.hybrid.uses_redis else {Place.REDIS}
+        if uses_redis & self.options.places:
+            self._connect()
 
     def of(self, place: Place) -> AnswerStore:
         store = self._stores.get(place)
         if store is None:
-            store = self._stores[place] = self._memory()
+            store = self._stores[place] = self._made(place)
         return store
+
+    def _made(self, place: Place) -> AnswerStore:
+        if place is Place.MEMORY or (place is Place.HYBRID and not self.options.hybrid.uses_redis):
+            return self._memory_answers()
+        return _Later(self._behind_redis(place))
+
+    async def _behind_redis(self, place: Place) -> AnswerStore:
+        redis = await self._connect()
+        if redis is None:
+            return self._memory_answers()
+        if place is Place.REDIS:
+            return redis
+        from rowcall.service.store.hybrid_answers import HybridAnswers
+
+        return HybridAnswers(redis, self._memory_answers(), self.options.hybrid)
+
+    def _connect(self) -> asyncio.Task[RedisAnswers | None]:
+        """One connection for all that use Redis."""
+        if self._redis is None:
+            self._redis = asyncio.get_running_loop().create_task(self._connected())
+        return self._redis
+
+    async def _connected(self) -> RedisAnswers | None:
+        """None: it is not there, and the store of the host takes its place (reference 05, 1.7)."""
+        # Redis's client is only for those who use it.
+        from rowcall.service.store.redis_answers import RedisAnswers
+        from rowcall.service.store.redis_link import FAILURES, RedisLink
+
+        try:
+            address = parse_redis(self.options.redis)
+        except BadAddressError as error:
+            log.error("CacheOptions:RedisConfiguration: %s; answers are kept in memory instead", error)
+            return None
+        link = RedisLink(address)
+        for attempt in range(max(1, address.attempts)):
+            try:
+                await link.connect()
+            except FAILURES as error:
+                reason = str(error).strip() or "no answer"
+                await asyncio.sleep(0.1 * attempt)
+            else:
+                return RedisAnswers(link)
+        log.error("Redis at %s cannot be reached: %s; answers are kept in memory instead", address, reason)
+        return None
 
     def largest(self, place: Place) -> int:
         """Bytes of an answer from which it is none that is kept."""
         most = min(self.options.memory // LARGEST, MOST_BUFFERED)
         return min(most, self.options.hybrid.largest_answer + 1) if place is Place.HYBRID else most
 
-    def _memory(self) -> MemoryAnswers:
-        store = self._stores.get(Place.MEMORY)
-        if isinstance(store, MemoryAnswers):
-            return store
-        made = MemoryAnswers(self._host.environment("answers", self.options.memory), self._host.bus)
-        self._stores[Place.MEMORY] = made
-        self._prune_later(made)
-        return made
+    def _memory_answers(self) -> MemoryAnswers:
+        if self._memory is None:
+            self._memory = MemoryAnswers(self._host.environment("answers", self.options.memory), self._host.bus)
+            self._prune_later(self._memory)
+        return self._memory
 
     def _prune_later(self, memory: MemoryAnswers) -> None:
         def prune() -> None:
@@ -49,8 +107,38 @@ class AnswerStores:
 
         self._pruning = asyncio.get_running_loop().call_later(self.options.prune_seconds, prune)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         if self._pruning is not None:
             self._pruning.cancel()
-        for store in set(self._stores.values()):
-            store.close()
+        if self._redis is not None:
+            if self._redis.done() and not self._redis.cancelled() and (redis := self._redis.result()) is not None:
+                await redis.link.close()
+            self._redis.cancel()
+        if self._memory is not None:
+            self._memory.close()
+
+
+class _Later:
+    """Stands for a store that is being connected."""
+
+    def __init__(self, coming: Awaitable[AnswerStore]) -> None:
+        self._coming = asyncio.ensure_future(coming)
+
+    def begin(self, key: bytes, patience: float) -> Found | Awaitable[Found]:
+        if self._coming.done():
+            return self._coming.result().begin(key, patience)
+        return self._begin_later(key, patience)
+
+    async def _begin_later(self, key: bytes, patience: float) -> Found:
+        found = (await self._coming).begin(key, patience)
+        return await found if isinstance(found, Awaitable) else found
+
+    def forget(self, key: bytes) -> bool | Awaitable[bool]:
+        return self._coming.result().forget(key) if self._coming.done() else self._forget_later(key)
+
+    async def _forget_later(self, key: bytes) -> bool:
+        found = (await self._coming).forget(key)
+        return await found if isinstance(found, Awaitable) else found
+
+    def close(self) -> None:
+        self._coming.cancel()

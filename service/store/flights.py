@@ -72,7 +72,10 @@ def ending(exchange: Exchange, error: Exception | None) -> None:
     if ticket is None:
         return
     exchange.ticket = None
-    if error is None or isinstance(error, ClientGoneError):
+    request = exchange.request
+    # Cancelled because its own client has left: that is no failure of anybody else.
+    gone = request is not None and request.abandoned and request.failure is None
+    if error is None or gone or isinstance(error, ClientGoneError):
         ticket.give_up(None)
     elif isinstance(error, Problem):
         ticket.give_up(error)
@@ -93,8 +96,17 @@ class Waiters:
         self._futures.setdefault(key, set()).add(future)
         return future
 
-    async def wait(self, key: bytes, future: asyncio.Future[Outcome], patience: float) -> Entry | Again | Alone:
-        """patience: seconds; 0: as long as it takes.
+    def leave(self, key: bytes, future: asyncio.Future[Outcome]) -> None:
+        waiting = self._futures.get(key)
+        if waiting is not None:
+            waiting.discard(future)
+            if not waiting:
+                del self._futures[key]
+
+    async def wait(
+        self, key: bytes, future: asyncio.Future[Outcome], patience: float, late: Again | None = None
+    ) -> Entry | Again | Alone:
+        """patience: seconds; 0: as long as it takes. late: what it is then; None: a `Problem`.
 
         Raises:
             Problem: of the one who computed, or because this one has waited long enough.
@@ -102,14 +114,12 @@ class Waiters:
         try:
             outcome = await (asyncio.wait_for(future, patience) if patience > 0 else future)
         except TimeoutError:
+            if late is not None:
+                return late
             detail = "another request computes this answer, and it took too long"
             raise Problem(504, detail, title="Command execution timed out") from None
         finally:
-            waiting = self._futures.get(key)
-            if waiting is not None:
-                waiting.discard(future)
-                if not waiting:
-                    del self._futures[key]
+            self.leave(key, future)
         if isinstance(outcome, Problem):
             raise outcome
         return outcome

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import logging
 import os
 import struct
@@ -244,6 +245,34 @@ class MemoryAnswers:
         if awaited:
             self._bus.publish(TOPIC, _told(name, AGAIN))
         return found
+
+    def put(self, key: bytes, entry: Entry, seconds: float | None) -> None:
+        """A copy of an answer that somebody else has computed."""
+        at = now()
+        entry = entry._replace(written=at, ends=0.0 if seconds is None else at + seconds)
+        try:
+            with self._environment.write() as transaction:
+                _put(transaction, stored_key(key), entry)
+                if used(transaction) > self._environment.size * SPARE:
+                    _evict(transaction, EVICTED_AT_ONCE, at)
+        except lmdb.MapFullError:
+            self._make_room()
+
+    def forget_all(self, prefix: bytes) -> None:
+        """All answers whose key begins so."""
+        first = _ENTRY + stored_key(prefix)
+        while True:
+            with self._environment.write() as transaction:
+                keys = [key for key, _ in itertools.islice(between(transaction, first, first + b"\xff"), 256)]
+                for key in keys:
+                    _remove(transaction, key[1:])
+            if len(keys) < 256:
+                return
+
+    def count(self) -> int:
+        """How many answers there are, those that have ended and were not removed yet among them."""
+        with self._read() as transaction:
+            return sum(1 for _ in between(transaction, _ORDER, _AFTER_ORDER))
 
     def prune(self) -> int:
         """Removes what has ended; gives how many answers that were."""

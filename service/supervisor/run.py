@@ -13,6 +13,7 @@ from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.log import current_log
 from rowcall.service.options.connections import Connections
 from rowcall.service.options.from_settings import worker_options
+from rowcall.service.sockets.open_files import raise_limit
 from rowcall.service.startup_error import START_AGAIN
 from rowcall.service.supervisor.supervisor import Supervisor
 
@@ -36,6 +37,7 @@ def run(
         ConfigError: a value of the configuration cannot be used.
     """
 
+    raise_limit()
     options = worker_options(settings, connections)
 
     async def serve() -> int:

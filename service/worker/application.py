@@ -43,14 +43,18 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
-from rowcall.service.request.body import BODIES
+from rowcall.service.request.body import BODIES, arriving
 from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
+from rowcall.service.store.limited_answers import LimitedAnswers
+from rowcall.service.uploads.leftovers import tidy
 
 if TYPE_CHECKING:
     from rowcall.service.upstream.client import Client
+
+from rowcall.service.sockets.unused_connections import Clients
 
 log = logging.getLogger("rowcall")
 
@@ -122,6 +126,12 @@ class Application:
         log_notices = None if options.notices is None else NoticeLog(options.notices)
         self.unheard = Unheard(options.events.level.value, log_notices)
         self._client = client_of(options)
+        types = options.outbound.types
+        self._type_answers = (
+            LimitedAnswers(self._host, "http-types", types.max_entries, types.prune)
+            if types.enabled and types.caches
+            else None
+        )
         self._fixed: dict[Route, tuple[Step, ...]] = {
             Route("POST", ascii_lower(path), (), ()): (step,) for path, step in refreshing
         }
@@ -130,6 +140,12 @@ class Application:
         )
         for method, path, steps in operation_routes(services):
             self._fixed[Route(method, ascii_lower(path), (), ())] = steps
+
+    def clients(self) -> Clients:
+        """Whose requests are being worked on."""
+        active = [exchange.scope for exchange in self._runner.active]
+        busy = frozenset(scope.client for scope in active if scope not in arriving)
+        return Clients(busy, frozenset(scope.client for scope in active if scope in arriving) - busy)
 
     @property
     def running(self) -> int:
@@ -141,6 +157,7 @@ class Application:
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
+        self._answers.open()
         if self._options.notices is not None or self._options.events.warn_unbound:
             self._databases.set_notice_handler(self.unheard)
         await self._databases.main.start()
@@ -164,10 +181,12 @@ class Application:
             others,
             client=self._client,
             inside=None if inside is None else inside.call,
+            type_answers=self._type_answers,
             hear=partial(hear_notices, options=self._options.events, publish=self.events.publish),
         )
         streams = dict(stream_steps(edition.endpoints, services, self.events))
         self._prepared = Table(edition, services, self._fixed, streams)
+        tidy(edition.endpoints, self._options.uploads)
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
             inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
@@ -198,8 +217,10 @@ class Application:
     async def close(self) -> None:
         if self._client is not None:
             self._client.close()
+        if self._type_answers is not None:
+            self._type_answers.close()
         self._identity.close()
-        self._answers.close()
+        await self._answers.close()
         self._host.close()
         await self._databases.close()
 
@@ -276,7 +297,7 @@ class Application:
         """Nobody else is told what there is. HEAD of what exists goes on to the steps of GET, which ask themselves."""
         head = exchange.scope.method == "HEAD" and self._table.find("GET", exchange.scope.path) is not None
         if exchange.user is None and not head:
-            raise stranger_refusal(self._options.auth, exchange)
+            raise stranger_refusal(self._options.auth, exchange, "paths are hidden from who is not signed in")
         match = self._find_otherwise(exchange)
         if match is None:
             exchange.answered = True
@@ -307,6 +328,10 @@ class Application:
     def _respond(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
         headers = [("content-type", CONTENT_TYPE), *others]
         members = problem.members(with_type=self._options.problem_types)
+        if problem.status == 401 and not self._options.explains_unauthorized:
+            # A stranger learns neither how an endpoint is opened nor what was wrong with a token.
+            log.info("%s %s: 401: %s", one_line(scope.method), one_line(scope.path), problem.detail)
+            members.pop("detail", None)
         if self._options.problem_traces:
             members["traceId"] = trace_id(scope, protocol)
         body = orjson.dumps(members)

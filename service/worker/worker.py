@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import uvloop
@@ -20,6 +21,7 @@ from rowcall.service.background import Background
 from rowcall.service.edition.collector import paused
 from rowcall.service.log import Forwarder, configure_worker_logging
 from rowcall.service.log.sinks import say_on_stderr
+from rowcall.service.options.server.client_connections import client_connections
 from rowcall.service.sockets.unused_connections import close_unused
 from rowcall.service.supervisor.channel import (
     Channel,
@@ -54,13 +56,15 @@ class Worker:
         self._forwarder = forwarder
         self._listeners = start.listeners
         self._silence = start.options.http.header_timeout
+        self._unread = start.options.http.slow_client
         self._threads = start.options.http.blocking_threads
         self._application = Application(start.options)
+        http = replace(start.options.http, connections=client_connections(start.options, len(start.listeners)))
         self._servers = [
             HttpServer(
                 with_middleware(self._application, start.options, one, start.https_port, forwarder.add_request),
                 one,
-                start.options.http,
+                http,
             )
             for one in start.listeners
         ]
@@ -87,7 +91,8 @@ class Worker:
         starting = asyncio.create_task(self._application.start())
         starting.add_done_callback(_tell_failure)
         listening = asyncio.create_task(self._listen_or_end())
-        self._background.keep("closing unused connections", partial(close_unused, self._listeners, self._silence))
+        unused = partial(close_unused, self._listeners, self._silence, self._unread, self._application.clients)
+        self._background.keep("closing unused connections", unused)
         await self._stopping.wait()
         starting.cancel()
         await self._stop()

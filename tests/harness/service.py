@@ -35,7 +35,9 @@ SILENCING = ("StartupMessage", "Log:ToConsole", "Log:ConsoleMinimumLevel")
 class Service:
     """A running rowcall with its workers."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str], port: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str], port: int | None = None, open_files: int | None = None
+    ) -> None:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.https = 0
@@ -48,7 +50,7 @@ class Service:
         self._log_path = folder / "service.log"
         with self._log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "rowcall.service.cli", *self.arguments()],
+                [*_limited(open_files), sys.executable, "-m", "rowcall.service.cli", *self.arguments()],
                 cwd=folder,
                 env=_environment(),
                 stdin=subprocess.DEVNULL,
@@ -171,6 +173,11 @@ class Service:
         fresh = self.log[self._checked :]
         self._checked += len(fresh)
         assert "Traceback (most recent call last)" not in fresh, f"the service logged a traceback:\n{fresh}"
+
+
+def _limited(open_files: int | None) -> list[str]:
+    """What to write in front of a command that may have only so many."""
+    return [] if open_files is None else ["sh", "-c", f'ulimit -n {open_files}; exec "$@"', "sh"]
 
 
 def _environment() -> dict[str, str]:

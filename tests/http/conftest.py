@@ -31,13 +31,14 @@ class _Services:
         settings: Mapping[str, str | None] | None = None,
         workers: int = 1,
         port: int | None = None,
+        open_files: int | None = None,
     ) -> Service:
         """`settings` win over the defaults of the tests; keys as on the command line. None leaves a default out."""
         if sql:
             database.execute(sql)
         defaults = {"ConnectionStrings:Default": database.conninfo, "HttpServer:Workers": str(workers), **OPEN}
         chosen = {**defaults, **(settings or {})}
-        service = Service(folder, {key: value for key, value in chosen.items() if value is not None}, port)
+        service = Service(folder, {key: value for key, value in chosen.items() if value is not None}, port, open_files)
         self.running.append(service)
         service.wait_until_ready()
         return service
@@ -83,10 +84,13 @@ def _factory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
         settings: Mapping[str, str | None] | None = None,
         workers: int = 1,
         port: int | None = None,
+        open_files: int | None = None,
     ) -> Service:
         before = len(_services.running)
         try:
-            return _services.start(tmp_path_factory.mktemp("service"), database, sql, settings, workers, port)
+            return _services.start(
+                tmp_path_factory.mktemp("service"), database, sql, settings, workers, port, open_files
+            )
         finally:
             started.extend(_services.running[before:])
 

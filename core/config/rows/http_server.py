@@ -68,7 +68,8 @@ ROWS: tuple[Key, ...] = (
     integer(
         "HttpServer:Limits:MaxConcurrentConnections",
         None,
-        "Most open connections of an address, shared equally by the workers; more wait to be accepted. null: no limit.",
+        "Most open connections of an address, shared equally by the workers; more wait. null: as many as "
+        "the system has descriptors for (`ulimit -n`), less those that databases, streams and files need.",
     ),
     integer("HttpServer:Limits:MaxConcurrentUpgradedConnections", None, "Accepted; no effect here: nothing upgrades."),
     integer(

@@ -68,11 +68,6 @@ ROWS: tuple[Key, ...] = (
         "Let only signed-in users call endpoints, unless an endpoint is annotated `allow_anonymous`.",
     ),
     flag(
-        "Service:ExplainUnauthorized",
-        False,
-        "Let a 401 say what would open the endpoint, while it is developed. The log says it in any case.",
-    ),
-    flag(
         "Service:HidePaths",
         False,
         "Answer 401 to callers who are not signed in for paths and methods that do not exist too, so that they cannot "
@@ -91,7 +86,7 @@ ROWS: tuple[Key, ...] = (
     flag("Service:DebugLogCommentAnnotationEvents", True, "Log the annotations of each endpoint at level Debug."),
     choice(
         "Service:DefaultHttpMethod",
-        "GET PUT POST DELETE QUERY",
+        "GET PUT POST PATCH DELETE QUERY",
         None,
         "Method of endpoints that name none. null chooses by volatility and name.",
     ),

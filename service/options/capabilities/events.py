@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from rowcall.core.config import Settings
@@ -13,6 +14,14 @@ BUILT_IN_HEADERS = (
     ("connection", "keep-alive"),
 )
 _SECTION = "Service:ServerSentEvents:"
+
+
+class Way(enum.Enum):
+    """How events get to other hosts."""
+
+    NONE = "None"
+    REDIS = "Redis"
+    POSTGRES = "Postgres"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,9 @@ class EventOptions:
     """Events that wait for a slow reader."""
     patience: float = 60.0
     """How long a reader may take nothing while something waits for it."""
+    way: Way = Way.NONE
+    channel: str = "rowcall_events"
+    redis: str = ""
 
 
 def event_options(settings: Settings) -> EventOptions:
@@ -63,4 +75,8 @@ def event_options(settings: Settings) -> EventOptions:
         ends_slow=settings.choice(_SECTION + "SlowReaders") == "End",
         queue=settings.integer(_SECTION + "SlowReaderEvents", minimum=1),
         patience=settings.seconds(_SECTION + "SlowReaderPatience"),
+        way=Way(settings.choice(_SECTION + "BetweenHosts")),
+        channel=settings.text(_SECTION + "Channel"),
+        redis=settings.text_or_none(_SECTION + "RedisConfiguration")
+        or settings.text("CacheOptions:RedisConfiguration"),
     )

@@ -1,0 +1,138 @@
+"""Where Redis is, as the configuration writes it: the field's list of options, or a URL (reference 05, 1.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+PORT, TLS_PORT = 6379, 6380
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_UNUSED = frozenset(
+    (
+        *("abortconnect", "allowadmin", "channelprefix", "configchannel", "configcheckseconds", "heartbeatinterval"),
+        *("checkcertificaterevocation", "highintegrity", "protocol", "proxy", "resolvedns", "responsetimeout"),
+        *("setclientlibrary", "sslprotocols", "tiebreaker", "tunnel", "version", "writebuffer", "loadbalance"),
+        *("heartbeatconsistencychecks", "includedetailinexceptions", "libname"),
+    )
+)
+"""Options of the field's own client that nothing here needs."""
+
+
+class BadAddressError(ValueError):
+    """The text says what is wrong, without the password."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedisAddress:
+    """Times in seconds."""
+
+    hosts: tuple[tuple[str, int], ...] = ()
+    tls: bool = False
+    tls_host: str | None = None
+    user: str | None = None
+    password: str | None = None
+    database: int = 0
+    name: str | None = None
+    """What the server calls the connection."""
+    service: str | None = None
+    """Of the masters that Sentinels watch; `hosts` are the Sentinels then."""
+    connect_timeout: float = 5.0
+    timeout: float = 5.0
+    attempts: int = 3
+    keep_alive: int = 60
+
+    def __str__(self) -> str:
+        """For messages: without secrets."""
+        return ",".join(f"{host}:{port}" for host, port in self.hosts)
+
+
+def parse_redis(text: str) -> RedisAddress:
+    """Raises:
+    BadAddressError: it names no host, or something nobody knows.
+    """
+    text = text.strip()
+    if "://" in text:
+        return _from_url(text)
+    address = RedisAddress()
+    places: list[str] = []
+    for part in (part.strip() for part in text.split(",")):
+        name, equals, value = part.partition("=")
+        if not equals:
+            if part:
+                places.append(part)
+        else:
+            address = _with_option(address, name.strip().lower(), value.strip())
+    if not places:
+        raise BadAddressError("no host is named")
+    port = TLS_PORT if address.tls else PORT
+    return replace(address, hosts=tuple(_place(place, port) for place in places))
+
+
+def _place(text: str, port: int) -> tuple[str, int]:
+    host, colon, number = text.rpartition(":")
+    if not colon or "]" in number or (":" in host and not host.startswith("[")):
+        return text.strip("[]"), port
+    return host.strip("[]"), _number("port", number)
+
+
+def _number(name: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise BadAddressError(f"{name} is not a number")
+    return int(text)
+
+
+def _seconds(name: str, text: str) -> float:
+    return _number(name, text) / 1000
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in _FLAGS:
+        raise BadAddressError(f"{name} is neither true nor false")
+    return _FLAGS[text.lower()]
+
+
+_OPTIONS: dict[str, tuple[str, Callable[[str, str], object]]] = {
+    "connectretry": ("attempts", _number),
+    "connecttimeout": ("connect_timeout", _seconds),
+    "synctimeout": ("timeout", _seconds),
+    "asynctimeout": ("timeout", _seconds),
+    "ssl": ("tls", _flag),
+    "sslhost": ("tls_host", lambda _name, text: text),
+    "user": ("user", lambda _name, text: text),
+    "password": ("password", lambda _name, text: text),
+    "defaultdatabase": ("database", _number),
+    "name": ("name", lambda _name, text: text),
+    "keepalive": ("keep_alive", _number),
+    "servicename": ("service", lambda _name, text: text),
+}
+
+
+def _with_option(address: RedisAddress, name: str, value: str) -> RedisAddress:
+    if name in _OPTIONS:
+        field, read = _OPTIONS[name]
+        return replace(address, **{field: read(name, value)})  # type: ignore[arg-type]
+    if name in _UNUSED:
+        return address
+    raise BadAddressError(f"the option {name} is unknown")
+
+
+def _from_url(text: str) -> RedisAddress:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise BadAddressError("the URL cannot be read") from error
+    if parts.scheme not in ("redis", "rediss"):
+        raise BadAddressError(f"{parts.scheme}:// is none of redis:// and rediss://")
+    tls = parts.scheme == "rediss"
+    address = RedisAddress(
+        hosts=((parts.hostname or "localhost", port or PORT),),
+        tls=tls,
+        user=unquote(parts.username) if parts.username else None,
+        password=unquote(parts.password) if parts.password else None,
+        database=_number("the database", parts.path.strip("/") or "0"),
+    )
+    for name, value in parse_qsl(parts.query):
+        address = _with_option(address, name.lower(), value)
+    return address

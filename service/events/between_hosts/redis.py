@@ -1,0 +1,149 @@
+"""Between hosts over a stream of Redis: what was added while this host could not ask is read when it can again.
+
+The stream is as long as what hosts keep for those who come back, so a host that starts knows the same as the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import redis.asyncio as aioredis
+from redis.exceptions import RedisError
+
+from rowcall.core.cache.redis_address import RedisAddress
+from rowcall.service.background import pause
+from rowcall.service.events.batches import Batch, unpack
+from rowcall.service.events.between_hosts.waiting import Outbox
+
+log = logging.getLogger("rowcall.events")
+
+BLOCK = 5.0
+"""Seconds after which a read that waits is asked again, so that a connection that is dead is noticed."""
+_FAILURES = (RedisError, OSError, TimeoutError)
+_START = b"0-0"
+_FIELD = b"batches"
+
+
+class RedisBridge:
+    """kept_bytes: of the stream, about."""
+
+    def __init__(self, address: RedisAddress, key: str, kept: int, kept_bytes: int) -> None:
+        self._address = address
+        self._key = key.encode()
+        self._kept = kept
+        self._kept_bytes = kept_bytes
+        self._outbox = Outbox()
+        self._sizes: deque[tuple[bytes, int]] = deque()
+        """Of the entries of the stream, by their ids."""
+        self._size = 0
+        self._gone = False
+
+    def send(self, batch: Batch) -> None:
+        self._outbox.put(batch)
+
+    async def catch_up(self, receive: Callable[[Batch], None]) -> None:
+        """What has been published before this host began, if Redis can tell at once."""
+        client = self._client()
+        try:
+            async with asyncio.timeout(self._address.connect_timeout + 1):
+                for _, entry in await client.xrange(self._key):
+                    _hand_over(entry, receive)
+        except _FAILURES as error:
+            self._tell(error)
+        finally:
+            await client.aclose()
+
+    async def write(self) -> None:
+        """For ever."""
+        client = self._client()
+        attempt = 0
+        while True:
+            waiting = await self._outbox.first()
+            try:
+                async with client.pipeline(transaction=False) as pipeline:
+                    for packed in waiting:
+                        pipeline.xadd(self._key, {_FIELD: packed}, maxlen=self._kept, approximate=True)
+                    await pipeline.execute()
+            except _FAILURES as error:
+                self._tell(error)
+                await asyncio.sleep(pause(attempt))
+                attempt += 1
+            else:
+                attempt = 0
+                self._outbox.sent(waiting)
+
+    async def read(self, receive: Callable[[Batch], None]) -> None:
+        """For ever."""
+        client = self._client(BLOCK + 5)
+        attempt = 0
+        last = _START
+        while True:
+            try:
+                for _, entries in await client.xread({self._key: last}, count=256, block=round(BLOCK * 1000)):
+                    for entry_id, entry in entries:
+                        last = entry_id
+                        self._measure(entry_id, sum(map(len, entry.values())))
+                        _hand_over(entry, receive)
+                await self._trim(client)
+                if self._gone:
+                    self._gone = False
+                    log.warning("Redis at %s is back: events go to other hosts again", self._address)
+                attempt = 0
+            except _FAILURES as error:
+                self._tell(error)
+                # It may come back empty, and number its entries anew; what is read again is recognised.
+                last = _START
+                self._sizes.clear()
+                self._size = 0
+                await asyncio.sleep(pause(attempt))
+                attempt += 1
+
+    def _measure(self, entry_id: bytes, size: int) -> None:
+        self._sizes.append((entry_id, size))
+        self._size += size
+        if len(self._sizes) > 2 * self._kept:
+            self._size -= self._sizes.popleft()[1]
+
+    async def _trim(self, client: Any) -> None:
+        """The number of entries is bounded by whoever adds one; their size is known to those who have read them."""
+        oldest = None
+        while self._size > self._kept_bytes and len(self._sizes) > 1:
+            self._size -= self._sizes.popleft()[1]
+            oldest = self._sizes[0][0]
+        if oldest is not None:
+            await client.xtrim(self._key, minid=oldest)
+
+    def _client(self, timeout: float | None = None) -> Any:
+        address = self._address
+        host, port = address.hosts[0]
+        return aioredis.Redis(
+            host=host,
+            port=port,
+            db=address.database,
+            username=address.user,
+            password=address.password,
+            ssl=address.tls,
+            client_name=address.name or "rowcall-events",
+            socket_connect_timeout=address.connect_timeout,
+            socket_timeout=timeout or address.timeout,
+        )
+
+    def _tell(self, error: BaseException) -> None:
+        if not self._gone:
+            self._gone = True
+            reason = str(error).strip() or "no answer"
+            log.warning("Redis at %s is gone: events stay on their hosts until it is back: %s", self._address, reason)
+
+
+def _hand_over(entry: dict[bytes, bytes], receive: Callable[[Batch], None]) -> None:
+    try:
+        batches = unpack(entry[_FIELD])
+    except (KeyError, ValueError, TypeError):
+        log.warning("an entry in the stream of events was not written by this service; it is left out")
+        return
+    for batch in batches:
+        receive(batch)

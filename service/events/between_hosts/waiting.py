@@ -1,0 +1,47 @@
+"""Batches that wait for their way to other hosts: bounded, for when that is interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+
+from rowcall.service.events.batches import Batch, pack
+
+log = logging.getLogger("rowcall.events")
+
+MOST = 10_000
+MOST_BYTES = 67_108_864
+
+
+class Outbox:
+    def __init__(self) -> None:
+        """To be made in the running event loop."""
+        self._packed: deque[bytes] = deque()
+        self._size = 0
+        self._filled = asyncio.Event()
+
+    def put(self, batch: Batch) -> None:
+        packed = pack((batch,))
+        self._packed.append(packed)
+        self._size += len(packed)
+        dropped = 0
+        while len(self._packed) > MOST or (self._size > MOST_BYTES and len(self._packed) > 1):
+            self._size -= len(self._packed.popleft())
+            dropped += 1
+        if dropped:
+            log.warning("%d batches of events will never reach other hosts: too many are waiting", dropped)
+        self._filled.set()
+
+    async def first(self) -> list[bytes]:
+        """Some of those that wait longest. They stay until `sent`."""
+        while not self._packed:
+            self._filled.clear()
+            await self._filled.wait()
+        return [self._packed[index] for index in range(min(len(self._packed), 64))]
+
+    def sent(self, packed: list[bytes]) -> None:
+        """Unless they have been dropped meanwhile."""
+        for one in packed:
+            if self._packed and self._packed[0] is one:
+                self._size -= len(self._packed.popleft())

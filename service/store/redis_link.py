@@ -1,0 +1,195 @@
+"""One worker's way to Redis: commands of one turn of the loop together, and a switch for when it is gone.
+
+Nothing here fails a request: what cannot be asked raises `GoneError`, at once as long as Redis is known to be gone. One
+warning says that it is, and one line that it is back; in between it is tried once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, cast
+
+import redis.asyncio as aioredis
+from redis.asyncio.cluster import ClusterNode, RedisCluster
+from redis.asyncio.sentinel import Sentinel
+from redis.exceptions import RedisError
+
+from rowcall.core.cache.redis_address import RedisAddress
+
+log = logging.getLogger("rowcall.redis")
+
+LONGEST = 1.0
+"""Seconds that a request waits for Redis before it goes on without; a shorter `syncTimeout` counts."""
+TRY_AGAIN = 1.0
+IN_FLIGHT = 4
+"""Batches of reads under way at one time; what comes meanwhile goes with the next."""
+FAILURES = (RedisError, OSError, TimeoutError)
+
+
+class GoneError(Exception):
+    """Redis does not answer."""
+
+
+class RedisLink:
+    """To be made in the running event loop. `on_back` is called whenever Redis answers again."""
+
+    def __init__(self, address: RedisAddress) -> None:
+        self._address = address
+        self._timeout = min(address.timeout, LONGEST) or LONGEST
+        self.client: Any = None
+        self.is_cluster = False
+        self.gone = True
+        self._loop = asyncio.get_running_loop()
+        self._wanted: dict[bytes, asyncio.Future[bytes | None]] = {}
+        self._scheduled = False
+        self._flying = 0
+        self._scripts: dict[str, Any] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.on_back: list[Callable[[], None]] = []
+
+    async def connect(self) -> None:
+        """Raises:
+        OSError, RedisError, TimeoutError: nobody answers.
+        """
+        async with asyncio.timeout(self._address.connect_timeout + 1):
+            client = self._client()
+            try:
+                await client.ping()
+                info = await client.info("server")
+                if info.get("redis_mode") == "cluster":
+                    await client.aclose()
+                    client = self._cluster()
+                    await client.ping()
+                    self.is_cluster = True
+            except BaseException:
+                await client.aclose()
+                raise
+        self.client = client
+        self.gone = False
+
+    def _options(self) -> dict[str, Any]:
+        address = self._address
+        options: dict[str, Any] = {
+            "username": address.user,
+            "password": address.password,
+            "client_name": address.name or "rowcall",
+            "socket_connect_timeout": address.connect_timeout,
+            "socket_timeout": None,
+            "socket_keepalive": address.keep_alive > 0,
+        }
+        if address.tls:
+            options["ssl"] = True
+        return options
+
+    def _client(self) -> Any:
+        address = self._address
+        if address.service is not None:
+            watchers: Any = cast("Any", Sentinel)(
+                list(address.hosts), socket_connect_timeout=address.connect_timeout, socket_timeout=self._timeout
+            )
+            return watchers.master_for(address.service, db=address.database, **self._options())
+        host, port = address.hosts[0]
+        return aioredis.Redis(host=host, port=port, db=address.database, **self._options())
+
+    def _cluster(self) -> Any:
+        nodes = [ClusterNode(host, port) for host, port in self._address.hosts]
+        return RedisCluster(startup_nodes=nodes, **self._options())
+
+    async def close(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+        if self.client is not None:
+            await self.client.aclose()
+
+    # --- commands --------------------------------------------------------------------------------------------------
+
+    def get(self, key: bytes) -> Awaitable[bytes | None]:
+        """Goes out with all others of this turn of the loop. Raises `GoneError` when awaited."""
+        future = self._wanted.get(key)
+        if future is None:
+            future = self._wanted[key] = self._loop.create_future()
+            if not self._scheduled and self._flying < IN_FLIGHT:
+                self._scheduled = True
+                self._loop.call_soon(self._send)
+        return future
+
+    def _send(self) -> None:
+        self._scheduled = False
+        wanted, self._wanted = self._wanted, {}
+        if wanted:
+            self._flying += 1
+            self.background(self._get_all(wanted))
+
+    async def _get_all(self, wanted: dict[bytes, asyncio.Future[bytes | None]]) -> None:
+        try:
+            mget = None if self.client is None else self.client.mget_nonatomic if self.is_cluster else self.client.mget
+            values: Sequence[bytes | None] = await self.ask(mget, list(wanted))
+        except GoneError as error:
+            for future in wanted.values():
+                if not future.done():
+                    future.set_exception(error)
+                    future.exception()  # whoever waits may have left
+        else:
+            for future, value in zip(wanted.values(), values, strict=True):
+                if not future.done():
+                    future.set_result(value)
+        finally:
+            self._flying -= 1
+            if self._wanted and not self._scheduled:
+                self._scheduled = True
+                self._loop.call_soon(self._send)
+
+    async def run(self, script: str, keys: list[bytes], values: list[bytes | int]) -> Any:
+        """A Lua script, whole or not at all. Raises `GoneError`."""
+        made = self._scripts.get(script)
+        if made is None and self.client is not None:
+            made = self._scripts[script] = self.client.register_script(script)
+        return await self.ask(made, keys, values)
+
+    async def ask(self, command: Callable[..., Awaitable[Any]] | None, *arguments: Any) -> Any:
+        """Raises:
+        GoneError: it has not answered, or is known not to.
+        """
+        if self.gone or command is None:
+            raise GoneError
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await command(*arguments)
+        except FAILURES as error:
+            self._lost(error)
+            raise GoneError from None
+
+    # --- gone and back ---------------------------------------------------------------------------------------------
+
+    def _lost(self, error: BaseException) -> None:
+        if self.gone:
+            return
+        self.gone = True
+        reason = str(error).strip() or f"no answer within {self._timeout:g} s"
+        log.warning("Redis at %s is gone, requests go on without it: %s", self._address, reason)
+        self.background(self._look_for_it())
+
+    async def _look_for_it(self) -> None:
+        while self.gone:
+            await asyncio.sleep(TRY_AGAIN)
+            try:
+                async with asyncio.timeout(self._timeout):
+                    await self.client.ping()
+            except FAILURES:
+                continue
+            self.gone = False
+            log.warning("Redis at %s is back", self._address)
+            for told in self.on_back:
+                told()
+
+    def background(self, work: Any) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a task for Redis failed", exc_info=error)

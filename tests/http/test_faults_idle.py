@@ -1,0 +1,134 @@
+"""One clock for every connection on which nothing happens (issue 13, point 8). Runs where a socket tells its age."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer
+from tests.harness.raw_http import read_response
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sockets tell their age on Linux only")
+
+SQL = """
+create function echo(_v text) returns text language sql stable as 'select _v';
+create function keep(_v text) returns text language sql volatile as 'select _v';
+create function wait_for(_lock int) returns int language plpgsql volatile as $$
+begin perform pg_advisory_xact_lock_shared(_lock); return _lock; end $$;
+comment on function echo(text) is 'HTTP GET /echo';
+comment on function keep(text) is 'HTTP POST /keep
+body_parameter_name _v';
+comment on function wait_for(int) is 'HTTP GET /wait-for';
+"""
+
+CLOCK = {"HttpServer:Limits:RequestHeadersTimeout": "1 second"}
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+LOCK = 17
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+SETTINGS = frame(4, 0, 0)
+HEADERS_WITHOUT_END = frame(1, 0, 1, b"\x82\x84\x86")
+"""`:method GET`, `:path /`, `:scheme http`; no END_HEADERS."""
+HALF_BODY_2 = frame(1, 4, 1, b"\x83\x86\x44\x05/keep\x41\x01x") + frame(0, 0, 1, b"abc")
+"""`:method POST`, END_HEADERS, three bytes, no END_STREAM."""
+
+POST = b"POST /keep HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\n"
+
+SILENT = {
+    "nothing": b"",
+    "half a line": b"GET /echo",
+    "half a head": b"GET /echo?v=a HTTP/1.1\r\nHost: x\r\n",
+    "half a body": POST + b"Content-Length: 10\r\n\r\nabc",
+    "half a chunk": POST + b"Transfer-Encoding: chunked\r\n\r\n5\r\nab",
+    "half a preface": PREFACE[:10],
+    "preface": PREFACE,
+    "settings": PREFACE + SETTINGS,
+    "headers without end": PREFACE + SETTINGS + HEADERS_WITHOUT_END,
+    "half a body of HTTP/2": PREFACE + SETTINGS + HALF_BODY_2,
+    "an answered request": b"GET /echo?v=a HTTP/1.1\r\nHost: x\r\n\r\n",
+}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, CLOCK)
+
+
+def until_closed(connection: socket.socket) -> None:
+    """Reads what comes; a connection that stays open times out."""
+    with contextlib.suppress(ConnectionResetError):
+        while connection.recv(65536):
+            pass
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_connection_on_which_nothing_happens_is_closed(service: Service, name: str) -> None:
+    with service.connect() as connection:
+        connection.sendall(SILENT[name])
+        until_closed(connection)
+    assert answer(service.get("/echo?v=a")) == (200, TEXT, "a")
+
+
+def drip(connection: socket.socket, piece: Callable[[], bytes]) -> bool:
+    """Sends a little more. True when the service no longer takes it."""
+    try:
+        connection.sendall(piece())
+        connection.settimeout(0.1)
+        return connection.recv(65536) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        (b"GET /echo HTTP/1.1\r\nHost: x\r\nX-Slow: ", b"a"),
+        (PREFACE + SETTINGS + HEADERS_WITHOUT_END, frame(9, 0, 1, b"\x40\x01a\x01b")),
+    ],
+    ids=["header", "continuation"],
+)
+def test_a_byte_now_and_then_keeps_no_connection_open(service: Service, begin: bytes, piece: bytes) -> None:
+    with service.connect() as connection:
+        connection.sendall(begin)
+        wait_until(lambda: drip(connection, lambda: piece), "the connection is closed", 20)
+
+
+def test_connection_whose_request_is_worked_on_is_left_alone(database: Database, service: Service) -> None:
+    """Longer than the clock, which is seen by a connection that is closed meanwhile."""
+    with ThreadPoolExecutor(1) as clients:
+        with database.locked(LOCK):
+            running = clients.submit(service.get, f"/wait-for?lock={LOCK}")
+            wait_until(database.waiting, "the query runs")
+            for _ in range(2):
+                with service.connect() as idle:
+                    until_closed(idle)
+        assert answer(running.result()) == (200, TEXT, str(LOCK))
+
+
+def test_kept_connection_serves_as_long_as_it_is_used(service: Service) -> None:
+    with service.connect() as used:
+        for _ in range(3):
+            with service.connect() as idle:
+                connection_closed = False
+                while not connection_closed:
+                    used.sendall(b"GET /echo?v=b HTTP/1.1\r\nHost: x\r\n\r\n")
+                    response = read_response(used)
+                    assert response is not None
+                    assert response.body == b"b"
+                    connection_closed = drip(idle, lambda: b"")

@@ -1,0 +1,67 @@
+"""Work that goes on for ever does: whatever ends it is logged, and it begins again (issue 13, point 3)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from rowcall.service.background import Background
+from tests.ext.wire import run, until
+
+
+async def fail() -> None:
+    raise ValueError("broken")
+
+
+async def give_up() -> None:
+    raise asyncio.CancelledError
+
+
+async def finish() -> None:
+    return
+
+
+@pytest.mark.parametrize("ending", [fail, give_up, finish])
+def test_work_that_ends_begins_again(ending: Callable[[], Awaitable[None]], caplog: pytest.LogCaptureFixture) -> None:
+    begun = []
+
+    async def work() -> None:
+        begun.append(True)
+        await ending()
+
+    async def keep() -> None:
+        background = Background()
+        background.keep("the work", work)
+        await until(lambda: len(begun) == 3)
+        background.cancel()
+        await until(lambda: not list(background))
+
+    with caplog.at_level(logging.ERROR):
+        run(keep())
+    assert [record.getMessage().partition(" and ")[0] for record in caplog.records][:2] == ["the work has ended"] * 2
+
+
+def test_cancelled_work_has_ended(caplog: pytest.LogCaptureFixture) -> None:
+    async def keep() -> None:
+        background = Background()
+        background.keep("the work", lambda: asyncio.Event().wait())
+        background.start(asyncio.sleep(60))
+        await asyncio.sleep(0)
+        background.cancel()
+        await until(lambda: not list(background))
+
+    run(keep())
+    assert caplog.records == []
+
+
+def test_error_of_what_is_started_once_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def begin() -> None:
+        background = Background()
+        background.start(fail())
+        await until(lambda: not list(background))
+
+    run(begin())
+    assert [record.getMessage() for record in caplog.records] == ["a background task failed"]
