@@ -46,6 +46,8 @@ class Services:
     """Of requests to other services, where endpoints may make some."""
     inside: Inside | None = None
     """Calls an endpoint of this service."""
+    limiting: Callable[[str | None], Step | None] | None = None
+    """The step that asks for a permit of a policy by name, for paths that are no endpoints."""
     limited: bool = True
     """Rate limits count these requests; calls from inside the service are not counted (reference 04, 17)."""
 
