@@ -127,6 +127,9 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         return Built(None, tuple(draft.diagnostics))
     if not draft.enabled:
         return Built(None, tuple(draft.diagnostics), disabled=True)
+    if draft.refused:
+        message = "no endpoint is made of it, as a line of its comment was meant to say who is let in and does not"
+        return Built(None, (*draft.diagnostics, Diagnostic(draft.name, None, message)))
     endpoint = _endpoint(routine, catalog, defaults, draft)
     noticed = (
         *draft.diagnostics,

@@ -10,7 +10,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.basic import basic_step, wants_basic
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
-from rowcall.service.identity.sessions import BEARER
+from rowcall.service.identity.sessions import is_bearer
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -108,7 +108,7 @@ def _who_may(endpoint: Endpoint, access: Access | None) -> str:
 def _with_error(challenge: str, exchange: Exchange) -> str:
     """A token that was brought along was no good (RFC 6750, section 3.1)."""
     header = exchange.scope.headers.get("authorization")
-    if challenge == "Bearer" and header is not None and header.startswith(BEARER):
+    if challenge == "Bearer" and header is not None and is_bearer(header):
         return 'Bearer error="invalid_token"'
     return challenge
 

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -69,6 +70,8 @@ class DatabaseOptions:
     sharing: bool = True
     share_writes: bool = True
     """VOLATILE routines that leave nothing in their session share connections, too."""
+    trust_stable: bool = False
+    """What is declared STABLE or IMMUTABLE is taken to leave nothing, whatever was found."""
     slow: float = 0.003
     """Server time from which a call counts as slow."""
     timeout: float = 30.0
@@ -198,7 +201,7 @@ class Database:
             lane = self._writes
         else:
             lane = self._generic if mask in call.generic and self._generic.connections else self._shared
-        if self._pooler:
+        if self._pooler or self._trusts(call):
             return (lane, call.statement(mask)) if lane.connections else None
         statement = call.wired[lane.number].get(mask)
         if statement is None or statement.armed < len(lane.connections):
@@ -247,6 +250,10 @@ class Database:
         request_of = self._exclusive_request
         unknown = [] if self._pooler else FULL_RESET
         return SeveralCalls(self._exclusive, self._watchdog, self._failures, request_of, resets=unknown)
+
+    def errand(self) -> AbstractAsyncContextManager[psycopg.AsyncConnection[tuple[object, ...]]]:
+        """A session for what is no request (`Connector.errand`)."""
+        return self._connector.errand()
 
     def transaction(self, call: Call, exchange: Exchange) -> Transaction:
         """For many commands of one request and its call, which take effect together or not at all."""
@@ -386,7 +393,7 @@ class Database:
 
     def _resets(self, call: Call, statement: Statement) -> list[Statement]:
         """What takes back what a run of this statement may leave."""
-        if self._pooler or statement.wired:
+        if self._pooler or statement.wired or self._trusts(call):
             return []
         # What claims to leave nothing may have been replaced since it was looked at.
         return resets(call.session.traces) if call.session.traces else FULL_RESET
@@ -496,9 +503,13 @@ class Database:
     def _may_share(self, call: Call, statement: Statement) -> bool:
         if call.procedure or call.hear is not None or not self._options.sharing or not call.may_share:
             return False
-        if self._pooler:
+        if self._pooler or self._trusts(call):
             return not call.volatile
         return call.harmless and type(statement) is not Script and (self._options.share_writes or not call.volatile)
+
+    def _trusts(self, call: Call) -> bool:
+        """Not because of what was found, but because of what it says of itself."""
+        return self._options.trust_stable and not call.volatile and not call.harmless and not call.procedure
 
     def _learn_write(self, call: Call, request: Request) -> None:
         """From a run on a connection that others share: the first wait for a lock is the last one here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 
@@ -37,6 +38,8 @@ from rowcall.service.options.server.http import http_options
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall")
 
 DEFAULT_TIMEOUT = 30.0
 _AUTHENTICATION = "Service:AuthenticationOptions:"
@@ -158,6 +161,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         camel_case=settings.flag("Service:CamelCaseNames"),
         tables=table_formats(settings),
         uploads=upload_options(settings),
+        explains_unauthorized=settings.flag("ErrorHandlingOptions:ExplainUnauthorized"),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
         problem_traces=not settings.flag("ErrorHandlingOptions:RemoveTraceId"),
         request_log=logs_requests(settings),
@@ -190,6 +194,8 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
     if timeout is None:
         timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout
     pool = "ConnectionSettings:Pool:"
+    if settings.flag(pool + "TrustStable"):
+        log.warning("%sTrustStable is on: what a STABLE routine leaves in its session reaches other requests", pool)
     pooler = settings.flag(pool + "TransactionPooler")
     target = Target(with_role(settings, name, connection).parameters, pooler=pooler, timeout=timeout)
     return target, DatabaseOptions(
@@ -204,6 +210,7 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
         ),
         sharing=settings.flag(pool + "Sharing"),
         share_writes=settings.flag(pool + "ShareWrites"),
+        trust_stable=settings.flag(pool + "TrustStable"),
         slow=settings.seconds(pool + "SlowThreshold"),
         timeout=timeout,
         stream_after=settings.integer(pool + "StreamAfterBytes", minimum=1),

@@ -124,6 +124,8 @@ class WorkerOptions:
     resolve_nested: bool = True
     timestamps_utc: bool = True
     problem_types: bool = True
+    explains_unauthorized: bool = False
+    """A 401 says in its body what is wrong, and what would open the endpoint."""
     """Problem bodies carry `type`."""
     problem_traces: bool = False
     """Problem bodies carry `traceId`."""

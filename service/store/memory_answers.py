@@ -288,6 +288,11 @@ class MemoryAnswers:
             if len(keys) < 256:
                 return
 
+    def count(self) -> int:
+        """How many answers there are, those that have ended and were not removed yet among them."""
+        with self._read() as transaction:
+            return sum(1 for _ in between(transaction, _ORDER, _AFTER_ORDER))
+
     def prune(self) -> int:
         """Removes what has ended; gives how many answers that were."""
         count = 0

@@ -38,6 +38,8 @@ class Turn:
     """Of the caller, as JSON. None: nobody has signed in, or nobody is to be told."""
     cleanup: contextlib.ExitStack
     """Closed when the request ends."""
+    body_read: bool = False
+    """Nothing more of the request is on its way."""
     stored: set[str] = field(default_factory=set)
     """Names, case-folded, of the files that an earlier handler has taken."""
 

@@ -11,7 +11,7 @@ from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.ext.driver.request import Request
 from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, stored_file_checks
 from rowcall.service.uploads.incoming import File
-from rowcall.service.uploads.rows import Commands, first_value
+from rowcall.service.uploads.row_commands.calls import Commands, first_value
 
 LEAST_PIECE = 65_536
 """Bytes written by one command: with fewer, the commands would take longer than the bytes."""

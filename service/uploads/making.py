@@ -13,12 +13,13 @@ from rowcall.core.uploads.options import Csv, Excel, Folder, HandlerOptions, Lar
 from rowcall.core.uploads.row_command import row_command
 from rowcall.core.uploads.settings import SettingTemplates
 from rowcall.service.response.headers import argument_text
-from rowcall.service.uploads.delimited import Delimited
 from rowcall.service.uploads.file_system import FileSystem
 from rowcall.service.uploads.handler import Handler, Turn
 from rowcall.service.uploads.large_object import LargeObject
-from rowcall.service.uploads.rows import large_object_commands, row_call
-from rowcall.service.uploads.spreadsheet import Spreadsheet
+from rowcall.service.uploads.row_commands.batching import Batching
+from rowcall.service.uploads.row_commands.calls import large_object_commands, row_call
+from rowcall.service.uploads.row_commands.delimited import Delimited
+from rowcall.service.uploads.row_commands.spreadsheet import Spreadsheet
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -64,7 +65,12 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
     if isinstance(options, Csv):
         command = row_command(text, names)
         call = row_call(endpoint, services, command)
-        return HandlerFactory(lambda turn: Delimited(key, options, common, settings(turn), turn, command, call), True)
+        batching = Batching(endpoint, services, command)
+
+        def delimited(turn: Turn) -> Handler:
+            return Delimited(key, options, common, settings(turn), turn, command, call, batching)
+
+        return HandlerFactory(delimited, True)
     return _spreadsheet(key, options, text, templates, endpoint, services)
 
 

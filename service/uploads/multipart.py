@@ -16,7 +16,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from rowcall.core.errors.problems import Problem
 from rowcall.service.uploads.incoming import File
 
-MOST_PARTS = 10_000
+MOST_PARTS = 1024
 """Parts of one body. More are no form that anybody has made."""
 
 _EXTENDED_NAME = re.compile(rb"filename\*\s*=\s*([\w-]*)'[^']*'([^\s;]+)", re.IGNORECASE)
@@ -65,6 +65,9 @@ class Form:
             event = self._events.popleft()
             if isinstance(event, _Part) and event.file_name:
                 return event
+        # What comes behind the form is read too, or the connection could serve nobody else.
+        async for _ in self._pieces:
+            pass
         return None
 
     async def _data(self) -> AsyncIterator[bytes]:

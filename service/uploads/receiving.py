@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from python_multipart.multipart import parse_options_header
@@ -74,18 +74,21 @@ class _Receiving:
         loop = asyncio.get_running_loop()
         folders = Folders()
         cleanup = contextlib.ExitStack()
+        transaction = self._database.transaction(self._call, exchange)
+        user = exchange.user
+        claims = user.json if user is not None and self._tells_claims else None
+        turn = Turn(exchange, transaction, folders, claims, cleanup)
         try:
-            async with self._database.transaction(self._call, exchange) as transaction:
-                user = exchange.user
-                claims = user.json if user is not None and self._tells_claims else None
-                turn = Turn(exchange, transaction, folders, claims, cleanup)
+            async with transaction:
                 told = metadata(await self._take_files(exchange, turn))
                 if self._metadata is not None:
                     put(exchange, self._metadata, told)
                 await self._run(exchange, turn, told)
-        except BaseException:
+        except BaseException as error:
             # Also what has been cancelled: the files go whatever happens to the request.
             await asyncio.shield(loop.run_in_executor(None, folders.undo))
+            if isinstance(error, Problem) and not turn.body_read:
+                error.headers = (*(one for one in error.headers if one[0] != "connection"), ("connection", "close"))
             raise
         finally:
             cleanup.close()
@@ -110,7 +113,7 @@ class _Receiving:
     async def _take_files(self, exchange: Exchange, turn: Turn) -> list[Entry]:
         handlers = self._handlers(exchange, turn)
         form = _form(exchange)
-        pieces = body_pieces(exchange.scope, exchange.protocol, self._limit, self._patience)
+        pieces = self._pieces(exchange, turn)
         if form is None:
             async for _ in pieces:
                 pass
@@ -118,6 +121,11 @@ class _Receiving:
         if len(handlers) == 1:
             return [entry async for file in form.files(pieces) for entry in await self._take(handlers[0], file, turn)]
         return await self._take_by_all(handlers, form, pieces, turn)
+
+    async def _pieces(self, exchange: Exchange, turn: Turn) -> AsyncIterator[bytes]:
+        async for piece in body_pieces(exchange.scope, exchange.protocol, self._limit, self._patience):
+            yield piece
+        turn.body_read = True
 
     def _handlers(self, exchange: Exchange, turn: Turn) -> list[Handler]:
         missing = next((key for key in self._keys if key not in self._factories), None)

@@ -48,6 +48,8 @@ from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
+from rowcall.service.store.limited_answers import LimitedAnswers
+from rowcall.service.uploads.leftovers import tidy
 
 if TYPE_CHECKING:
     from rowcall.service.upstream.client import Client
@@ -124,6 +126,12 @@ class Application:
         log_notices = None if options.notices is None else NoticeLog(options.notices)
         self.unheard = Unheard(options.events.level.value, log_notices)
         self._client = client_of(options)
+        types = options.outbound.types
+        self._type_answers = (
+            LimitedAnswers(self._host, "http-types", types.max_entries, types.prune)
+            if types.enabled and types.caches
+            else None
+        )
         self._fixed: dict[Route, tuple[Step, ...]] = {
             Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing
         }
@@ -174,10 +182,12 @@ class Application:
             others,
             client=self._client,
             inside=None if inside is None else inside.call,
+            type_answers=self._type_answers,
             hear=partial(hear_notices, options=self._options.events, publish=self.events.publish),
         )
         streams = dict(stream_steps(edition.endpoints, services, self.events))
         self._prepared = Table(edition, services, self._fixed, streams)
+        tidy(edition.endpoints, self._options.uploads)
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
             inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
@@ -208,6 +218,8 @@ class Application:
     async def close(self) -> None:
         if self._client is not None:
             self._client.close()
+        if self._type_answers is not None:
+            self._type_answers.close()
         self._identity.close()
         await self._answers.close()
         self._host.close()
@@ -301,6 +313,10 @@ class Application:
     def _respond(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
         headers = [("content-type", CONTENT_TYPE), *others]
         members = problem.members(with_type=self._options.problem_types)
+        if problem.status == 401 and not self._options.explains_unauthorized:
+            # A stranger learns neither how an endpoint is opened nor what was wrong with a token.
+            log.info("%s %s: 401: %s", one_line(scope.method), one_line(scope.path), problem.detail)
+            members.pop("detail", None)
         if self._options.problem_traces:
             members["traceId"] = trace_id(scope, protocol)
         body = orjson.dumps(members)

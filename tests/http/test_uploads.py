@@ -138,6 +138,32 @@ upload for file_system, large_object
 param _meta is upload metadata
 path = {_path}
 unique_name = false';
+create table pair (number int unique, sku text, count int, who text);
+create function add_pair(_n int, _cells text[], _previous bigint, _about jsonb) returns bigint language plpgsql as
+    $$ begin
+        insert into pair values (_n, _cells[1], _cells[2]::int, _about ->> 'fileName');
+        return coalesce(_previous, 0) + _cells[2]::int;
+    end $$;
+create function up_sums(_meta json) returns json language sql as 'select _meta';
+comment on function up_sums(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+row_command = select add_pair($1, $2, $3, $4)';
+create function up_inserts(_who text, _meta json) returns json language sql as 'select _meta';
+comment on function up_inserts(text, json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+row_command = insert into pair values ($1, $2[1], ($2)[2]::int, {_who})';
+create function up_lasts(_meta json) returns json language sql as 'select _meta';
+comment on function up_lasts(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+row_command = select $2[1] || $1';
+create function up_sets(_meta json) returns json language sql as 'select _meta';
+comment on function up_sets(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+row_command = select generate_series($1, $1 + 1)';
 """
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
@@ -324,7 +350,7 @@ def test_what_is_checked_at_the_commit_still_undoes_everything(
     (tmp_path / "old.csv").write_text("before")
     files = [("old.csv", b"a,b\n", "text/csv"), ("new.csv", b"c,d\n", "text/csv")]
     objects = database.value("select count(*) from pg_largeobject_metadata")
-    assert "late_other_fkey" in send(service, f"up-late?path={tmp_path}", files).text
+    assert send(service, f"up-late?path={tmp_path}", files).status_code == 409
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("old.csv", "before")]
     assert database.value("select count(*) from pg_largeobject_metadata") == objects
 
@@ -378,6 +404,42 @@ def test_many_lines_run_in_order(service: Service, database: Database) -> None:
     assert database.fetch("select count(*), count(previous), bool_and(number::text = cells[1]) from line") == [
         (3000, 0, True)
     ]
+
+
+PAIRS = "".join(f'"SKU ""{n}""\\",{n % 10}\n' for n in range(1, 2001)).encode()
+
+
+def test_each_of_many_rows_gets_the_result_of_the_one_before(service: Service, database: Database) -> None:
+    database.execute("truncate pair")
+    (entry,) = upload(service, "up-sums", ("s.csv", PAIRS, "text/csv"))
+    assert entry["lastResult"] == 9000
+    assert database.fetch(
+        "select count(*), min(number), max(number), sum(count),"
+        " bool_and(sku = format(E'SKU \"%s\"\\\\', number)), min(who) from pair"
+    ) == [(2000, 1, 2000, 9000, True, "s.csv")]
+
+
+def test_many_rows_are_inserted(service: Service, database: Database) -> None:
+    database.execute("truncate pair")
+    (entry,) = upload(service, "up-inserts?who=it's", ("s.csv", PAIRS + b"\nlast,7", "text/csv"))
+    assert entry["lastResult"] is None
+    assert database.fetch("select count(*), count(sku), sum(count), min(who), max(number) from pair") == [
+        (2002, 2001, 9007, "it's", 2002)
+    ]
+
+
+def test_an_error_in_a_late_row_is_that_of_the_row(service: Service, database: Database) -> None:
+    database.execute("truncate pair")
+    for path in ("up-sums", "up-inserts?who=x"):
+        found = problem(send(service, path, [("s.csv", PAIRS + b"x,many\n", "text/csv")]), 500)
+        assert found["title"] == '22P02: invalid input syntax for type integer: "many"'
+    assert database.value("select count(*) from pair") == 0
+
+
+@pytest.mark.parametrize(("path", "last"), [("up-lasts", 'SKU "2000"\\2000'), ("up-sets", 2000)])
+def test_the_last_result_of_many_is_told(service: Service, path: str, last: object) -> None:
+    (entry,) = upload(service, path, ("s.csv", PAIRS, "text/csv"))
+    assert entry["lastResult"] == last
 
 
 def test_a_value_of_the_request_is_no_part_of_the_command(service: Service, database: Database) -> None:

@@ -8,7 +8,7 @@ from rowcall.core.annotations.declaration import Annotation, BadValueError, Draf
 from rowcall.core.annotations.rows.uploads import keep_path
 from rowcall.core.catalogue.source import Transport
 
-METHODS = ("GET", "PUT", "POST", "DELETE", "QUERY")
+METHODS = ("GET", "PUT", "POST", "PATCH", "DELETE", "QUERY")
 
 _UNROUTABLE = re.compile(r"[?#\\\x00-\x20\x7f]")
 _BRACES = re.compile(r"\{[^{}/]*\}")
@@ -119,7 +119,7 @@ ANNOTATIONS = (
     Annotation(
         name="http",
         aliases=("http",),
-        syntax="HTTP [GET|POST|PUT|DELETE|QUERY] [<path>]",
+        syntax="HTTP [GET|POST|PUT|PATCH|DELETE|QUERY] [<path>]",
         description="Exposes the object, with this method and path instead of the automatic ones.",
         apply=_http,
     ),

@@ -80,7 +80,7 @@ ROWS: tuple[Key, ...] = (
     flag("Service:DebugLogCommentAnnotationEvents", True, "Log the annotations of each endpoint at level Debug."),
     choice(
         "Service:DefaultHttpMethod",
-        "GET PUT POST DELETE QUERY",
+        "GET PUT POST PATCH DELETE QUERY",
         None,
         "Method of endpoints that name none. null chooses by volatility and name.",
     ),

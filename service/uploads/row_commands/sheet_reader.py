@@ -1,4 +1,4 @@
-"""A workbook → its rows, in a process of its own: `python -m rowcall.service.uploads.sheet_reader OPTIONS`.
+"""A workbook → its rows, in a process of its own: `python -m …row_commands.sheet_reader OPTIONS`.
 
 A workbook is a program for whoever reads it: it may unpack to gigabytes, and parsing it takes the interpreter's lock
 for as long as it lasts. In here it can take no more than the limits below, it holds up no request, and what it does to

@@ -18,7 +18,7 @@ from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.database.call import Call
 from rowcall.service.uploads.handler import FormatError, HandlerCommon, Turn, judge, plain_refusal
 from rowcall.service.uploads.incoming import File
-from rowcall.service.uploads.rows import Rows
+from rowcall.service.uploads.row_commands.rows import Rows
 from rowcall.service.uploads.spool import Stored, set_aside
 
 SIGNATURES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
@@ -131,7 +131,7 @@ async def _reader(stored: Stored, options: Mapping[str, object]):  # type: ignor
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "rowcall.service.uploads.sheet_reader",
+        "rowcall.service.uploads.row_commands.sheet_reader",
         orjson.dumps({**options, "file": number}).decode(),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

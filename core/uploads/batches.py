@@ -1,0 +1,182 @@
+"""Row commands of which many rows can be done by one statement, with the same effect as one after another.
+
+Two kinds. An insert of one row of values becomes an insert that selects them from the rows. A select of one value, such
+as a call of a function, is asked for each row; where it needs the result of the row before, in a recursive query, which
+has one row at a time. What else a command may be runs row by row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rowcall.core.data.record import Record
+from rowcall.core.uploads.row_command import PREVIOUS, RowCommand
+
+_ENDS = frozenset(
+    {"from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "for", "into", "union"}
+    | {"intersect", "except", "returning", "on", "default"}
+)
+_TOKEN = re.compile(
+    r"""
+    [eE]'(?:\\.|''|[^'\\])*' | '(?:''|[^'])*' | "(?:""|[^"])*"
+    | --[^\n]* | /\*.*?\*/ | \$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$ | (?<!\w)\$(?P<number>\d+)
+    | (?P<word>[^\W\d][\w$]*) | (?P<mark>[(),;\[\]])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_INSERT = re.compile(r"insert\s+into\s", re.IGNORECASE)
+_SELECT = re.compile(r"select\s", re.IGNORECASE)
+
+ROW = "rowcall_row"
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(Record):
+    """A command taken apart. head: of an insert, up to its values. expression: what is evaluated for each row."""
+
+    head: str
+    expression: str
+
+    @property
+    def inserts(self) -> bool:
+        return bool(self.head)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Record):
+    """One statement for many rows. Its values: the number of the row before the first, the rows as an array of texts,
+    the result before, what is known about the file, then those of the parameters."""
+
+    sql: str
+    picks: tuple[int, ...]
+    types: tuple[int, ...]
+
+
+def pattern(command: RowCommand) -> Pattern | None:
+    """None for what is neither."""
+    sql = command.sql
+    if _INSERT.match(sql):
+        found = _values(sql)
+        return None if found is None or command.chained else found
+    if _SELECT.match(sql) and _is_one_value(sql[6:]):
+        return Pattern("", sql[6:].strip())
+    return None
+
+
+def _values(sql: str) -> Pattern | None:
+    """`insert into … values (one row)` and nothing behind it."""
+    depth, start = 0, -1
+    for match in _tokens(sql):
+        if depth == 0 and (match["word"] or "").lower() == "values":
+            start = match.end()
+            break
+        depth += {"(": 1, ")": -1}.get(match["mark"] or "", 0)
+    rest = sql[start:].strip()
+    if start < 0 or not rest.startswith("(") or not rest.endswith(")") or _closes(rest) != len(rest) - 1:
+        return None
+    inner = rest[1:-1].strip()
+    words = {(match["word"] or "").lower() for match in _tokens(inner)}
+    if "default" in words or "select" in words:
+        return None
+    return Pattern(sql[: start - len("values")].rstrip(), inner)
+
+
+def _closes(text: str) -> int:
+    """Where the bracket closes that the text begins with."""
+    depth = 0
+    for match in _tokens(text):
+        depth += {"(": 1, ")": -1}.get(match["mark"] or "", 0)
+        if depth == 0:
+            return match.start()
+    return -1
+
+
+def _is_one_value(text: str) -> bool:
+    depth = 0
+    for match in _tokens(text):
+        mark, word = match["mark"] or "", (match["word"] or "").lower()
+        if depth == 0 and (mark in (",", ";") or word in _ENDS or word in ("distinct", "all", "as")):
+            return False
+        if word == "select":
+            return False
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(mark, 0)
+    return True
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    return _TOKEN.finditer(text)
+
+
+def batch(command: RowCommand, found: Pattern, result_type: str = "", previous_type: str = "") -> Batch:
+    """result_type: of the value that a chained command gives; previous_type: of that which it takes."""
+    numbers = _Numbers(command)
+    first, cells = numbers.of(0), numbers.of(1)
+    rows = (
+        f"(select ({first} + {ROW}.place)::pg_catalog.int4 as number, {ROW}.cells::pg_catalog.text[] as cells"
+        f" from pg_catalog.unnest({cells}) with ordinality as {ROW}(cells, place) offset 0) as {ROW}"
+    )
+    if found.inserts:
+        expression = numbers.written(found.expression, {0: f"{ROW}.number", 1: f"{ROW}.cells"})
+        sql = f"{found.head} select {expression} from {rows}"
+    elif not command.chained or result_type == "void":
+        taken = {0: f"{ROW}.number", 1: f"{ROW}.cells", PREVIOUS: f"null::{previous_type}"}
+        expression = numbers.written(found.expression, taken)
+        sql = f"select {expression} as value from {rows} offset pg_catalog.cardinality({cells}) - 1"
+    else:
+        place = f"({ROW}.place + 1)"
+        taken = {
+            0: f"({first} + {place})::pg_catalog.int4",
+            1: f"(({cells})[{place}]::pg_catalog.text[])",
+            PREVIOUS: f"{ROW}.value::{previous_type}",
+        }
+        expression = numbers.written(found.expression, taken)
+        sql = (
+            f"with recursive {ROW}(place, value) as (select 0, {numbers.of(PREVIOUS)}::{result_type} union all"
+            f" select {place}, ({expression})::{result_type} from {ROW}"
+            f" where {ROW}.place < pg_catalog.cardinality({cells}))"
+            f" select value from {ROW} offset pg_catalog.cardinality({cells})"
+        )
+    return Batch(sql, tuple(numbers.picks), tuple(_TYPES.get(pick, 0) for pick in numbers.picks))
+
+
+_TYPES = {0: 23, 1: 1009}
+"""int4 and text[]; the others as they are inferred."""
+
+
+def with_nulls(command: RowCommand, types: Sequence[str]) -> str:
+    """The command with NULLs of these types for its values: what it gives can be described without running it."""
+
+    def write(match: re.Match[str]) -> str:
+        return f"null::{types[int(match['number']) - 1]}" if match["number"] else match[0]
+
+    return _TOKEN.sub(write, command.sql)
+
+
+class _Numbers:
+    """Which `$n` of the batch takes which value."""
+
+    def __init__(self, command: RowCommand) -> None:
+        self._command = command
+        self.picks: list[int] = []
+
+    def of(self, value: int) -> str:
+        if value not in self.picks:
+            self.picks.append(value)
+        return f"${self.picks.index(value) + 1}"
+
+    def written(self, expression: str, instead: dict[int, str]) -> str:
+        def write(match: re.Match[str]) -> str:
+            if not match["number"]:
+                return match[0]
+            value = self._command.picks[int(match["number"]) - 1]
+            return instead[value] if value in instead else self.of(value)
+
+        return _TOKEN.sub(write, expression)
+
+
+def is_one_evaluation(plan: object) -> bool:
+    """The plan of a select of one value is nothing but that: no set of rows, no query within."""
+    node = plan[0]["Plan"] if isinstance(plan, list) else {}
+    return node.get("Node Type") == "Result" and "Plans" not in node

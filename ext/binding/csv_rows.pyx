@@ -1,0 +1,305 @@
+"""Lines of a CSV file → the texts of their `text[]`, a piece of the file at a time (reference 05, 5.4).
+
+The rules stand in `rowcall.core.uploads.csv_text`, the slow twin. Errors are `ValueError` with the number of the line and
+what is wrong with it. `nested` puts such texts into one array more.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memchr, memcpy
+
+cdef enum:
+    LONGEST_LINE = 16777216
+
+
+class CsvError(ValueError):
+    """line: its number, from 1. why: what is wrong with it."""
+
+    def __init__(self, line, why):
+        super().__init__(f"line {line}: {why}")
+        self.line = line
+        self.why = why
+
+
+cdef inline bint is_blank(unsigned char byte) noexcept nogil:
+    return byte == 32 or 9 <= byte <= 13 or 28 <= byte <= 31
+
+
+cdef class CsvRows:
+    """`feed` each piece, then `finish`. delimiters: ASCII characters, each of which separates cells."""
+
+    cdef readonly Py_ssize_t lines
+    cdef list held
+    cdef Py_ssize_t held_size
+    cdef bint ends_in_cr
+    cdef bint begun
+    cdef bint quotes
+    cdef bint blank_is_null
+    cdef bint delimits[256]
+    cdef unsigned char *out
+    cdef Py_ssize_t out_room
+    cdef unsigned char *cell
+    cdef Py_ssize_t cell_room
+
+    def __cinit__(self, bytes delimiters not None, bint quotes, bint blank_is_null):
+        cdef int place
+        for place in range(256):
+            self.delimits[place] = False
+        for byte in delimiters:
+            self.delimits[byte] = True
+        self.quotes = quotes
+        self.blank_is_null = blank_is_null
+        self.held = []
+
+    def __dealloc__(self):
+        free(self.out)
+        free(self.cell)
+
+    def feed(self, bytes piece not None):
+        """A text for each line that is complete, None for a blank one."""
+        return self._rows(piece, False) if piece else []
+
+    def finish(self):
+        return self._rows(b"", True)
+
+    cdef list _rows(self, bytes piece, bint ended):
+        cdef bytes text, rest
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(piece)
+        cdef Py_ssize_t whole = size if ended else self._complete(<const unsigned char *>PyBytes_AS_STRING(piece), size)
+        if whole == 0 and not ended and not self.ends_in_cr:
+            # Only what is new is looked at: a long line must not cost more with every piece of it.
+            self._hold(piece)
+            return []
+        rest = piece[whole:]
+        text = b"".join(self.held) + piece[:whole]
+        self.held = []
+        self.held_size = 0
+        self.ends_in_cr = False
+        if rest:
+            self._hold(rest)
+        if not text:
+            return []
+        if not self.begun:
+            self.begun = True
+            text = text.removeprefix(b"\xef\xbb\xbf")
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            text = text.decode(errors="replace").encode()
+        return self._lines(text)
+
+    cdef int _hold(self, bytes piece) except -1:
+        self.held.append(piece)
+        self.held_size += PyBytes_GET_SIZE(piece)
+        self.ends_in_cr = piece.endswith(b"\r")
+        if self.held_size > LONGEST_LINE:
+            raise CsvError(self.lines + 1, f"it is longer than {LONGEST_LINE} bytes")
+        return 0
+
+    cdef Py_ssize_t _complete(self, const unsigned char *data, Py_ssize_t size) noexcept:
+        """Bytes up to the end of the last line that has one. A CR at the very end may be half of a CRLF."""
+        cdef Py_ssize_t end = size
+        while end > 0:
+            if data[end - 1] == c"\n" or (data[end - 1] == c"\r" and end < size):
+                return end
+            end -= 1
+        return 0
+
+    cdef list _lines(self, bytes text):
+        cdef const unsigned char *at = <const unsigned char *>PyBytes_AS_STRING(text)
+        cdef const unsigned char *end = at + PyBytes_GET_SIZE(text)
+        cdef const unsigned char *stop
+        cdef const unsigned char *feed
+        cdef const unsigned char *back
+        cdef list rows = []
+        # Where the next of each is: looking again only once one has been passed keeps it linear.
+        feed = back = NULL
+        cdef bint no_back = memchr(at, c"\r", end - at) == NULL
+        while at < end:
+            feed = <const unsigned char *>memchr(at, c"\n", end - at)
+            stop = end if feed == NULL else feed
+            if not no_back:
+                back = <const unsigned char *>memchr(at, c"\r", stop - at)
+                if back != NULL:
+                    stop = back
+            rows.append(self._row(at, stop))
+            at = stop + 1
+            if stop < end and stop[0] == c"\r" and at < end and at[0] == c"\n":
+                at += 1
+        return rows
+
+    cdef object _row(self, const unsigned char *at, const unsigned char *end):
+        cdef const unsigned char *start
+        cdef const unsigned char *stop
+        cdef unsigned char *out
+        cdef Py_ssize_t size = end - at
+        cdef bint blank = True
+        self.lines += 1
+        start = at
+        while start < end:
+            if not is_blank(start[0]):
+                blank = False
+                break
+            start += 1
+        if blank or (start[0] >= 0x80 and not self._text(at, size).strip()):
+            return None
+        if memchr(at, 0, size) != NULL:
+            raise CsvError(self.lines, "it holds a NUL character, which no text of the database can")
+        self._make_room(size)
+        out = self.out
+        out[0] = c"{"
+        out += 1
+        while True:
+            start = at
+            if self.quotes:
+                while start < end and is_blank(start[0]) and not self.delimits[start[0]]:
+                    start += 1
+                if start < end and start[0] >= 0x80:
+                    start = self._behind_blanks(start, end)
+            if self.quotes and start < end and start[0] == c'"':
+                at = self._quoted(start + 1, end, &out)
+            else:
+                stop = at
+                while stop < end and not self.delimits[stop[0]]:
+                    stop += 1
+                out = self._write(out, at, stop)
+                at = stop
+            if at >= end:
+                break
+            at += 1
+            out[0] = c","
+            out += 1
+            if at == end:
+                out = self._write(out, at, end)
+                break
+        out[0] = c"}"
+        out += 1
+        return PyBytes_FromStringAndSize(<char *>self.out, out - self.out)
+
+    cdef str _text(self, const unsigned char *at, Py_ssize_t size):
+        return (<const char *>at)[:size].decode()
+
+    cdef const unsigned char *_behind_blanks(self, const unsigned char *at, const unsigned char *end) except NULL:
+        """The rare case of blanks beyond ASCII."""
+        cdef str text = self._text(at, end - at)
+        cdef str rest = text.lstrip()
+        return end - len(rest.encode())
+
+    cdef const unsigned char *_quoted(
+        self, const unsigned char *at, const unsigned char *end, unsigned char **out
+    ) except NULL:
+        """The cell behind an opening quote; gives the delimiter behind it, or the end of the line."""
+        cdef const unsigned char *quote
+        cdef unsigned char *cell = self.cell
+        while True:
+            quote = <const unsigned char *>memchr(at, c'"', end - at)
+            if quote == NULL:
+                raise CsvError(self.lines, "a quote is not closed")
+            memcpy(cell, at, quote - at)
+            cell += quote - at
+            at = quote + 1
+            if at >= end or at[0] != c'"':
+                break
+            cell[0] = c'"'
+            cell += 1
+            at += 1
+        while at < end and is_blank(at[0]) and not self.delimits[at[0]]:
+            at += 1
+        if at < end and at[0] >= 0x80:
+            at = self._behind_blanks(at, end)
+        if at < end and not self.delimits[at[0]]:
+            raise CsvError(self.lines, "text follows a closing quote")
+        out[0] = self._write(out[0], self.cell, cell)
+        return at
+
+    cdef unsigned char *_write(
+        self, unsigned char *out, const unsigned char *at, const unsigned char *end
+    ) except NULL:
+        """One cell, trimmed."""
+        cdef unsigned char byte
+        while at < end and is_blank(at[0]):
+            at += 1
+        while at < end and is_blank((end - 1)[0]):
+            end -= 1
+        if at < end and (at[0] >= 0x80 or (end - 1)[0] >= 0x80):
+            text = self._text(at, end - at)
+            at += len(text) and len(text.encode()) - len(text.lstrip().encode())
+            if at < end:
+                end -= len(text.encode()) - len(text.rstrip().encode())
+        if at >= end and self.blank_is_null:
+            memcpy(out, b"NULL", 4)
+            return out + 4
+        out[0] = c'"'
+        out += 1
+        while at < end:
+            byte = at[0]
+            if byte == c'"' or byte == c"\\":
+                out[0] = c"\\"
+                out += 1
+            out[0] = byte
+            out += 1
+            at += 1
+        out[0] = c'"'
+        return out + 1
+
+    cdef int _make_room(self, Py_ssize_t size) except -1:
+        """A byte of a line becomes at most `NULL,`."""
+        cdef void *made
+        if self.out_room < 6 * size + 16:
+            made = realloc(self.out, 6 * size + 16)
+            if made == NULL:
+                raise MemoryError()
+            self.out = <unsigned char *>made
+            self.out_room = 6 * size + 16
+        if self.cell_room < size + 1:
+            made = realloc(self.cell, size + 1)
+            if made == NULL:
+                raise MemoryError()
+            self.cell = <unsigned char *>made
+            self.cell_room = size + 1
+        return 0
+
+
+def nested(list texts not None):
+    """An array of texts, for what the server casts to something else one by one; None is NULL."""
+    cdef Py_ssize_t room = 2
+    cdef Py_ssize_t size
+    cdef const unsigned char *at
+    cdef const unsigned char *end
+    cdef unsigned char *memory
+    cdef unsigned char *out
+    for text in texts:
+        room += 5 if text is None else 2 * PyBytes_GET_SIZE(<bytes?>text) + 3
+    memory = <unsigned char *>malloc(room)
+    if memory == NULL:
+        raise MemoryError()
+    out = memory
+    out[0] = c"{"
+    out += 1
+    try:
+        for place, text in enumerate(texts):
+            if place:
+                out[0] = c","
+                out += 1
+            if text is None:
+                memcpy(out, b"NULL", 4)
+                out += 4
+                continue
+            at = <const unsigned char *>PyBytes_AS_STRING(<bytes>text)
+            end = at + PyBytes_GET_SIZE(<bytes>text)
+            out[0] = c'"'
+            out += 1
+            while at < end:
+                if at[0] == c'"' or at[0] == c"\\":
+                    out[0] = c"\\"
+                    out += 1
+                out[0] = at[0]
+                out += 1
+                at += 1
+            out[0] = c'"'
+            out += 1
+        out[0] = c"}"
+        out += 1
+        return PyBytes_FromStringAndSize(<char *>memory, out - memory)
+    finally:
+        free(memory)

@@ -1,0 +1,1 @@
+"""Handlers that run a command for each row of a file: CSV and workbooks."""

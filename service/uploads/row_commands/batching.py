@@ -1,0 +1,100 @@
+"""Finds out, once for each row command, whether many rows can be done by one statement (`core.uploads.batches`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.uploads.batches import Batch, Pattern, batch, is_one_evaluation, pattern, with_nulls
+from rowcall.core.uploads.row_command import PREVIOUS, RowCommand
+from rowcall.ext.driver.request import Statement
+from rowcall.ext.rendering.cell_rows import CellRows
+from rowcall.service.database.call import Call
+from rowcall.service.database.database import Database
+from rowcall.service.database.generic_plans import generic_plan
+from rowcall.service.database.statements import numbers
+from rowcall.service.uploads.row_commands.calls import own_call
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
+
+
+class Batching:
+    """`await call()`: what runs many rows at once, or None. The first who asks finds out, the others wait for it."""
+
+    def __init__(self, endpoint: Endpoint, services: Services, command: RowCommand) -> None:
+        self._endpoint = endpoint
+        self._services = services
+        self._command = command
+        self._pattern = pattern(command)
+        self._answer: asyncio.Task[Call | None] | None = None
+
+    async def call(self) -> Call | None:
+        if self._pattern is None:
+            return None
+        if self._answer is None:
+            self._answer = asyncio.create_task(self._find(self._pattern))
+        return await asyncio.shield(self._answer)
+
+    async def _find(self, found: Pattern) -> Call | None:
+        try:
+            made = await _batch(self._services.database, self._command, found)
+        except psycopg.Error as error:
+            log.debug("%s: rows run one by one: %s", self._endpoint.name, str(error).strip())
+            return None
+        if made is None:
+            return None
+
+        def statement() -> Statement:
+            return Statement(
+                next(numbers),
+                made.sql.encode(),
+                self._command.values,
+                CellRows(self._services.codecs, True),
+                picks=made.picks,
+                types=made.types,
+            )
+
+        return own_call(self._endpoint, self._services, "row_command", statement)
+
+
+async def _batch(database: Database, command: RowCommand, found: Pattern) -> Batch | None:
+    """Raises `psycopg.Error` for a command that cannot be looked at, and maybe cannot run."""
+    async with database.errand() as connection:
+        if found.inserts:
+            made = batch(command, found)
+        else:
+            plan = await generic_plan(connection, command.sql, len(command.picks))
+            if not is_one_evaluation(plan):
+                return None
+            types = await _types(connection, command) if command.chained else ("", "")
+            made = batch(command, found, *types)
+        await _prepare(connection, "rowcall_batch", made.sql, made.types)
+        return made
+
+
+async def _types(connection: psycopg.AsyncConnection[Any], command: RowCommand) -> tuple[str, str]:
+    """Of the value that the command gives, and of the result before that it takes."""
+    await _prepare(connection, "rowcall_row", command.sql, command.types)
+    query = (
+        "select parameter_types::pg_catalog.text[] from pg_catalog.pg_prepared_statements where name = 'rowcall_row'"
+    )
+    (types,) = await (await connection.execute(query)).fetchone() or ([],)
+    probe = f"select * from ({with_nulls(command, types)}) as probe(value) where false"
+    described = (await connection.execute(probe.encode())).description
+    given = described[0].type_code if described else 25
+    name = "select %s::pg_catalog.oid::pg_catalog.regtype::pg_catalog.text"
+    (result,) = await (await connection.execute(name, (given,))).fetchone() or ("text",)
+    return result, types[command.picks.index(PREVIOUS)]
+
+
+async def _prepare(connection: psycopg.AsyncConnection[Any], name: str, text: str, types: tuple[int, ...]) -> None:
+    names = {0: "unknown", 23: "pg_catalog.int4", 1009: "pg_catalog.text[]"}
+    declared = ", ".join(names[oid] for oid in types)
+    await connection.execute(f"prepare {name} ({declared}) as {text}".encode())

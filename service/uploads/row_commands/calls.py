@@ -1,0 +1,82 @@
+"""The calls that handlers make for themselves: row commands, and what large objects need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.error_policy import ErrorPolicy
+from rowcall.core.uploads.entries import VOID, json_value
+from rowcall.core.uploads.row_command import RowCommand
+from rowcall.ext.driver.request import Request, Statement
+from rowcall.ext.rendering.cell_rows import CellRows
+from rowcall.service.database.call import Call
+from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.database.statements import numbers
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """The service's own commands about large objects."""
+
+    create: Call
+    write: Call
+
+
+def large_object_commands(endpoint: Endpoint, services: Services) -> Commands:
+    create = b"select pg_catalog.lo_create($1::pg_catalog.oid)"
+    write = b"select pg_catalog.lo_put($1::pg_catalog.oid, $2::pg_catalog.int8, $3::pg_catalog.bytea)"
+    return Commands(
+        own_call(
+            endpoint,
+            services,
+            "lo_create",
+            lambda: Statement(next(numbers), create, 1, CellRows(services.codecs, True)),
+        ),
+        own_call(endpoint, services, "lo_put", lambda: Statement(next(numbers), write, 3)),
+    )
+
+
+def row_call(endpoint: Endpoint, services: Services, command: RowCommand) -> Call:
+    def statement() -> Statement:
+        return Statement(
+            next(numbers),
+            command.sql.encode(),
+            command.values,
+            CellRows(services.codecs, True),
+            picks=command.picks,
+            types=command.types if any(command.types) else None,
+        )
+
+    return own_call(endpoint, services, "row_command", statement)
+
+
+def own_call(endpoint: Endpoint, services: Services, what: str, statement: Any) -> Call:
+    """Policies are for what the routine says; errors of these commands are plain ones (reference 05, 5.6)."""
+    return Call(
+        label=f"{endpoint.name} {what}",
+        build=lambda _mask: ("", 0),
+        made=lambda _mask: statement(),
+        renderer=None,
+        pace=LaneChoice(services.options.database.slow),
+        volatile=True,
+        policy=ErrorPolicy({}, services.options.policies.timeout),
+        sensitive=endpoint.options.sensitive,
+    )
+
+
+def first_value(request: Request) -> tuple[bytes | None, Any]:
+    """First column of the first row: its text, and what it is as JSON. NULL without a row."""
+    rows = orjson.loads(request.body) if request.body else []
+    if not rows or not rows[0]:
+        return None, None
+    _, type_oid, is_array, text, json = rows[0][0]
+    if type_oid == VOID:
+        return None, None
+    return None if text is None else text.encode(), json_value(type_oid, is_array, json)

@@ -1,0 +1,148 @@
+"""Row commands: one run for each row of a file, many of them on their way at a time (reference 05, 5.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rowcall.core.uploads.row_command import RowCommand
+from rowcall.ext.binding.csv_rows import nested
+from rowcall.ext.driver.request import Request
+from rowcall.service.database.call import Call
+from rowcall.service.database.context import Values
+from rowcall.service.database.held.transaction import Transaction
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.response.headers import argument_text
+from rowcall.service.uploads.row_commands.batching import Batching
+from rowcall.service.uploads.row_commands.calls import first_value
+
+ROWS = 256
+"""Sent together, and answered together."""
+FEW = 64
+"""Rows that run one by one before anybody asks whether many can run at once."""
+FIRST_BATCH = 64
+LARGEST_BATCH = 1024
+SHORT, LONG = 0.02, 0.1
+"""Seconds of a batch: below, the next is twice as large, above, half as large. A time limit is for one statement."""
+
+
+class Rows:
+    """The rows of one file, or of one sheet, through a row command.
+
+    `add` each, then `finish`; `result` is what the last one gave.
+    """
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        command: RowCommand,
+        call: Call,
+        exchange: Exchange,
+        batching: Batching | None = None,
+    ) -> None:
+        """batching: where what is known about the file is the same for all rows."""
+        self._transaction = transaction
+        self._call = call
+        self._more = [
+            None if (text := argument_text(exchange, index)) is None else text.encode() for index in command.parameters
+        ]
+        self._chained = command.chained
+        self._batching = batching
+        self._batch: Call | None = None
+        self._size = FIRST_BATCH
+        self._cells: list[bytes | None] = []
+        self._previous: bytes | None = None
+        self._count = 0
+        """Rows that have been sent."""
+        self._waiting: list[Values] = []
+        self._sent: list[Request] = []
+        self.result: Any = None
+
+    async def add_all(self, rows: list[bytes | None], about: bytes) -> None:
+        """Rows that follow each other."""
+        for place, cells in enumerate(rows):
+            if self._batch is not None:
+                await self._add_to_batch(rows[place:], about)
+                return
+            await self.add(self._count + len(self._waiting) + 1, cells, about)
+
+    async def add(self, number: int, cells: bytes | None, about: bytes) -> None:
+        self._waiting.append([str(number).encode(), cells, self._previous, about, *self._more])
+        if number == 1:
+            await self._look()
+        elif self._chained or len(self._waiting) >= ROWS:
+            await self._send()
+        if number == FEW and self._batching is not None:
+            await self._ask()
+
+    async def _look(self) -> None:
+        """A command that gives no result at all has none for the next row either."""
+        await self._transaction.begin()
+        await self._send()
+        if self._chained and self._last is not None:
+            self._chained = self._last.plan is not None
+
+    async def _ask(self) -> None:
+        batch = None if self._batching is None else await self._batching.call()
+        if batch is not None:
+            await self._drain()
+            self._batch = batch
+
+    _last: Request | None = None
+
+    async def _send(self) -> None:
+        *before, last = self._waiting
+        self._waiting = []
+        self._count += len(before) + 1
+        await self._place(self._call, last, before, alone=self._chained)
+
+    async def _place(self, call: Call, last: Values, before: list[Values], *, alone: bool) -> None:
+        """alone: what comes next needs its result."""
+        if len(self._sent) > 1:
+            await self._settle(self._sent.pop(0), call)
+        self._sent.append(self._transaction.send(call, last, before))
+        if alone or self._count == 1:
+            await self._settle_all(call)
+
+    async def _settle_all(self, call: Call) -> None:
+        sent, self._sent = self._sent, []
+        for request in sent:
+            await self._settle(request, call)
+
+    async def _settle(self, request: Request, call: Call) -> None:
+        await self._transaction.finished(call, request)
+        self._last = request
+        self._previous, self.result = first_value(request)
+
+    # --- batches -----------------------------------------------------------------------------------------------------
+
+    async def _add_to_batch(self, rows: list[bytes | None], about: bytes) -> None:
+        self._cells += rows
+        while len(self._cells) >= self._size:
+            size = self._size
+            cells, self._cells = self._cells[:size], self._cells[size:]
+            await self._send_batch(cells, about)
+        self._about = about
+
+    _about = b""
+
+    async def _send_batch(self, cells: list[bytes | None], about: bytes) -> None:
+        assert self._batch is not None  # noqa: S101
+        values = [str(self._count).encode(), nested(cells), self._previous, about, *self._more]
+        self._count += len(cells)
+        await self._place(self._batch, values, [], alone=self._chained)
+        if self._last is not None:
+            if self._last.seconds < SHORT:
+                self._size = min(LARGEST_BATCH, self._size * 2)
+            elif self._last.seconds > LONG:
+                self._size = max(1, self._size // 2)
+
+    async def _drain(self) -> None:
+        if self._waiting:
+            await self._send()
+        await self._settle_all(self._call if self._batch is None else self._batch)
+
+    async def finish(self) -> None:
+        if self._cells:
+            await self._send_batch(self._cells, self._about)
+            self._cells = []
+        await self._drain()

@@ -1,0 +1,73 @@
+"""Lines of CSV as texts of arrays: the fast reader against its slow twin, in pieces of any size."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.text.array_literal import elements
+from rowcall.core.uploads import csv_text
+from rowcall.core.uploads.csv_text import CsvFormat
+from rowcall.ext.binding.csv_rows import CsvError, CsvRows, nested
+
+LINES = st.text(alphabet='ab", ;\t\\é\u00a0\u2003\ufeff\r\n\0{}', max_size=60)
+
+
+def read(reader: CsvRows | csv_text.CsvRows, pieces: list[bytes]) -> list[bytes | None] | str:
+    """The rows, or what is wrong."""
+    rows: list[bytes | None] = []
+    try:
+        for piece in pieces:
+            rows += reader.feed(piece)
+        rows += reader.finish()
+    except (CsvError, csv_text.MalformedLineError) as error:
+        return str(error)
+    return rows
+
+
+@given(
+    st.one_of(LINES.map(str.encode), st.binary(max_size=40)),
+    st.lists(st.integers(0, 60), max_size=4),
+    st.sampled_from([",", ",;", "\t", ";,\t"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_it_reads_as_its_twin_does(data: bytes, cuts: list[int], delimiters: str, quotes: bool, null: bool) -> None:
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    pieces = [data[start:end] for start, end in itertools.pairwise(places)]
+    fast = read(CsvRows(delimiters.encode(), quotes, null), pieces)
+    assert fast == read(csv_text.CsvRows(CsvFormat(delimiters, quotes, null)), pieces)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        (b"a,b\nc,d\n", [b'{"a","b"}', b'{"c","d"}']),
+        (b"a\r\n\r\nb", [b'{"a"}', None, b'{"b"}']),
+        (b"a\rb\r", [b'{"a"}', b'{"b"}']),
+        (b'"a ""q"", b", c\n', [b'{"a \\"q\\", b","c"}']),
+        (b"a,\n,\n", [b'{"a",NULL}', b"{NULL,NULL}"]),
+        (b"\xef\xbb\xbfa\n", [b'{"a"}']),
+        (b"\xff\n", ['{"\ufffd"}'.encode()]),
+        (b'a"b\n', [b'{"a\\"b"}']),
+        (b"", []),
+    ],
+)
+def test_lines_become_arrays(text: bytes, rows: list[bytes | None]) -> None:
+    assert read(CsvRows(b",", True, True), [text]) == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [(b'"a', "line 1: a quote is not closed"), (b'a\n"b"c\n', "line 2: text foll")]
+)
+def test_quotes_that_do_not_fit_are_told_with_their_line(text: bytes, why: str) -> None:
+    assert str(read(CsvRows(b",", True, True), [text])).startswith(why)
+
+
+@given(st.lists(st.one_of(st.none(), st.text(alphabet='ab"\\{},é ', max_size=8)), max_size=5))
+def test_texts_in_an_array_come_out_again(texts: list[str | None]) -> None:
+    whole = nested([None if text is None else text.encode() for text in texts])
+    assert elements(whole.decode()) == texts

@@ -1,0 +1,217 @@
+"""Uploads that are broken, hostile, or cut off: a clear answer, and nothing stays (issue 18)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SCHEMA = """
+create table line (number int, cells text[]);
+create function up(_meta json) returns json language sql as 'select _meta';
+comment on function up(json) is 'HTTP POST
+upload for file_system, csv
+param _meta is upload metadata
+unique_name = false
+check_format = false
+row_command = insert into line values ($1, $2)';
+create function up_files(_meta json) returns json language sql as 'select _meta';
+comment on function up_files(json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+unique_name = false';
+create function up_rows(_meta json) returns json language sql as 'select _meta';
+comment on function up_rows(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+check_format = false
+row_command = insert into line values ($1, $2)';
+create function up_slow_rows(_meta json) returns json language sql as 'select _meta';
+comment on function up_slow_rows(json) is 'HTTP POST
+upload for file_system, csv
+param _meta is upload metadata
+unique_name = false
+row_command = select pg_sleep(600)';
+create function up_slow(_meta json) returns json language sql as 'select _meta from pg_sleep(600)';
+comment on function up_slow(json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+unique_name = false';
+create function ready() returns int language sql stable as 'select 1';
+comment on function ready() is 'HTTP GET';
+"""
+
+HEAD = b"POST /api/%b HTTP/1.1\r\nhost: x\r\ncontent-type: multipart/form-data; boundary=b\r\n"
+PART = b'--b\r\ncontent-disposition: form-data; name="f"; filename="%b"\r\ncontent-type: text/csv\r\n\r\n'
+MULTIPART = {"content-type": "multipart/form-data; boundary=b"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("uploads")
+
+
+def settings(folder: Path) -> dict[str, str]:
+    return {
+        "Service:UploadOptions:Enabled": "true",
+        "Service:UploadOptions:UploadHandlers:FileSystemPath": str(folder),
+        "ConnectionSettings:Pool:SlowClientTimeout": "2s",
+        "ConnectionSettings:Pool:ExclusiveConnections": "3",
+    }
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, folder: Path) -> Service:
+    return serve(database, SCHEMA, settings(folder), workers=2)
+
+
+def nothing_stays(database: Database, folder: Path) -> bool:
+    return list(folder.iterdir()) == [] and database.value("select count(*) from line") == 0
+
+
+def no_connection_is_lost(service: Service, database: Database) -> None:
+    """All of them can be had again, and none is in a transaction."""
+    wait_until(lambda: not database.backends("state like 'idle in%'"), "no transaction stays open")
+    for _ in range(8):
+        response = service.post("/api/up-rows", files={"f": ("x.csv", b"", "text/csv")})
+        assert response.status_code == 200, response.text
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 200),
+        (b"--b--", 200),
+        (b"no boundary in here", 400),
+        (PART % b"x" + b"1,2\n", 400),
+        (PART % b"x" + b"1,2\n\r\n--b", 400),
+        (b"--b\r\nno header\r\n\r\nx\r\n--b--", 400),
+        (b"--b\r\ncontent-disposition: form-data; name=f; filename=" + b"x" * 5000 + b"\r\n\r\n\r\n--b--", 400),
+        (b"--b\r\n" + b"x: y\r\n" * 50 + b"\r\n\r\n--b--", 400),
+        (b"--b\r\n\r\nno headers at all\r\n--b--", 200),
+        (b"--b\r\ncontent-disposition: attachment; filename=x\r\n\r\nno field\r\n--b--", 200),
+        (b"--b\r\ncontent-type: multipart/mixed; boundary=c\r\n\r\n--c\r\n\r\nx\r\n--c--\r\n--b--", 200),
+        ((PART % b"x" + b"\r\n") * 1025 + b"--b--", 400),
+    ],
+    ids=str,
+)
+def test_a_form_that_is_broken(service: Service, database: Database, folder: Path, body: bytes, status: int) -> None:
+    response = service.post("/api/up", content=body, headers=MULTIPART)
+    assert response.status_code == status, response.text
+    if status == 200:
+        assert response.json() == []
+    assert nothing_stays(database, folder)
+
+
+def test_a_boundary_that_is_too_long(service: Service) -> None:
+    headers = {"content-type": f"multipart/form-data; boundary={'b' * 300}"}
+    problem(service.post("/api/up", content=b"x", headers=headers), 400)
+
+
+def test_a_text_with_a_nul_is_no_csv(service: Service, database: Database, folder: Path) -> None:
+    found = problem(service.post("/api/up", files={"f": ("x.csv", b"a\nb\0c\n", "text/csv")}), 500)
+    assert "line 2" in found["detail"]
+    assert nothing_stays(database, folder)
+
+
+def test_a_line_without_end_is_refused(service: Service, database: Database, folder: Path) -> None:
+    found = problem(service.post("/api/up-rows", files={"f": ("x.csv", b"a" * 17_000_000, "text/csv")}), 500)
+    assert "line 1" in found["detail"]
+    assert nothing_stays(database, folder)
+
+
+def test_a_client_that_leaves_in_the_middle(service: Service, database: Database, folder: Path) -> None:
+    with service.connect() as connection:
+        connection.sendall(HEAD % b"up-files" + b"content-length: 1000000\r\n\r\n" + PART % b"cut.csv" + b"x" * 300_000)
+        wait_until(lambda: list(folder.iterdir()), "the file is being written")
+    wait_until(lambda: nothing_stays(database, folder), "nothing stays")
+    with service.connect() as connection:
+        rows = b"1,2\n" * 100_000
+        connection.sendall(HEAD % b"up-rows" + b"content-length: 9000000\r\n\r\n" + PART % b"cut.csv" + rows)
+        wait_until(lambda: database.backends("state like 'idle in%'"), "rows are being inserted")
+    no_connection_is_lost(service, database)
+    assert nothing_stays(database, folder)
+
+
+def test_a_client_that_says_nothing_more_is_told(service: Service, database: Database, folder: Path) -> None:
+    head = HEAD % b"up-files" + b"content-length: 1000\r\n\r\n" + PART % b"silent.csv"
+    response = service.raw(head)
+    assert response is not None
+    assert response.status == 408
+    assert nothing_stays(database, folder)
+
+
+def test_a_server_that_ends_in_the_middle(service: Service, database: Database, folder: Path) -> None:
+    with service.connect() as connection:
+        body = PART % b"x.csv" + b"1\n2\n\r\n--b--\r\n"
+        connection.sendall(HEAD % b"up-slow-rows" + b"content-length: %d\r\n\r\n" % len(body) + body)
+        wait_until(lambda: database.backends("query like '%pg_sleep%' and state = 'active'"), "the command runs")
+        database.terminate("query like '%pg_sleep%' and state = 'active'")
+        answer = connection.recv(65_536)
+    assert answer.startswith(b"HTTP/1.1 503")
+    wait_until(lambda: nothing_stays(database, folder), "nothing stays")
+    no_connection_is_lost(service, database)
+
+
+def test_a_folder_that_cannot_be_written_to(service: Service, folder: Path) -> None:
+    (folder / "x").mkdir()
+    found = problem(service.post("/api/up-files", files={"f": ("x", b"1", "text/plain")}), 500)
+    assert "cannot be stored" in found["detail"]
+    (folder / "x").rmdir()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database, "", settings(Path("/proc/rowcall")))
+    problem(service.post("/api/up-files", files={"f": ("x", b"1", "text/plain")}), 500)
+
+
+def test_what_a_killed_worker_has_left_is_removed(database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text("before")
+    service = serve_once(database, "", settings(tmp_path), workers=2)
+    body = PART % b"old.csv" + b"1\r\n" + PART % b"new.csv" + b"2\r\n--b--\r\n"
+    with service.connect() as connection:
+        connection.sendall(HEAD % b"up-slow" + b"content-length: %d\r\n\r\n" % len(body) + body)
+        wait_until(lambda: (tmp_path / "new.csv").exists(), "the files have their names")
+        wait_until(lambda: database.backends("query like '%up_slow%' and state = 'active'"), "the routine runs")
+        for pid in service.pids():
+            os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: names(tmp_path) == ["old.csv"], "what was there before is there again")
+    assert (tmp_path / "old.csv").read_text() == "before"
+    database.terminate("query like '%up_slow%'")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_body_in_chunks_is_taken(service: Service, folder: Path) -> None:
+    def chunks() -> object:
+        yield PART % b"a.csv"
+        for _ in range(50):
+            yield b"1,2\n" * 10_000
+        yield b"\r\n--b--\r\n"
+
+    response = service.post("/api/up-files", content=chunks(), headers=MULTIPART)
+    (entry,) = response.json()
+    assert entry["size"] == 2_000_000
+    assert (folder / "a.csv").stat().st_size == 2_000_000
+    (folder / "a.csv").unlink()
+
+
+def test_chunks_that_break_off_are_refused(service: Service, database: Database, folder: Path) -> None:
+    with service.connect() as connection:
+        body = PART % b"x.csv" + b"1\r\n--b--\r\n"
+        connection.sendall(HEAD % b"up-files" + b"transfer-encoding: chunked\r\n\r\n" + b"%x\r\n" % len(body) + body)
+        connection.shutdown(socket.SHUT_WR)
+        wait_until(lambda: connection.recv(1024) is not None, "it answers or closes")
+    wait_until(lambda: nothing_stays(database, folder), "nothing stays")
