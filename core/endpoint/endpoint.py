@@ -248,6 +248,8 @@ class Options(Record):
     new_line: str | None = None
     """Between raw rows."""
     column_names: bool = False
+    harmless_texts: bool = False
+    """Quoted values of raw rows are no formulas to a spreadsheet."""
     """A raw result begins with the names of its columns."""
     headers: tuple[tuple[str, str], ...] = ()
     """Response headers, in order, repeated names kept."""
