@@ -28,7 +28,7 @@ comment on function write(int) is 'HTTP POST';
 """
 
 MOST_SESSIONS = 2 + 2 + 16 + 16 + 1 + 1
-"""docs/operations.md: of a worker the two shared lanes, the exclusive one and one for itself; and the supervisor's."""
+"""docs/performance.md: of a worker its lanes and one for itself, and one of the supervisor."""
 CANCELS = 4
 """Cancel requests of a worker under way at the same time. They are connections, and no sessions."""
 
