@@ -108,7 +108,15 @@ def _found(pattern: str, text: str) -> bool:
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> regex.Pattern[str]:
     """Raises `regex.error`."""
-    return regex.compile(pattern)
+    return regex.compile(_at_the_end(pattern))
+
+
+def _at_the_end(pattern: str) -> str:
+    """`$` as its last character means the end of the value, and not also in front of a line end at its end."""
+    backslashes = len(pattern) - 1 - len(pattern[:-1].rstrip("\\"))
+    if not pattern.endswith("$") or backslashes % 2 or "(?" in pattern:
+        return pattern
+    return pattern[:-1] + r"\Z"
 
 
 BUILT_IN: Mapping[str, Rule] = {
@@ -123,6 +131,8 @@ BUILT_IN: Mapping[str, Rule] = {
             "Parameter '{0}' must be a valid email address",
             by_database_name=False,
             pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$",
+            # Possessive, so that it never goes back; `$` would let a line end follow.
+            pattern=r"\A[^@\s]++@(?=[^@\s]+?\.[^@\s])[^@\s]++\Z",
         ),
     )
 }

@@ -23,6 +23,7 @@ from rowcall.service.exchange.arguments import put
 from rowcall.service.exchange.attendance import while_client_waits
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.outbound.decoding import decoded_body
+from rowcall.service.outbound.type_cache import kept_reply, request_key
 from rowcall.service.response.headers import argument_text
 from rowcall.service.upstream.errors import OutboundError
 from rowcall.service.upstream.messages import Answer, Headers, OutgoingRequest
@@ -111,7 +112,13 @@ class _Call:
         except (BadUrlError, RefusedError) as error:
             log.error("%s: type %s: %s is not called: %s", self._endpoint, self._type.name, shown_url(url), error)
             return Reply(FAILED, error=str(error))
-        return await self._with_retries(shown_url(url), attempt)
+        shown = shown_url(url)
+        keeps = self._services.type_answers
+        if not self._definition.cached or keeps is None:
+            return await self._with_retries(shown, attempt)
+        return await kept_reply(
+            keeps, attempt.key, self._definition.cache_seconds, partial(self._with_retries, shown, attempt)
+        )
 
     def _attempt(self, url: str, value_of: ValueOf) -> _Attempt:
         """Raises `BadUrlError` and `RefusedError` for a request that cannot be made."""
@@ -121,7 +128,10 @@ class _Call:
         if client is None:
             raise RefusedError("Service:HttpClientOptions:Enabled is false")
         return _Attempt(
-            partial(client.send, request, named=self._named), self._definition.timeout, client.options.max_response
+            request_key(self._definition.method, url, request.headers, body),
+            partial(client.send, request, named=self._named),
+            self._definition.timeout,
+            client.options.max_response,
         )
 
     def _attempt_inside(self, exchange: Exchange, target: str, value_of: ValueOf) -> _Attempt:
@@ -132,7 +142,7 @@ class _Call:
             raise RefusedError("Service:HttpClientOptions:Enabled is false")
         limit = None if self._services.client is None else self._services.client.options.max_response
         call = partial(inside, self._definition.method, target, headers, body, exchange)
-        return _Attempt(call, None, limit, inside=True)
+        return _Attempt(request_key(self._definition.method, target, headers, body), call, None, limit, inside=True)
 
     def _filled_headers(self, value_of: ValueOf) -> Headers:
         headers = [(name, template.fill(value_of)) for name, template in self._headers]
@@ -184,12 +194,15 @@ class _Attempt:
 
     def __init__(
         self,
+        key: bytes,
         send: Callable[[], Awaitable[Answer]],
         timeout: float | None,
         limit: int | None,
         *,
         inside: bool = False,
     ) -> None:
+        self.key = key
+        """Equal for requests that are the same in everything that is sent."""
         self._send = send
         self._timeout = timeout
         self._limit = limit
