@@ -31,7 +31,6 @@ ROWS: tuple[Key, ...] = (
     ),
     flag("ValidationOptions:ReplaceBuiltInRules", False, "Rules given here take the place of all the built-in ones."),
     flag("ValidationOptions:DatabaseNamesInMessages", False, "Stock messages have the database name, too."),
-
     choice(
         _RULE + "Type",
         "NotNull NotEmpty Required Regex MinLength MaxLength Min Max Range MinItems MaxItems",
