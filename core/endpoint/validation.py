@@ -130,7 +130,6 @@ BUILT_IN: Mapping[str, Rule] = {
             RuleType.REGEX,
             "Parameter '{0}' must be a valid email address",
             by_database_name=False,
-            pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$",
             # Possessive, so that it never goes back; `$` would let a line end follow.
             pattern=r"\A[^@\s]++@(?=[^@\s]+?\.[^@\s])[^@\s]++\Z",
         ),
