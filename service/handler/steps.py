@@ -54,6 +54,7 @@ from rowcall.service.request.resolved_parameters import forget_supplied, resolve
 from rowcall.service.request.validation import keep_body, validate
 from rowcall.service.response import responses
 from rowcall.service.response.chosen import respond_as_chosen, with_reading
+from rowcall.service.response.entity_tag import tag_answers
 from rowcall.service.response.formats.choice import table_formats
 from rowcall.service.response.headers import CommentHeaders, argument_text
 from rowcall.service.response.rendering import body_writer, particular
@@ -196,9 +197,7 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Runs the routine: begins, and judges how it ended."""
     if is_sign(endpoint):
         return ()
-    plan = plan_of(endpoint, services)
-    steps = _run(endpoint, services, body_writer(endpoint, services.codecs), plan)
-    return steps if plan is None else around(endpoint, services, plan, steps, None)
+    return _run(endpoint, services, body_writer(endpoint, services.codecs), plan_of(endpoint, services))
 
 
 def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
@@ -240,7 +239,11 @@ def _run(
     steps = _begin(call, endpoint, services)
     if plan is not None and (sealing := encrypt_parameters(endpoint, services)) is not None:
         steps = (sealing, *steps)
-    return (start_clock, *steps) if timed else steps
+    steps = (start_clock, *steps) if timed else steps
+    if plan is None:
+        return steps
+    hit = log_command(call, endpoint, services.options, "/* from cache */")
+    return around(endpoint, services, plan, steps, hit)
 
 
 def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
@@ -362,6 +365,7 @@ STEPS: Sequence[Factory] = (
     forget_supplied,
     fill_headers,
     validate,
+    tag_answers,
     note_values,
     hash_parameters,
     encrypt,

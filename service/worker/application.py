@@ -23,6 +23,7 @@ from rowcall.ext.driver.exchange import Runner
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.auth.access import stranger_refusal
 from rowcall.service.auth.refreshing import refresh_routes
+from rowcall.service.cache.tags import tag_routes
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.edition.edition import Edition
@@ -35,6 +36,7 @@ from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.streams import stream_steps
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
+from rowcall.service.limits.steps import limit_named
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
@@ -138,7 +140,8 @@ class Application:
         services = Services(
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
-        for method, path, steps in operation_routes(services):
+        services = replace(services, limiting=partial(limit_named, services))
+        for method, path, steps in (*operation_routes(services), *tag_routes(services)):
             self._fixed[Route(method, ascii_lower(path), (), ())] = steps
 
     def clients(self) -> Clients:

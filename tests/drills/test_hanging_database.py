@@ -27,7 +27,7 @@ comment on function slow_echo(int) is 'HTTP GET';
 comment on function write(int) is 'HTTP POST';
 """
 
-MOST_SESSIONS = 2 + 2 + 8 + 16 + 1 + 1
+MOST_SESSIONS = 2 + 2 + 16 + 16 + 1 + 1
 """docs/performance.md: of a worker its lanes and one for itself, and one of the supervisor."""
 CANCELS = 4
 """Cancel requests of a worker under way at the same time. They are connections, and no sessions."""
