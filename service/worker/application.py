@@ -17,10 +17,13 @@ from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
 from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
+from rowcall.core.text.ascii_case import ascii_lower
 from rowcall.core.text.naming import nested_name
 from rowcall.ext.driver.exchange import Runner
 from rowcall.ext.rendering.codecs import Codecs
+from rowcall.service.auth.access import stranger_refusal
 from rowcall.service.auth.refreshing import refresh_routes
+from rowcall.service.cache.tags import tag_routes
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.edition.edition import Edition
@@ -33,6 +36,7 @@ from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.streams import stream_steps
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
+from rowcall.service.limits.steps import limit_named
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
@@ -131,13 +135,14 @@ class Application:
             else None
         )
         self._fixed: dict[Route, tuple[Step, ...]] = {
-            Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing
+            Route("POST", ascii_lower(path), (), ()): (step,) for path, step in refreshing
         }
         services = Services(
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
-        for method, path, steps in operation_routes(services):
-            self._fixed[Route(method, path.lower(), (), ())] = steps
+        services = replace(services, limiting=partial(limit_named, services))
+        for method, path, steps in (*operation_routes(services), *tag_routes(services)):
+            self._fixed[Route(method, ascii_lower(path), (), ())] = steps
 
     def clients(self) -> Clients:
         """Whose requests are being worked on."""
@@ -234,7 +239,11 @@ class Application:
         """One request from the HTTP server (RSGI scope and protocol)."""
         exchange = Exchange(scope, protocol)
         try:
-            match = self._table.find(scope.method, scope.path) or self._find_otherwise(exchange)
+            match = self._table.find(scope.method, scope.path)
+            if match is None and self._options.hides_paths:
+                self._runner.start(exchange, (self._identity.sessions.authenticate, self._find_for_user))
+                return
+            match = match or self._find_otherwise(exchange)
             if match is None:
                 return
             exchange.values = match.values
@@ -286,6 +295,18 @@ class Application:
             # Whoever reads only the log must find it there, whatever the request log is set to.
             log.error("%s %s: %s", one_line(scope.method), one_line(scope.path), problem.detail or problem.title)
         self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
+
+    def _find_for_user(self, exchange: Exchange) -> None:
+        """Nobody else is told what there is. HEAD of what exists goes on to the steps of GET, which ask themselves."""
+        head = exchange.scope.method == "HEAD" and self._table.find("GET", exchange.scope.path) is not None
+        if exchange.user is None and not head:
+            raise stranger_refusal(self._options.auth, exchange, "paths are hidden from who is not signed in")
+        match = self._find_otherwise(exchange)
+        if match is None:
+            exchange.answered = True
+            return
+        exchange.values = match.values
+        exchange.follow(self._table.steps[id(match.route)])
 
     def _find_otherwise(self, exchange: Exchange) -> Match | None:
         """HEAD and OPTIONS of what exists, 405 for other methods, 404 for what does not exist."""

@@ -61,6 +61,36 @@ def test_the_log_says_what_opens_an_endpoint_and_the_refusal_does_not(by_default
     assert "RequiresAuthorization" in entry
 
 
+def test_a_key_hides_what_there_is(own_database: Database, serve_once: Serve) -> None:
+    """Status, headers and body are the same for what is closed, what is not there and what has another method."""
+    settings = {"Service:RequiresAuthorization": None, "Service:HidePaths": "true", "Auth:BearerTokenAuth": "true"}
+    login = (
+        "create function sign_in() returns table (user_id int) language sql as 'select 1';"
+        "comment on function sign_in() is E'HTTP POST\\nlogin';"
+    )
+    service = serve_once(own_database, SQL + login, settings)
+
+    def shown(method: str, path: str, **headers: str) -> tuple[object, ...]:
+        response = service.request(method, path, headers=headers)
+        told = {name: value for name, value in response.headers.items() if name != "date"}
+        return response.status_code, told, response.content
+
+    closed = shown("GET", "/api/closed")
+    assert closed[0] == 401
+    for method, path in (("GET", "/api/nowhere"), ("POST", "/api/closed"), ("OPTIONS", "/api/closed"), ("GET", "/")):
+        assert shown(method, path) == closed, (method, path)
+    assert service.get("/api/opened").text == "open"
+    token = service.post("/api/sign-in").json()["accessToken"]
+    signed_in = {"Authorization": f"Bearer {token}"}
+    statuses = [
+        service.request(method, path, headers=signed_in).status_code
+        for method, path in (("GET", "/api/nowhere"), ("POST", "/api/closed"), ("OPTIONS", "/api/closed"))
+    ]
+    assert statuses == [404, 405, 204]
+    assert service.request("HEAD", "/api/closed", headers=signed_in).status_code == 200
+    assert service.request("HEAD", "/api/closed").status_code == 401
+
+
 @pytest.mark.parametrize("path", ["opened", "opened-alias"])
 def test_annotation_opens_an_endpoint(by_default: Service, path: str) -> None:
     assert answer(by_default.get(f"/api/{path}")) == (200, TEXT, "open")
