@@ -39,7 +39,7 @@ def comment(
     options: ClientCodeOptions,
 ) -> str:
     """`/** … */`, ended by a line break. arguments: in order, those without a text are passed over."""
-    lines = [*_definition(function.endpoint.routine, definitions, options)]
+    lines = [*definition_lines(function.endpoint.routine, definitions, options.comment)]
     if options.comment != "None" and options.comments:
         lines += _remarks(function.endpoint.routine, separated=bool(lines))
     params = [f"@param {_typed(name, function, options)} - {_TEXTS[name]}" for name in arguments if name in _TEXTS]
@@ -63,14 +63,15 @@ def _typed(name: str, function: ClientFunction, options: ClientCodeOptions) -> s
     return f"{{{kinds.get(name, '(request: RequestInit) => RequestInit')}}} {name}"
 
 
-def _definition(routine: Routine, definitions: Definitions, options: ClientCodeOptions) -> Iterator[str]:
-    if options.comment == "None":
+def definition_lines(routine: Routine, definitions: Definitions, form: str) -> Iterator[str]:
+    """The routine in the form None, Simple or Full."""
+    if form == "None":
         return
     known = definitions.get(routine.oid)
-    if options.comment == "Full" and known is not None and known.text:
+    if form == "Full" and known is not None and known.text:
         yield from (line for line in known.text.splitlines() if line.strip())
     elif routine.kind is RoutineKind.FILE:
-        yield f"{'-- ' if options.comment == 'Full' else ''}SQL file: {routine.identity}"
+        yield f"{'-- ' if form == 'Full' else ''}SQL file: {routine.identity}"
     elif routine.source is not None:
         yield routine.identity
     else:

@@ -83,7 +83,7 @@ class ClientWriter:
             elif _is_same(path, output):
                 unchanged += 1
             else:
-                _replace(path, output.text)
+                replace_file(path, output.text)
                 written += 1
         language = "TypeScript" if self._options.types else "JavaScript"
         log.info("client code in %s: %d files written, %d unchanged", language, written, unchanged)
@@ -99,7 +99,7 @@ def _is_same(path: Path, output: Output) -> bool:
     return len(known) == len(text) and known[output.header :] == text[output.header :]
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
     """Whoever reads it meanwhile has the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
+from rowcall.core.documents.http_files import HttpFileOptions
+from rowcall.core.documents.openapi import OpenApi
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
 from rowcall.core.endpoint.validation import BUILT_IN, Rule
 from rowcall.core.errors.error_policy import ErrorPolicies
@@ -159,6 +161,8 @@ class WorkerOptions:
     store: str = ""
     """Folder of the host's store, made by the supervisor."""
     health: HealthOptions | None = None
+    openapi: OpenApi | None = None
+    http_files: HttpFileOptions | None = None
     static: StaticFileOptions | None = None
     statistics: StatisticsOptions | None = None
     application: str = "rowcall"

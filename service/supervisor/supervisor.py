@@ -23,6 +23,7 @@ import psycopg
 from rowcall.core.config import Settings
 from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background, pause
+from rowcall.service.codegen.documents import write_documents
 from rowcall.service.codegen.writing import ClientWriter
 from rowcall.service.database.connector import Connector
 from rowcall.service.edition.edition import Difference, Edition
@@ -33,6 +34,7 @@ from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
 from rowcall.service.options.capabilities.client_code import client_code_options
+from rowcall.service.options.capabilities.documents import http_file_options, open_api
 from rowcall.service.options.server import client_connections
 from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
 from rowcall.service.options.worker import WorkerOptions
@@ -180,6 +182,12 @@ class Supervisor:
         for doubt in (*doubts(settings, self._listeners.https_port), *client_connections.doubts(options, listeners)):
             log.warning("%s", doubt)
         clients = client_code_options(settings, self._listeners.urls)
+        database = options.target.parameters.get("dbname", "")
+        self._options = replace(
+            self._options,
+            openapi=open_api(settings, database, self._listeners.urls),
+            http_files=http_file_options(settings, database, self._listeners.urls),
+        )
         self._clients = None if clients is None else ClientWriter(clients, self._connector)
         self._workers: list[WorkerProcess | None] = [None] * self._count
         self._edition = Edition(0, (), {})
@@ -234,8 +242,7 @@ class Supervisor:
         finally:
             await spawning
         await self._begin_keeping()
-        if self._clients is not None:
-            await self._clients.write(edition.endpoints, edition.types_of)
+        await self._describe(edition)
         bridge = bridge_for(self._options.events, self._connector, pooler=self._options.target.pooler)
         if bridge is not None:
             await self._events.connect(bridge, self._background)
@@ -245,6 +252,13 @@ class Supervisor:
         self._announce()
         self._background.keep("the reloading", self._reload_when_asked)
         self._background.keep("looking at the catalogue", self._looks.run)
+
+    async def _describe(self, edition: Edition) -> None:
+        """Clients and documents, for others."""
+        options = self._options
+        if self._clients is not None:
+            await self._clients.write(edition.endpoints, edition.types_of)
+        write_documents(edition.endpoints, edition.types_of, options.openapi, options.http_files)
 
     def _announce(self) -> None:
         seconds = time.monotonic() - self._began
@@ -433,8 +447,8 @@ class Supervisor:
             log.error("edition %d is not served, the last good one stays: %s", edition.number, reason)
             return
         _log_difference(edition, difference)
-        if self._clients is not None and difference:
-            await self._clients.write(edition.endpoints, edition.types_of)
+        if difference:
+            await self._describe(edition)
 
     async def _watch_changes(self) -> None:
         """Begins to look for what a developer changes, if that is asked for."""

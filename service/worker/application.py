@@ -24,6 +24,7 @@ from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.auth.access import stranger_refusal
 from rowcall.service.auth.refreshing import refresh_routes
 from rowcall.service.cache.tags import tag_routes
+from rowcall.service.codegen.documents import document_routes
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.edition.edition import Edition
@@ -188,11 +189,16 @@ class Application:
             hear=partial(hear_notices, options=self._options.events, publish=self.events.publish),
         )
         streams = dict(stream_steps(edition.endpoints, services, self.events))
-        self._prepared = Table(edition, services, self._fixed, streams)
+        self._prepared = Table(edition, services, {**self._fixed, **self._documents(edition)}, streams)
         tidy(edition.endpoints, self._options.uploads)
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
             inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
+
+    def _documents(self, edition: Edition) -> dict[Route, tuple[Step, ...]]:
+        options = self._options
+        found = document_routes(edition.endpoints, edition.types_of, options.openapi, options.http_files)
+        return {Route("GET", path.lower(), (), ()): (step,) for path, step in found}
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""

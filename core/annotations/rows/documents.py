@@ -58,7 +58,6 @@ ANNOTATIONS = (
         syntax="openapi [hide|hidden|ignore | tag|tags <tag>, ...]",
         description="Leaves the endpoint out of the OpenAPI document, or puts it under these tags.",
         apply=_openapi,
-        in_effect=False,
         everywhere=True,
     ),
 )

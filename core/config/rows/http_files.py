@@ -1,10 +1,10 @@
 """Files of example requests (`.http`)."""
 
-from rowcall.core.config.keys import Key, choice, flag, pending, section, text
+from rowcall.core.config.keys import Key, choice, flag, section, text
 
 _P = "Service:HttpFileOptions:"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("Service:HttpFileOptions", "Files of example requests, for editors that can send them."),
     flag(_P + "Enabled", False, "Make them."),
     choice(_P + "Option", "Disabled File Endpoint Both", "File", "Write files, serve them, or both."),

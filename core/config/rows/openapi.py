@@ -1,12 +1,12 @@
 """The OpenAPI document."""
 
-from rowcall.core.config.keys import Key, choice, flag, objects, pending, section, text, texts
+from rowcall.core.config.keys import Key, choice, flag, objects, section, text, texts
 
 _P = "Service:OpenApiOptions:"
 _SERVER = _P + "Servers:[]:"
 _SCHEME = _P + "SecuritySchemes:[]:"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("Service:OpenApiOptions", "The OpenAPI document."),
     flag(_P + "Enabled", False, "Make it."),
     text(_P + "FileName", "rowcall_openapi.json", "File it is written to. null writes none.", nullable=True),

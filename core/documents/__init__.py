@@ -1,0 +1,1 @@
+"""Descriptions of the service for people and programs: OpenAPI, files of example requests. Endpoints in, texts out."""

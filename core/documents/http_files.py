@@ -1,0 +1,99 @@
+"""Files of example requests, as editors send them: `.http` (reference 03, 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from rowcall.core.catalogue.catalog import RoutineKind
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.codegen.automatic import automatic_parameters
+from rowcall.core.codegen.comments import Definitions, definition_lines
+from rowcall.core.codegen.files import module_of
+from rowcall.core.documents.samples import json_text, texts
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
+
+
+@dataclass(frozen=True, slots=True)
+class HttpFileOptions:
+    name: str
+    """Of the database, or as configured."""
+    host: str
+    """Without a slash at its end."""
+    pattern: str = "{0}_{1}"
+    comment: str = "Simple"
+    comments: bool = True
+    by_schema: bool = True
+    write: bool = True
+    serve: bool = False
+    overwrite: bool = True
+    omit_automatic: bool = False
+    claims: Set[str] = frozenset()
+
+
+def http_files(
+    endpoints: Iterable[Endpoint], definitions: Definitions, options: HttpFileOptions
+) -> Iterator[tuple[str, str]]:
+    """File names and texts."""
+    files: dict[str, list[str]] = {}
+    for endpoint in endpoints:
+        if endpoint.options.internal:
+            continue
+        group = (module_of(endpoint) or endpoint.routine.schema) if options.by_schema else ""
+        name = options.pattern.replace("{0}", options.name).replace("{1}", group) + ".http"
+        files.setdefault(name, [f"@host={options.host}\n\n"]).append(_request(endpoint, definitions, options))
+    yield from ((name, "".join(parts)) for name, parts in files.items())
+
+
+def _request(endpoint: Endpoint, definitions: Definitions, options: HttpFileOptions) -> str:
+    head = "".join(f"{line}\n" for line in _head(endpoint, definitions, options))
+    return f"{head}{_sent(endpoint, options)}\n\n###\n\n"
+
+
+def _head(endpoint: Endpoint, definitions: Definitions, options: HttpFileOptions) -> Iterator[str]:
+    if options.comment == "None":
+        return
+    routine = endpoint.routine
+    yield from (f"// {line}" for line in definition_lines(routine, definitions, options.comment))
+    if not options.comments or not routine.comment:
+        return
+    yield "//"
+    if routine.kind is RoutineKind.FILE:
+        yield from (f"// {line}" for line in routine.comment.splitlines())
+        return
+    lines = routine.comment.replace("'", "''").splitlines()
+    lines[0] = f"comment on {routine.kind.value} {routine.schema}.{routine.name} is '{lines[0]}"
+    lines[-1] += "';"
+    yield from (f"// {line}" for line in lines)
+
+
+def _sent(endpoint: Endpoint, options: HttpFileOptions) -> str:
+    automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
+    raw = endpoint.raw_body
+    shown = [
+        (index, one)
+        for index, one in enumerate(endpoint.parameters)
+        if index not in automatic and not one.path and not one.virtual
+    ]
+    line = f"{endpoint.method} {{{{host}}}}{endpoint.path}"
+    if endpoint.transport is Transport.QUERY:
+        query = _query(one for _, one in shown if one is not raw)
+        line += f"?{query}" if query else ""
+        if raw is None or not any(one is raw for _, one in shown):
+            return line
+        index = next(index for index, one in shown if one is raw)
+        return f"{line}\n\n{texts(raw, index)[0]}"
+    if not shown:
+        return line
+    members = ",\n".join(f'    "{one.api_name}": {json_text(one, index)}' for index, one in shown)
+    return f"{line}\ncontent-type: application/json\n\n{{\n{members}\n}}"
+
+
+def _query(parameters: Iterable[EndpointParameter]) -> str:
+    pairs = (
+        f"{quote(one.api_name, safe='')}={quote(text, safe='')}"
+        for index, one in enumerate(parameters)
+        for text in texts(one, index)
+    )
+    return "&".join(pairs)

@@ -1,0 +1,240 @@
+"""The OpenAPI document (reference 03, 13): endpoints in, one JSON object out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+from rowcall.core.catalogue.catalog import RoutineKind
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.codegen.automatic import automatic_parameters, is_optional
+from rowcall.core.documents.schemas import Schema, Types, parameter_schema, result_schema
+from rowcall.core.endpoint.capabilities import Document
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
+
+VERSIONS = {"3.0": "3.0.3", "3.1": "3.1.1"}
+_SEGMENT = re.compile(r"\{([^{}?]+)\??\}")
+_BEARER = {"bearerAuth": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
+_NOTHING_SAID = Document()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenApiOptions:
+    title: str
+    version: str = "1.0.0"
+    description: str | None = None
+    spec: str = "3.0.3"
+    servers: tuple[tuple[str, str | None], ...] = ()
+    """Address and description."""
+    schemes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    """Name and members of each security scheme; empty: a bearer token."""
+    include: Set[str] = frozenset()
+    exclude: Set[str] = frozenset()
+    similar: str | None = None
+    not_similar: str | None = None
+    closed_only: bool = False
+    omit_automatic: bool = False
+    camel: bool = True
+    claims: Set[str] = frozenset()
+    """Database names of parameters that are filled from claims."""
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenApi:
+    """Where the document goes. file: None, it is not written. path: None, it is not served."""
+
+    options: OpenApiOptions
+    file: str | None
+    path: str | None
+    overwrite: bool = True
+
+
+TypesOf = Callable[[Endpoint], Types]
+
+
+def document(endpoints: Iterable[Endpoint], types_of: TypesOf, options: OpenApiOptions) -> dict[str, Any]:
+    paths: dict[str, dict[str, Any]] = {}
+    taken: set[str] = set()
+    for endpoint in endpoints:
+        if _is_shown(endpoint, options):
+            operation = _operation(endpoint, types_of(endpoint), taken, options)
+            paths.setdefault(_path(endpoint), {})[endpoint.method.lower()] = operation
+    info = {"title": options.title, "version": options.version}
+    if options.description:
+        info["description"] = options.description
+    servers = [{"url": url, **({"description": text} if text else {})} for url, text in options.servers]
+    schemes = {name: dict(members) for name, members in options.schemes} or _BEARER
+    return {
+        "openapi": options.spec,
+        "info": info,
+        **({"servers": servers} if servers else {}),
+        "paths": paths,
+        "components": {"schemas": {"Problem": PROBLEM}, "securitySchemes": schemes},
+    }
+
+
+PROBLEM: Schema = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+    "required": ["title", "status"],
+}
+
+
+def similar_to(pattern: str) -> re.Pattern[str]:
+    """SIMILAR TO as far as names need it: `_`, `%`, and the rest as a regular expression, anchored."""
+    return re.compile("".join({"_": ".", "%": ".*"}.get(sign, sign) for sign in pattern))
+
+
+def _is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
+    routine, asked = endpoint.routine, endpoint.options
+    if asked.internal or (asked.document or _NOTHING_SAID).hidden or endpoint.method == "QUERY":
+        return False
+    if options.closed_only and not is_closed(endpoint):
+        return False
+    if (options.include and routine.schema not in options.include) or routine.schema in options.exclude:
+        return False
+    if options.similar is not None and not similar_to(options.similar).fullmatch(routine.name):
+        return False
+    return options.not_similar is None or not similar_to(options.not_similar).fullmatch(routine.name)
+
+
+def is_closed(endpoint: Endpoint) -> bool:
+    asked = endpoint.options
+    return not asked.login and (asked.requires_authorization or bool(asked.roles))
+
+
+def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenApiOptions) -> dict[str, Any]:
+    summary, description = _texts(endpoint)
+    parameters = list(_shown_parameters(endpoint, options))
+    asked = endpoint.options.document or _NOTHING_SAID
+    body = _request_body(endpoint, parameters)
+    operation: dict[str, Any] = {"summary": summary}
+    if description:
+        operation["description"] = description
+    operation["tags"] = list(asked.tags) or [endpoint.routine.schema]
+    operation["operationId"] = _operation_id(endpoint, taken)
+    if listed := [*_path_parameters(endpoint), *_query_parameters(endpoint, parameters)]:
+        operation["parameters"] = listed
+    if body is not None:
+        operation["requestBody"] = body
+    operation["responses"] = _responses(endpoint, types, options)
+    if is_closed(endpoint):
+        operation["security"] = [{name: []} for name, _ in options.schemes] or [{"bearerAuth": []}]
+    return operation
+
+
+def _texts(endpoint: Endpoint) -> tuple[str, str]:
+    """The first line of the comment, and the others."""
+    routine = endpoint.routine
+    lines = [line.strip() for line in (routine.comment or "").strip().splitlines()]
+    if not lines:
+        kind = "SqlFile" if routine.kind is RoutineKind.FILE else routine.kind.value.capitalize()
+        return f"{kind} {routine.schema}.{routine.name}", ""
+    return lines[0], "\n".join(line for line in lines[1:]).strip()
+
+
+def _operation_id(endpoint: Endpoint, taken: set[str]) -> str:
+    routine = endpoint.routine
+    name = f"{routine.schema}_{routine.name}_{endpoint.method.lower()}"
+    found, number = name, 1
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    taken.add(found)
+    return found
+
+
+def _shown_parameters(endpoint: Endpoint, options: OpenApiOptions) -> Iterator[EndpointParameter]:
+    automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
+    seen: set[str] = set()
+    for index, parameter in enumerate(endpoint.parameters):
+        if index not in automatic and parameter.api_name not in seen:
+            seen.add(parameter.api_name)
+            yield parameter
+
+
+def _path(endpoint: Endpoint) -> str:
+    names = _path_names(endpoint)
+    return _SEGMENT.sub(lambda match: f"{{{names.get(match[1], match[1])}}}", endpoint.path)
+
+
+def _path_names(endpoint: Endpoint) -> dict[str, str]:
+    """Segment → name in requests."""
+    return {one.segment: one.api_name for one in endpoint.parameters if one.path and one.segment is not None}
+
+
+def _path_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
+    known = {one.segment: one for one in endpoint.parameters if one.path}
+    for match in _SEGMENT.finditer(endpoint.path):
+        found = known.get(match[1])
+        yield {
+            "name": match[1] if found is None else found.api_name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string"} if found is None else parameter_schema(found),
+        }
+
+
+def _travels_in_query(endpoint: Endpoint) -> bool:
+    upload = endpoint.options.upload
+    return endpoint.transport is Transport.QUERY or (upload is not None and upload.enabled)
+
+
+def _query_parameters(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> Iterator[dict[str, Any]]:
+    if not _travels_in_query(endpoint):
+        return
+    raw = endpoint.raw_body
+    for one in parameters:
+        if not one.path and one is not raw:
+            yield {
+                "name": one.api_name,
+                "in": "query",
+                "required": not is_optional(one),
+                "schema": parameter_schema(one),
+            }
+
+
+def _request_body(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> dict[str, Any] | None:
+    raw = endpoint.raw_body
+    if raw is not None:
+        return {"required": not is_optional(raw), "content": {"text/plain": {"schema": {"type": "string"}}}}
+    upload = endpoint.options.upload
+    if upload is not None and upload.enabled:
+        file = {"type": "object", "properties": {"file": {"type": "string", "format": "binary"}}}
+        return {"required": True, "content": {"multipart/form-data": {"schema": file}}}
+    if _travels_in_query(endpoint):
+        return None
+    members = [one for one in parameters if not one.path]
+    if not members:
+        return None
+    schema: Schema = {"type": "object", "properties": {one.api_name: parameter_schema(one) for one in members}}
+    if required := [one.api_name for one in members if not is_optional(one)]:
+        schema["required"] = required
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
+
+
+def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dict[str, Any]:
+    problem = {
+        "description": "Problem",
+        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+    asked = endpoint.options
+    if asked.void or asked.logout or endpoint.shape.path is ResultPath.VOID:
+        return {"204": {"description": "No content"}, "default": problem}
+    schema = result_schema(endpoint, types, camel=options.camel)
+    content_type = asked.content_type or endpoint.shape.content_type
+    if not content_type.startswith("application/json") or asked.raw:
+        schema = {"type": "string"}
+    ok = {"description": "Successful response", "content": {content_type: {"schema": schema}}}
+    responses: dict[str, Any] = {"200": ok}
+    if endpoint.routine.strict and endpoint.parameters:
+        responses["204"] = {"description": "No content"}
+    return {**responses, "default": problem}

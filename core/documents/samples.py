@@ -1,0 +1,61 @@
+"""Sample values for examples of requests (reference 03, 11)."""
+
+from __future__ import annotations
+
+from rowcall.core.endpoint.endpoint import EndpointParameter, ValueKind
+
+_WORDS = ("ABC", "XYZ", "IJK")
+_WHOLE = (ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.NUMERIC)
+_BARE = (*_WHOLE, ValueKind.FLOAT, ValueKind.BOOLEAN, ValueKind.JSON)
+"""Kinds that stand in JSON without quotes."""
+
+
+def texts(parameter: EndpointParameter, index: int) -> list[str]:
+    """One text; three for an array."""
+    if parameter.array:
+        return [_text(parameter, index + step) for step in range(3)]
+    return [_text(parameter, index)]
+
+
+def json_text(parameter: EndpointParameter, index: int) -> str:
+    quoted = [text if parameter.kind in _BARE else f'"{text}"' for text in texts(parameter, index)]
+    return f"[{', '.join(quoted)}]" if parameter.array else quoted[0]
+
+
+def _text(parameter: EndpointParameter, i: int) -> str:
+    kind = parameter.kind
+    if kind in _WHOLE:
+        return str(i + 1)
+    found = {
+        ValueKind.FLOAT: f"{i + 1}.{i + 2}",
+        ValueKind.BOOLEAN: str(i % 2 == 1).lower(),
+        ValueKind.UUID: "00000000-0000-0000-0000-000000000000",
+        ValueKind.TIMESTAMP: _timestamp(i),
+        ValueKind.TIMESTAMPTZ: _timestamp(i),
+        ValueKind.DATE: _timestamp(i)[:10],
+        ValueKind.TIME: _timestamp(i)[11:18],
+        ValueKind.TIMETZ: f"{_timestamp(i)[11:18]}+01:00",
+        ValueKind.JSON: "{}",
+    }.get(kind)
+    return found if found is not None else _other(parameter, i)
+
+
+def _timestamp(i: int) -> str:
+    return f"2024-{i % 12 + 1:02}-{i % 28 + 1:02}T{i % 24:02}:{i % 60:02}:{i % 60:02}.00"
+
+
+def _other(parameter: EndpointParameter, i: int) -> str:
+    match parameter.cast.removesuffix("[]"):
+        case "interval":
+            return f"{i} minutes {i + 1} seconds"
+        case "inet":
+            return f"192.168.5.{i}"
+        case "macaddr":
+            return "00-B0-D0-63-C2-26"
+        case "bit varying" | "varbit":
+            return "101"
+        case "bytea":
+            return "\\\\xDEADBEEF"
+        case "jsonpath":
+            return "$.user.addresses[0].city"
+    return _WORDS[i % 3]

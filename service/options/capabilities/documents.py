@@ -1,0 +1,103 @@
+"""`OpenApiOptions` and `HttpFileOptions` → which descriptions of the service are made (reference 03, 11 and 13)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rowcall.core.config import Settings
+from rowcall.core.documents.http_files import HttpFileOptions
+from rowcall.core.documents.openapi import VERSIONS, OpenApi, OpenApiOptions
+from rowcall.service.options.auth import auth_options
+from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall")
+
+_P = "Service:OpenApiOptions:"
+_H = "Service:HttpFileOptions:"
+
+
+def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi | None:
+    """urls: where the service listens."""
+    if not settings.flag(_P + "Enabled"):
+        return None
+    file, path = settings.text_or_none(_P + "FileName") or None, settings.text_or_none(_P + "UrlPath") or None
+    if file is None and path is None:
+        log.warning("%sEnabled is true, but FileName and UrlPath are both null: there is no document", _P)
+        return None
+    spec = settings.text(_P + "SpecVersion").strip()
+    if spec not in VERSIONS:
+        raise StartupError(f"{_P}SpecVersion: {spec!r} is none of {', '.join(VERSIONS)}")
+    options = OpenApiOptions(
+        title=settings.text_or_none(_P + "DocumentTitle") or database,
+        version=settings.text(_P + "DocumentVersion"),
+        description=settings.text_or_none(_P + "DocumentDescription") or None,
+        spec=VERSIONS[spec],
+        servers=tuple(_servers(settings, urls)),
+        schemes=tuple(_schemes(settings)),
+        include=frozenset(settings.texts(_P + "IncludeSchemas") or ()),
+        exclude=frozenset(settings.texts(_P + "ExcludeSchemas") or ()),
+        similar=settings.text_or_none(_P + "NameSimilarTo") or None,
+        not_similar=settings.text_or_none(_P + "NameNotSimilarTo") or None,
+        closed_only=settings.flag(_P + "RequiresAuthorizationOnly"),
+        omit_automatic=settings.flag(_P + "OmitAutomaticParameters"),
+        camel=settings.flag("Service:CamelCaseNames"),
+        claims=_claims(settings),
+    )
+    return OpenApi(options, file, path, settings.flag(_P + "FileOverwrite"))
+
+
+def http_file_options(settings: Settings, database: str, urls: Sequence[str]) -> HttpFileOptions | None:
+    option = settings.choice(_H + "Option").casefold()
+    if not settings.flag(_H + "Enabled") or option == "disabled":
+        return None
+    return HttpFileOptions(
+        name=settings.text_or_none(_H + "Name") or database or "rowcall",
+        host=next(iter(urls), "http://localhost:8080").rstrip("/"),
+        pattern=settings.text(_H + "NamePattern"),
+        comment=settings.choice(_H + "CommentHeader").capitalize(),
+        comments=settings.flag(_H + "CommentHeaderIncludeComments"),
+        by_schema=settings.choice(_H + "FileMode").casefold() == "schema",
+        write=option in ("file", "both"),
+        serve=option in ("endpoint", "both"),
+        overwrite=settings.flag(_H + "FileOverwrite"),
+        omit_automatic=settings.flag(_H + "OmitAutomaticParameters"),
+        claims=_claims(settings),
+    )
+
+
+def _claims(settings: Settings) -> frozenset[str]:
+    return frozenset(name for name, _ in auth_options(settings).mapping.parameters)
+
+
+def _entries(settings: Settings, key: str) -> list[dict[str, Any]]:
+    value = settings.value(_P + key)
+    entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return [{name.casefold(): text for name, text in one.items()} for one in entries if isinstance(one, Mapping)]
+
+
+def _servers(settings: Settings, urls: Sequence[str]) -> list[tuple[str, str | None]]:
+    servers = [(str(one["url"]), one.get("description")) for one in _entries(settings, "Servers") if one.get("url")]
+    if settings.flag(_P + "AddCurrentServer") and urls and urls[0] not in {url for url, _ in servers}:
+        servers.append((urls[0], "Development server" if "localhost" in urls[0] else None))
+    return servers
+
+
+def _schemes(settings: Settings) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+    found = []
+    for one in _entries(settings, "SecuritySchemes"):
+        name, kind = one.get("name"), str(one.get("type") or "").casefold()
+        if not name or kind not in ("http", "apikey"):
+            log.warning("%sSecuritySchemes: %s is left out; Name and Type (Http or ApiKey) are needed", _P, name)
+            continue
+        if kind == "http":
+            members = [("type", "http"), ("scheme", str(one.get("scheme") or "bearer").lower())]
+            members += [("bearerFormat", str(one["bearerformat"]))] if one.get("bearerformat") else []
+        else:
+            place = str(one.get("apikeylocation") or "header").lower()
+            members = [("type", "apiKey"), ("name", str(one.get("in") or name)), ("in", place)]
+        if one.get("description"):
+            members.append(("description", str(one["description"])))
+        found.append((str(name), tuple(members)))
+    return found

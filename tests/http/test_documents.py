@@ -1,0 +1,126 @@
+"""The OpenAPI document and files of example requests (reference 03, 11 and 13)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create type size as (width int, label text);
+create table note (id int, note text);
+create function bed_notes(_bed_id int, _q text default null) returns table (id int, at timestamptz, sizes size[])
+    language sql stable as $$ select 1, now(), null::size[] $$;
+comment on function bed_notes is 'HTTP GET
+Lists notes
+of one bed
+authorize';
+create function add_note(_bed_id int, _note text, _tags text[] default null) returns bigint language sql as
+    $$ insert into note values (_bed_id, _note) returning 1::bigint $$;
+comment on function add_note is 'HTTP POST /beds/{_bed_id}/notes
+openapi tag Green, Garden';
+create function clear() returns void language sql as '';
+comment on function clear is 'HTTP DELETE /notes';
+create function secret() returns int language sql stable as 'select 1';
+comment on function secret is 'HTTP GET
+openapi hide';
+create function inner_one() returns int language sql stable as 'select 1';
+comment on function inner_one is 'HTTP GET
+internal';
+"""
+P = "Service:OpenApiOptions:"
+H = "Service:HttpFileOptions:"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("documents")
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, folder: Path) -> Service:
+    return serve(
+        database,
+        SQL,
+        {
+            P + "Enabled": "true",
+            P + "FileName": str(folder / "openapi.json"),
+            P + "DocumentTitle": "garden",
+            H + "Enabled": "true",
+            H + "Option": "Both",
+            H + "Name": "garden",
+        },
+        workers=2,
+    )
+
+
+def test_the_document_is_written_and_served(service: Service, folder: Path) -> None:
+    response = service.get("/openapi.json")
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+    assert json.loads((folder / "openapi.json").read_text(encoding="utf-8")) == response.json()
+    document = response.json()
+    assert list(document) == ["openapi", "info", "servers", "paths", "components"]
+    assert document["openapi"] == "3.0.3"
+    assert document["info"] == {"title": "garden", "version": "1.0.0"}
+    assert document["servers"] == [{"url": service.url}]
+    assert sorted(document["paths"]) == ["/api/bed-notes", "/beds/{bedId}/notes", "/notes"]
+
+
+def test_an_operation_is_complete(service: Service) -> None:
+    document = service.get("/openapi.json").json()
+    read = document["paths"]["/api/bed-notes"]["get"]
+    assert read["summary"] == "HTTP GET"
+    assert read["description"] == "Lists notes\nof one bed\nauthorize"
+    assert (read["tags"], read["operationId"]) == (["public"], "public_bed_notes_get")
+    assert read["parameters"] == [
+        {"name": "bedId", "in": "query", "required": True, "schema": {"type": "integer", "format": "int32"}},
+        {"name": "q", "in": "query", "required": False, "schema": {"type": "string"}},
+    ]
+    size = {
+        "type": "object",
+        "properties": {"width": {"type": "integer", "format": "int32"}, "label": {"type": "string"}},
+    }
+    row = {
+        "type": "object",
+        "properties": {
+            "id": {"type": "integer", "format": "int32"},
+            "at": {"type": "string", "format": "date-time"},
+            "sizes": {"type": "array", "items": size},
+        },
+    }
+    assert read["responses"]["200"]["content"] == {"application/json": {"schema": {"type": "array", "items": row}}}
+    assert read["security"] == [{"bearerAuth": []}]
+    write = document["paths"]["/beds/{bedId}/notes"]["post"]
+    assert write["tags"] == ["Green", "Garden"]
+    assert [one["in"] for one in write["parameters"]] == ["path"]
+    assert write["requestBody"]["content"]["application/json"]["schema"] == {
+        "type": "object",
+        "properties": {"note": {"type": "string"}, "tags": {"type": "array", "items": {"type": "string"}}},
+        "required": ["note"],
+    }
+    assert "204" in document["paths"]["/notes"]["delete"]["responses"]
+
+
+def test_example_requests_are_served(service: Service) -> None:
+    response = service.get("/garden_public.http")
+    assert response.headers["content-type"] == "text/plain"
+    text = response.text
+    assert text.startswith(f"@host={service.url}\n\n")
+    assert "GET {{host}}/api/bed-notes?bedId=1&q=XYZ\n\n###\n" in text
+    assert 'POST {{host}}/beds/{_bed_id}/notes\ncontent-type: application/json\n\n{\n    "note": "XYZ",\n' in text
+    assert "secret" in text
+    assert "inner-one" not in text
+
+
+def test_an_unknown_version_ends_the_start(own_database: Database, tmp_path: Path) -> None:
+    from tests.harness.command import rowcall
+
+    given = {"ConnectionStrings:Default": own_database.conninfo, P + "Enabled": "true", P + "SpecVersion": "2.0"}
+    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
+    assert done.returncode == 1
+    assert "SpecVersion" in done.stdout + done.stderr
