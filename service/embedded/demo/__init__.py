@@ -15,6 +15,7 @@ from rowcall.service.options.connection_string import ConnectionInfo
 SETTINGS = (
     ("Service:CrudSource:Enabled", "true"),
     ("CacheOptions:Enabled", "true"),
+    ("Service:UploadOptions:Enabled", "true"),
     ("Auth:CookieAuth", "true"),
     ("Auth:BearerTokenAuth", "true"),
     ("Service:SqlFileSource:FilePattern", f"{importlib.resources.files(__name__)}/files/*.sql"),
@@ -47,6 +48,7 @@ EXAMPLES = (
     ("curl {base}/couriers/3/overview", "another one: three statements, one answer"),
     ("curl -i {base}/payroll", "only for dispatchers who have signed in: 401"),
     ("curl {base}/login", "a page to sign in with; open it in a browser, as alma (pedals) or dagny (bells)"),
+    ("curl {base}/orders", "a page to upload CSV files with; each line orders a parcel"),
     (
         'curl -i {base}/sign-in --json \'{{"name":"alma","password":"pedals"}}\'',
         "signs in: a session in a cookie, for /my/parcels",
