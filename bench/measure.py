@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from bench import pgbench
-from bench.compare import difference
+from bench.compare import difference, unlike
 from bench.load import Load, load
 from bench.postgres import Server
 from bench.processes import usage
@@ -61,17 +61,20 @@ class Cell:
 def first_answers(server: Server, running: Sequence[Running], scenario: Scenario) -> dict[str, bytes | str]:
     """Each service's answer as bytes; as text why there is none, or how it differs from PostgreSQL's own JSON."""
     answers: dict[str, bytes | str] = {}
-    reference = server.judged(scenario.sql, scenario.variables)
+    single = scenario.once
+    reference = b"" if scenario.writes else server.judged(single.sql, single.variables)
     for service in running:
         try:
-            status, body = ask(service.port, scenario)
+            status, body = ask(service.port, single)
         except OSError as error:
             answers[service.name] = f"no answer: {error}"
             continue
         if status != 200:
             answers[service.name] = f"status {status}: {body[:200].decode(errors='replace')}"
             continue
-        differs = difference(reference, body)
+        # What is written differs each time; the first such answer shows what the others must look like.
+        reference = reference or body
+        differs = difference(reference, body) if not scenario.writes else unlike(reference, body)
         answers[service.name] = f"another answer: {differs}" if differs else body
     return answers
 
@@ -148,7 +151,7 @@ def constant_answers(answers: dict[Scenario, dict[str, bytes | str]]) -> str:
     """The index for peers/granian_constant.py: for each scenario the first answer that was given."""
     chosen = {}
     for scenario, given in answers.items():
-        body = next((answer for answer in given.values() if isinstance(answer, bytes)), None)
+        body = next((answer for answer in given.values() if isinstance(answer, bytes) and not scenario.keys), None)
         if body is not None:
             chosen[scenario.path] = body.decode()
     return json.dumps(chosen)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from bench.load import Load, children_cpu
 from bench.postgres import Server, library_path
-from bench.scenarios import Scenario
+from bench.scenarios import KEYS, Scenario
 
 CLIENTS = 8
 THREADS = min(2, os.cpu_count() or 1)
@@ -24,7 +24,8 @@ SAMPLED = 0.05
 def run(server: Server, scenario: Scenario, plan_cache_mode: str, seconds: float) -> Load:
     with tempfile.TemporaryDirectory(prefix="rowcall-bench-pgbench-") as folder:
         script = Path(folder, "call.sql")
-        script.write_text(scenario.sql + ";\n", "utf-8")
+        keys = "".join(f"\\set {key} random({KEYS[0]}, {KEYS[1]})\n" for key in scenario.keys)
+        script.write_text(f"{keys}{scenario.sql};\n", "utf-8")
         command = [str(server.programs / "pgbench"), "-n", "-M", "prepared", "-c", str(CLIENTS), "-j", str(THREADS)]
         command += ["-T", str(max(1, round(seconds))), "-f", str(script)]
         command += ["--log", f"--sampling-rate={SAMPLED}", f"--log-prefix={folder}/log"]

@@ -1,6 +1,6 @@
 """A throw-away PostgreSQL for one run: made in a temporary folder, reached over its unix socket, gone afterwards.
 
-Everything measured is read-only, so durability is off; all other settings that matter for speed are the server's own.
+Durability is off unless it is asked for; all other settings that matter for speed are the server's own.
 """
 
 import os
@@ -17,7 +17,7 @@ from pathlib import Path
 
 SYSTEM = Path("/usr/lib/postgresql")
 PORT = 5432
-SETTINGS = ("fsync=off", "max_connections=300", "listen_addresses=", "timezone=UTC", "logging_collector=off")
+SETTINGS = ("max_connections=300", "listen_addresses=", "timezone=UTC", "logging_collector=off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def unprivileged_user() -> str | None:
 
 
 @contextmanager
-def throw_away(choice: str) -> Iterator[Server]:
+def throw_away(choice: str, *, fsync: bool = False) -> Iterator[Server]:
     programs = find_programs(choice)
     account = unprivileged_user()
     folder = Path(tempfile.mkdtemp(prefix="rowcall-bench-"))
@@ -94,17 +94,17 @@ def throw_away(choice: str) -> Iterator[Server]:
     if account:
         shutil.chown(folder, account)
     try:
-        yield from serve(programs, folder, account)
+        yield from serve(programs, folder, account, fsync=fsync)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def serve(programs: Path, folder: Path, account: str | None) -> Iterator[Server]:
+def serve(programs: Path, folder: Path, account: str | None, *, fsync: bool) -> Iterator[Server]:
     data = folder / "data"
     environment = os.environ | library_path(programs) | {"LC_ALL": "C.UTF-8"}
     initdb = [str(programs / "initdb"), "-D", str(data), "-U", "bench", "-A", "trust", "-E", "UTF8", "--no-sync"]
     subprocess.run(initdb, user=account, env=environment, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    settings = [part for setting in SETTINGS for part in ("-c", setting)]
+    settings = [part for setting in (*SETTINGS, f"fsync={'on' if fsync else 'off'}") for part in ("-c", setting)]
     command = [str(programs / "postgres"), "-D", str(data), "-k", str(folder), "-p", str(PORT), *settings]
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(command, user=account, env=environment, cwd=folder, stdout=log, stderr=log)

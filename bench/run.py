@@ -18,6 +18,7 @@ from bench.scenarios import BY_NAME, SCENARIOS, Scenario
 from bench.services import Running, ServiceError, Setting
 
 SCHEMA = Path(__file__).with_name("schema.sql")
+TABLES = Path(__file__).with_name("tables.sql")
 RESULTS = Path(__file__).with_name("results")
 CHECKS = ("hold", "half-load", "stream", "start-up", "variants")
 VARIANT_SCENARIOS = ("minimal", "types-10")
@@ -38,6 +39,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--hold-seconds", type=float, default=60.0)
     parser.add_argument("--stream-rows", type=int, default=1_000_000)
     parser.add_argument("--slow-seconds", type=float, default=10.0, help="how long the slow reader is slow")
+    parser.add_argument("--fsync", action="store_true", help="commits wait for the disk")
     parser.add_argument("--postgres", default="auto", help="auto, system, wheel, or a folder with its programs")
     parser.add_argument("--rowcall", type=Path, default=services.PROGRAMS / "rowcall", help="the command to measure")
     parser.add_argument("--results", type=Path, default=RESULTS)
@@ -191,15 +193,17 @@ def setting(options: argparse.Namespace, server: Server) -> dict[str, str]:
         "load": "64 connections (generator.c), every response compared with the first",
         "runs": f"median of {options.runs} runs of {options.seconds:g} s each, interleaved",
         "rowcall": f"{options.workers} worker(s)",
+        "fsync": "on" if options.fsync else "off",
     }
 
 
 def main(given: Sequence[str] | None = None) -> int:
     options = arguments(given)
     with ExitStack() as stack:
-        server = stack.enter_context(throw_away(options.postgres))
+        server = stack.enter_context(throw_away(options.postgres, fsync=options.fsync))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowcall-bench-")))
         server.load(SCHEMA, "bench")
+        server.psql("-f", str(TABLES))
         bench = Bench(options, server, folder)
         table = bench.measure(bench.start_all(stack))
         found = bench.check(table)

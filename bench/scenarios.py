@@ -23,10 +23,47 @@ class Scenario:
     body: bytes = b""
     targets: MappingProxyType[str, float] = field(default_factory=lambda: MappingProxyType({}))
     headers: tuple[tuple[str, str], ...] = ()
+    keys: tuple[str, ...] = ()
+    """Names of pgbench's variables that are random keys; in the request they are `KEY`, in this order."""
+    writes: bool = False
+    """Each run gives another answer."""
+    verb: str = ""
 
     @property
     def method(self) -> str:
-        return "POST" if self.body else "GET"
+        return self.verb or ("POST" if self.body else "GET")
+
+    @property
+    def once(self) -> "Scenario":
+        """The same with one of the keys, for a single request."""
+        if not self.keys:
+            return self
+        names = dict.fromkeys(self.keys, SOME_KEY)
+        path, body = self.path.replace(KEY, SOME_KEY), self.body.replace(KEY.encode(), SOME_KEY.encode())
+        return replace(self, path=path, body=body, variables=MappingProxyType({**self.variables, **names}), keys=())
+
+
+KEY = "@@@@@@"
+"""As in generator.c."""
+SOME_KEY = "123456"
+KEYS = (100_000, 199_999)
+
+
+def keyed(
+    name: str,
+    path: str,
+    sql: str,
+    targets: dict[str, float],
+    *,
+    keys: tuple[str, ...] = ("id",),
+    body: str = "",
+    writes: bool = False,
+    verb: str = "",
+) -> Scenario:
+    """A scenario over tables, with random keys (tables.sql)."""
+    return Scenario(
+        name, path, sql, targets=MappingProxyType(targets), body=body.encode(), keys=keys, writes=writes, verb=verb
+    )
 
 
 def query(name: str, routine: str, values: dict[str, str], targets: dict[str, float]) -> Scenario:
@@ -126,6 +163,7 @@ def types(rows: int, targets: dict[str, float]) -> Scenario:
     return query(f"types-{rows}", "types", {"rows": str(rows)}, targets)
 
 
+WRITTEN_BY_PEOPLE = {"fastapi": 6, "fastify": 2.5, "pgbench": 0.6}
 SCENARIOS = (
     query("minimal", "minimal", {}, {"fastapi": 10, "fastify": 2.5, "pgbench": 0.5, "constant": 0.7}),
     types(1, {"fastapi": 10, "fastify": 4, "pgbench": 0.45}),
@@ -141,6 +179,40 @@ SCENARIOS = (
     with_token(query("authorized", "authorized", {}, {"rowcall-open": 0.8})),
     with_token(query("claims-10", "claims", {"rows": "10"}, {"rowcall-open": 0.9})),
     query("large-200k", "large", {"kilobytes": "200"}, {}),
+    keyed("one", f"/bench/one?id={KEY}", "select * from bench.one(:id)", {"fastapi": 7, "fastify": 3, "pgbench": 0.6}),
+    keyed("one-stable", f"/bench/one_stable?id={KEY}", "select * from bench.one_stable(:id)", {}),
+    keyed(
+        "statement",
+        f"/bench/statement?id={KEY}",
+        "select * from bench.statement(:id)",
+        {"fastapi": 8, "fastify": 3.5, "pgbench": 0.75},
+    ),
+    keyed(
+        "pay",
+        "/bench/pay",
+        "select * from bench.pay(:source, :target, 5)",
+        {"fastapi": 4, "fastify": 2, "pgbench": 0.65},
+        keys=("source", "target"),
+        body=f'{{"source": {KEY}, "target": {KEY}, "amount": 5}}',
+        writes=True,
+    ),
+    keyed("search", f"/bench/search?first={KEY}&least=0", "select * from bench.search(:id, 0)", WRITTEN_BY_PEOPLE),
+    keyed("table", f"/api/bench/account?id={KEY}", "select * from bench.account where id = :id", WRITTEN_BY_PEOPLE),
+    keyed(
+        "insert",
+        "/api/bench/line/returning",
+        "insert into bench.line (account, amount, note) values (:id, 5, 'a line') returning *",
+        WRITTEN_BY_PEOPLE,
+        body=f'{{"account": {KEY}, "amount": 5, "note": "a line"}}',
+        writes=True,
+        verb="PUT",
+    ),
+    keyed(
+        "file",
+        f"/bench/file?id={KEY}",
+        "select id, name, balance, opened from bench.account where id = :id",
+        WRITTEN_BY_PEOPLE,
+    ),
 )
 # Those for which the schema bench_json has PostgreSQL's own JSON.
 MADE_BY_POSTGRES = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-json" in scenario.targets)

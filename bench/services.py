@@ -51,8 +51,11 @@ class Service:
     scenarios: frozenset[str] | None = None
     """Those that it can answer; None: all."""
 
+    keyed: bool = True
+    """It can answer requests with random keys."""
+
     def answers(self, scenario: Scenario) -> bool:
-        return self.scenarios is None or scenario.name in self.scenarios
+        return (self.scenarios is None or scenario.name in self.scenarios) and (self.keyed or not scenario.keys)
 
 
 def fastapi(setting: Setting) -> list[str]:
@@ -89,6 +92,14 @@ def install_fastify() -> None:
         raise ServiceError(f"`npm ci` in {folder} failed: {getattr(error, 'stderr', error)}") from error
 
 
+PEOPLE = (
+    "--Service:CrudSource:Enabled=true",
+    "--Service:SqlFileSource:Enabled=true",
+    f"--Service:SqlFileSource:FilePattern={Path(__file__).with_name('files')}/*.sql",
+)
+"""For the scenarios of tables and files."""
+
+
 def rowcall(*options: str, workers: int | None = None, schema: str = "bench") -> Callable[[Setting], list[str]]:
     def command(setting: Setting) -> list[str]:
         return [
@@ -100,6 +111,7 @@ def rowcall(*options: str, workers: int | None = None, schema: str = "bench") ->
             *(["--Auth:JwtAuth=true", f"--Auth:JwtSecret={SECRET}"] if setting.signed else []),
             # The database of the start-up check has its routines elsewhere.
             *([f"--Service:IncludeSchemas:0={schema}"] if setting.database != "many" else []),
+            *(PEOPLE if setting.database != "many" and schema == "bench" else []),
             *options,
         ]
 
@@ -110,7 +122,7 @@ SERVICES = (
     Service("rowcall", "this project", rowcall()),
     Service("fastapi", "FastAPI + asyncpg + orjson on uvicorn (uvloop, httptools), 1 worker", fastapi),
     Service("fastify", "Fastify + pg (Node), named prepared statements, 1 process", fastify),
-    Service("psycopg", "granian (RSGI) + psycopg pool + orjson, 1 worker", granian("granian_psycopg:app")),
+    Service("psycopg", "granian (RSGI) + psycopg pool + orjson, 1 worker", granian("granian_psycopg:app"), keyed=False),
     Service(
         "rowcall-json",
         "rowcall passing on JSON that PostgreSQL makes with json_agg and to_json",
@@ -123,7 +135,12 @@ SERVICES = (
         rowcall(schema="bench_open"),
         OPEN,
     ),
-    Service("constant", "limit: granian answering a constant of the same bytes", granian("granian_constant:app")),
+    Service(
+        "constant",
+        "limit: granian answering a constant of the same bytes",
+        granian("granian_constant:app"),
+        keyed=False,
+    ),
 )
 # Other ways to run rowcall, measured beside the default one.
 VARIANTS = (

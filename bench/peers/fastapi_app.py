@@ -118,6 +118,60 @@ async def params(
     )
 
 
+@app.get("/bench/one")
+async def one(request: Request, id: int) -> Response:
+    return await answer(request, "select * from bench.one($1)", id)
+
+
+@app.get("/bench/one_stable")
+async def one_stable(request: Request, id: int) -> Response:
+    return await answer(request, "select * from bench.one_stable($1)", id)
+
+
+@app.get("/bench/statement")
+async def statement(request: Request, id: int) -> Response:
+    return await answer(request, "select * from bench.statement($1)", id)
+
+
+@app.get("/bench/search")
+async def search(request: Request, first: int, least: int | None = None) -> Response:
+    return await answer(request, "select * from bench.search($1, $2)", first, least)
+
+
+@app.get("/api/bench/account")
+async def account(request: Request, id: int) -> Response:
+    return await answer(request, "select * from bench.account where id = $1", id)
+
+
+@app.get("/bench/file")
+async def file(request: Request, id: int) -> Response:
+    return await answer(request, "select id, name, balance, opened from bench.account where id = $1", id)
+
+
+class Payment(BaseModel):
+    source: int
+    target: int
+    amount: int
+
+
+@app.post("/bench/pay")
+async def pay(request: Request, payment: Payment) -> Response:
+    values = (payment.source, payment.target, payment.amount)
+    return await answer(request, "select * from bench.pay($1, $2, $3)", *values)
+
+
+class Line(BaseModel):
+    account: int
+    amount: int
+    note: str
+
+
+@app.put("/api/bench/line/returning")
+async def insert(request: Request, line: Line) -> Response:
+    sql = "insert into bench.line (account, amount, note) values ($1, $2, $3) returning *"
+    return await answer(request, sql, line.account, line.amount, line.note)
+
+
 class Order(BaseModel):
     rows: int
     label: str

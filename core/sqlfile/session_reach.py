@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rowcall.core.catalogue.catalog import Volatility
 from rowcall.core.catalogue.session_state import Reach, SessionState, Trace, mark_of
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.sqlfile.session_scan import Scan, scan
@@ -29,8 +30,9 @@ HARMLESS_EXTENSIONS = frozenset(
 class Thing:
     """A function or a relation, as far as this analysis goes.
 
-    texts: the SQL in it. functions, relations: oids of what it leads to without naming it in `texts`. mark: changes
-    with its definition. mention: SQL that names it, as a query. readable: the texts are all there is to it.
+    texts: the SQL in it. functions, relations: oids of what it leads to without naming it in `texts`; triggers,
+    referenced: the same when it is written. mark: changes with its definition. mention: SQL that names it, as a query.
+    readable: the texts are all there is to it.
     """
 
     oid: int
@@ -41,6 +43,8 @@ class Thing:
     mention: str
     functions: tuple[int, ...] = ()
     relations: tuple[int, ...] = ()
+    triggers: tuple[int, ...] = ()
+    referenced: tuple[int, ...] = ()
     readable: bool = True
     why: str = ""
     """Why it is not readable."""
@@ -73,13 +77,16 @@ class World:
     def of_function(self, oid: int) -> SessionState:
         return self._verdict([(True, oid)], ())
 
-    def of_relation(self, oid: int) -> SessionState:
-        return self._verdict([(False, oid)], ())
+    def of_relation(self, oid: int, *, writes: bool = True) -> SessionState:
+        return self._verdict([(False, oid)], (), writes=writes)
 
     def of_texts(self, texts: Sequence[str]) -> SessionState:
         return self._verdict([], texts)
 
-    def _verdict(self, roots: Sequence[tuple[bool, int]], texts: Sequence[str]) -> SessionState:
+    def _verdict(
+        self, roots: Sequence[tuple[bool, int]], texts: Sequence[str], *, writes: bool = False
+    ) -> SessionState:
+        """writes: tables are written, so that their triggers run, and tables that refer to them are looked at."""
         traces: set[Trace] = set()
         reads = False
         reason = ""
@@ -107,10 +114,15 @@ class World:
                 reason = f"{thing.shown}: {thing.why or ', '.join(sorted(one.value for one in left))}"
             traces |= left
             reads = reads or not thing.readable or any(one.reads_sequences for one in scans)
+            if not writes and any(one.writes for one in scans):
+                return self._verdict(roots, texts, writes=True)
             for one in scans:
                 pending += (key for name in one.names if name in self._by_name for key in self._by_name[name])
             pending += ((True, oid) for oid in thing.functions)
             pending += ((False, oid) for oid in thing.relations)
+            if writes:
+                pending += ((True, oid) for oid in thing.triggers)
+                pending += ((False, oid) for oid in thing.referenced)
         return SessionState(frozenset(traces), reads, reason, self._reach(seen) if not traces else Reach())
 
     def _reach(self, seen: Iterable[tuple[bool, int]]) -> Reach:
@@ -138,4 +150,4 @@ def session_state(endpoint: Endpoint, world: World) -> SessionState:
         return world.of_function(routine.oid)
     if isinstance(routine.source, FileSource):
         return world.of_texts([statement.text for statement in routine.source.statements])
-    return world.of_relation(routine.oid)
+    return world.of_relation(routine.oid, writes=routine.volatility is Volatility.VOLATILE)

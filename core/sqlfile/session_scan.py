@@ -45,6 +45,7 @@ _COMMANDS = frozenset(
     }
 )  # fmt: skip
 """First words of commands that change the catalogue, where event triggers may run, or that run what they find there."""
+_WRITES = frozenset({"insert", "update", "delete", "merge", "truncate", "copy"})
 _OPENERS = frozenset({"begin", "then", "else", "loop", "do", "atomic"})
 """Words behind which a statement may begin."""
 _LOCAL = frozenset({"true", "'true'", "'t'", "'on'", "'yes'", "'1'"})
@@ -55,6 +56,8 @@ _QUOTES = re.compile(r'""')
 class Scan:
     traces: frozenset[Trace] = frozenset()
     reads_sequences: bool = False
+    writes: bool = False
+    """It may change a table."""
     names: frozenset[str] = field(default_factory=frozenset)
     """Identifiers, unquoted ones in lower case."""
 
@@ -90,7 +93,8 @@ def scan(text: str) -> Scan:
             behind = kind is Kind.SEMICOLON or word.endswith(">>")
     if "pg_settings" in names and "update" in names:
         traces.add(Trace.SETTINGS)
-    return Scan(frozenset(traces), reads or Trace.ANYTHING in traces, frozenset(names))
+    opaque = Trace.ANYTHING in traces
+    return Scan(frozenset(traces), reads or opaque, opaque or not names.isdisjoint(_WRITES), frozenset(names))
 
 
 def _significant(text: str) -> list[tuple[Kind, str]]:

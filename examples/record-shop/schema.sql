@@ -60,3 +60,9 @@ insert into shop.customer (name, email, joined) values
 
 insert into shop.sale (customer_id, album_id, quantity, price, sold_on) values
   (1, 10, 1, 18.50, '2025-12-01'), (1, 20, 2, 16.00, '2025-12-20'), (2, 30, 1, 24.90, '2026-01-15');
+
+-- What the service of rates.py answers. {currency} is a parameter of the file that uses the type.
+create type shop.exchange_rate as (body json, status_code int, error_message text);
+comment on type shop.exchange_rate is 'timeout 2s
+@retry_delay 100ms on 503
+GET {RATES_URL}/rates/{currency}';

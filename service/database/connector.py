@@ -79,7 +79,7 @@ class Session(psycopg.AsyncConnection[tuple[object, ...]]):
 
     An attempt is a generator that holds the `PGconn`. One that times out is left suspended in the traceback of the
     error, and that is a cycle: its socket, and what PostgreSQL makes of it later, would stay until the collector comes
-    by. So whoever starts attempts closes them (`_closing_attempts`).
+    by. So whoever starts attempts closes them (`closing_attempts`).
     """
 
     @classmethod
@@ -90,6 +90,14 @@ class Session(psycopg.AsyncConnection[tuple[object, ...]]):
         return _noted(super()._cancel_gen())
 
 
+class BlockingSession(psycopg.Connection[Any]):
+    """The same for whoever waits in a thread of their own."""
+
+    @classmethod
+    def _connect_gen(cls, conninfo: str = "") -> Any:
+        return _noted(super()._connect_gen(conninfo))
+
+
 def _noted(attempt: Attempt) -> Attempt:
     begun = _attempts.get()
     if begun is not None:
@@ -98,7 +106,7 @@ def _noted(attempt: Attempt) -> Attempt:
 
 
 @contextlib.contextmanager
-def _closing_attempts() -> Iterator[None]:
+def closing_attempts() -> Iterator[None]:
     """Whatever was begun in the block and has not ended is closed at its end."""
     begun: list[Attempt] = []
     token = _attempts.set(begun)
@@ -158,12 +166,12 @@ class Connector:
         owner = connection.owner
         if isinstance(owner, psycopg.AsyncConnection):
             async with self._cancels:
-                with _closing_attempts():
+                with closing_attempts():
                     await owner.cancel_safe(timeout=seconds)
 
     async def open_plain(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
         """A connection of psycopg's own kind, for everything that is not hot. Raises `psycopg.Error`."""
-        with _closing_attempts():
+        with closing_attempts():
             try:
                 if self._preferred is not None:
                     with contextlib.suppress(psycopg.OperationalError):

@@ -39,6 +39,18 @@ select pg_catalog.concat_ws(' ',
   (select {_HASH.format(row="row(i.indrelid, i.indkey, i.indisprimary)")} from pg_catalog.pg_index i
    join pg_catalog.pg_class c on c.oid = i.indrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
    where i.indisprimary and left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'),
+  (select {_HASH.format(row="row(p.oid, p.xmin)")} from pg_catalog.pg_proc p
+   join pg_catalog.pg_namespace n on n.oid = p.pronamespace where p.oid >= 16384 and left(n.nspname, 3) <> 'pg_'),
+  (select {_HASH.format(row="row(found.oid, found.xmin)")}
+   from (select oid, xmin, tgrelid from pg_catalog.pg_trigger where not tgisinternal
+         union all select oid, xmin, adrelid from pg_catalog.pg_attrdef
+         union all select oid, xmin, polrelid from pg_catalog.pg_policy
+         union all select oid, xmin, conrelid from pg_catalog.pg_constraint where contype = 'c' and conrelid <> 0
+        ) found(oid, xmin, relation)
+   join pg_catalog.pg_class c on c.oid = found.relation join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+   where left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'),
+  (select {_HASH.format(row="row(o.oid, o.xmin)")} from pg_catalog.pg_operator o where o.oprcode >= 16384),
+  (select {_HASH.format(row="row(o.oid, o.xmin)")} from pg_catalog.pg_constraint o where o.contypid <> 0),
   (select {_HASH.format(row="row(n.oid, n.nspname, n.nspacl)")} from pg_catalog.pg_namespace n
    where left(n.nspname, 3) <> 'pg_'))
 """  # noqa: E501 (one row of a catalogue is one line)

@@ -73,15 +73,15 @@ where t.tgqual is not null and not t.tgisinternal
 """
 
 _LEADS = """
-select t.tgrelid::bigint, true, t.tgfoid::bigint from pg_catalog.pg_trigger t where not t.tgisinternal
+select t.tgrelid::bigint, 'trigger', t.tgfoid::bigint from pg_catalog.pg_trigger t where not t.tgisinternal
 union all
-select k.conrelid::bigint, false, k.confrelid::bigint from pg_catalog.pg_constraint k where k.contype = 'f'
+select k.conrelid::bigint, 'referenced', k.confrelid::bigint from pg_catalog.pg_constraint k where k.contype = 'f'
 union all
-select k.confrelid::bigint, false, k.conrelid::bigint from pg_catalog.pg_constraint k where k.contype = 'f'
+select k.confrelid::bigint, 'referenced', k.conrelid::bigint from pg_catalog.pg_constraint k where k.contype = 'f'
 union all
-select h.inhparent::bigint, false, h.inhrelid::bigint from pg_catalog.pg_inherits h
+select h.inhparent::bigint, 'part', h.inhrelid::bigint from pg_catalog.pg_inherits h
 union all
-select h.inhrelid::bigint, false, h.inhparent::bigint from pg_catalog.pg_inherits h
+select h.inhrelid::bigint, 'referenced', h.inhparent::bigint from pg_catalog.pg_inherits h
 """
 
 _OF_EXTENSION = """
@@ -106,6 +106,13 @@ select pg_catalog.pg_get_constraintdef(k.oid) from pg_catalog.pg_constraint k wh
 """
 
 FIRST_USER_OID = 16384
+_POLYMORPHIC = {
+    **dict.fromkeys(("anyelement", "anynonarray", "anycompatible", "anycompatiblenonarray", '"any"'), "integer"),
+    **dict.fromkeys(("anyarray", "anycompatiblearray"), "integer[]"),
+    **dict.fromkeys(("anyrange", "anycompatiblerange"), "int4range"),
+    **dict.fromkeys(("anymultirange", "anycompatiblemultirange"), "int4multirange"),
+}
+"""What is as good as any other type where only the function is to be named."""
 _RULE_HEAD = re.compile(r"\Acreate\s+(unique\s+)?(rule|index|trigger)\b", re.IGNORECASE)
 _TRIGGER_TAIL = re.compile(r"\bEXECUTE\s+(FUNCTION|PROCEDURE)\b[^']*\Z", re.IGNORECASE)
 
@@ -122,10 +129,9 @@ async def read_world(connection: AsyncConnection[Any]) -> World:
         for oid, text in await _rows(cursor, _TEXTS):
             if text:
                 texts[oid].append(_TRIGGER_TAIL.sub("", _RULE_HEAD.sub("", text)))
-        triggers: defaultdict[int, set[int]] = defaultdict(set)
-        related: defaultdict[int, set[int]] = defaultdict(set)
-        for oid, is_function, other in await _rows(cursor, _LEADS):
-            (triggers if is_function else related)[oid].add(other)
+        leads: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+        for oid, how, other in await _rows(cursor, _LEADS):
+            leads[how, oid].add(other)
         everywhere = [row[0] for row in await _rows(cursor, _EVERYWHERE)]
         checks = [row[0] for row in await _rows(cursor, _DOMAIN_CHECKS)]
         conforming = "pg_catalog.current_setting('standard_conforming_strings')"
@@ -135,7 +141,16 @@ async def read_world(connection: AsyncConnection[Any]) -> World:
         checks.append("execute")  # a backslash may end a string elsewhere than it seems
     return World(
         (_function(row) for row in functions),
-        (_relation(row, texts[row[0]], triggers[row[0]] & known, related[row[0]] - {row[0]}) for row in relations),
+        (
+            _relation(
+                row,
+                texts[row[0]],
+                leads["trigger", row[0]] & known,
+                leads["part", row[0]],
+                leads["referenced", row[0]] - {row[0]},
+            )
+            for row in relations
+        ),
         everywhere,
         checks,
         mark,
@@ -152,7 +167,7 @@ def _function(row: TupleRow) -> Thing:
     written = language in ("sql", "plpgsql")
     aggregate = kind == "a"
     readable = written or aggregate or (language == "c" and extension in HARMLESS_EXTENSIONS)
-    arguments = [f"null::{one}" for one in types]
+    arguments = [f"null::{_POLYMORPHIC.get(one, one)}" for one in types]
     if variadic and arguments:
         arguments[-1] = f"variadic {arguments[-1]}"
     return Thing(
@@ -168,7 +183,7 @@ def _function(row: TupleRow) -> Thing:
     )
 
 
-def _relation(row: TupleRow, texts: list[str], triggers: set[int], related: set[int]) -> Thing:
+def _relation(row: TupleRow, texts: list[str], triggers: set[int], parts: set[int], referenced: set[int]) -> Thing:
     oid, schema, name, kind, mark = row
     return Thing(
         oid=oid,
@@ -177,8 +192,9 @@ def _relation(row: TupleRow, texts: list[str], triggers: set[int], related: set[
         texts=tuple(texts),
         mark=mark,
         mention=f"select from {quote_qualified(schema, name)}",
-        functions=tuple(sorted(triggers)),
-        relations=tuple(sorted(related)),
+        relations=tuple(sorted(parts)),
+        triggers=tuple(sorted(triggers)),
+        referenced=tuple(sorted(referenced)),
         readable=kind != "f",
         why="it is a foreign table" if kind == "f" else "",
     )

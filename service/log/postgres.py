@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 
 from rowcall.service.background import pause
+from rowcall.service.database.connector import BlockingSession, closing_attempts
 from rowcall.service.log.entry import Entry, level_name
 from rowcall.service.startup_error import StartupError
 
@@ -94,9 +95,10 @@ class PostgresSink:
             raise psycopg.OperationalError("the database is not known yet")
         parameters: dict[str, Any] = dict(self._parameters)
         # Nothing is prepared: behind a transaction pooler the next statement may meet another server.
-        connection = psycopg.connect(
-            **parameters, autocommit=True, prepare_threshold=None, cursor_factory=psycopg.RawCursor
-        )
+        with closing_attempts():
+            connection = BlockingSession.connect(
+                **parameters, autocommit=True, prepare_threshold=None, cursor_factory=psycopg.RawCursor
+            )
         self._connection = connection
         return connection
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 
@@ -38,6 +39,8 @@ from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
 
+log = logging.getLogger("rowcall")
+
 DEFAULT_TIMEOUT = 30.0
 _AUTHENTICATION = "Service:AuthenticationOptions:"
 
@@ -56,6 +59,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         refusals=_refusals(settings),
         request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
         headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
+        harmless_texts=settings.flag("Service:NeutralizeFormulas"),
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
         not_found_without_row=settings.flag("Service:NotFoundWithoutRow"),
         custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
@@ -158,6 +162,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         camel_case=settings.flag("Service:CamelCaseNames"),
         tables=table_formats(settings),
         uploads=upload_options(settings),
+        explains_unauthorized=settings.flag("ErrorHandlingOptions:ExplainUnauthorized"),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
         problem_traces=not settings.flag("ErrorHandlingOptions:RemoveTraceId"),
         request_log=logs_requests(settings),
@@ -172,6 +177,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         statistics=statistics_options(settings, target, connections),
         application=application_name(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
+        hides_paths=settings.flag("Service:HidePaths"),
         headers=_request_headers(settings),
         notices=_notices(settings),
         before=before_commands(settings),
@@ -190,6 +196,8 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
     if timeout is None:
         timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout
     pool = "ConnectionSettings:Pool:"
+    if settings.flag(pool + "TrustStable"):
+        log.warning("%sTrustStable is on: what a STABLE routine leaves in its session reaches other requests", pool)
     pooler = settings.flag(pool + "TransactionPooler")
     target = Target(with_role(settings, name, connection).parameters, pooler=pooler, timeout=timeout)
     return target, DatabaseOptions(
@@ -204,6 +212,7 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
         ),
         sharing=settings.flag(pool + "Sharing"),
         share_writes=settings.flag(pool + "ShareWrites"),
+        trust_stable=settings.flag(pool + "TrustStable"),
         slow=settings.seconds(pool + "SlowThreshold"),
         timeout=timeout,
         stream_after=settings.integer(pool + "StreamAfterBytes", minimum=1),

@@ -22,6 +22,9 @@ from rowcall.service.upstream.http2 import Http2Connection
 
 Connection = Http1Connection | Http2Connection
 
+CONNECT_WITHIN = 10.0
+"""Seconds for one address, TLS included."""
+
 
 class Dialer:
     def __init__(self, options: ClientOptions) -> None:
@@ -53,7 +56,10 @@ class Dialer:
         last: Exception | None = None
         for address in addresses:
             try:
-                return await self._connect(origin, address, on_free)
+                async with asyncio.timeout(CONNECT_WITHIN):
+                    return await self._connect(origin, address, on_free)
+            except TimeoutError:
+                last = OSError(f"no answer within {CONNECT_WITHIN:g} s")
             except (OSError, ssl.SSLError) as error:
                 last = error
         raise NotReachedError(f"no connection to {origin.authority}: {_reason(last)}")

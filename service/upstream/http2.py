@@ -279,7 +279,7 @@ class Http2Connection(asyncio.Protocol):
     def close(self) -> None:
         transport, self._transport = self._transport, None
         if transport is not None:
-            transport.close()
+            transport.abort()
             self._on_free(self)
 
     def _flush(self) -> None:

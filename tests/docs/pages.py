@@ -4,7 +4,8 @@ On a page, ```sql blocks are loaded in order into one database, and a block ```s
 ```json rowcall.json is the configuration that the page is served with. An ```http block holds one exchange or several:
 request line, header lines, an empty line and the body; then the same for the response. `…` in a promised answer stands
 for any text, and so does a name in angle brackets, `⟨token⟩`, which stands for that text in the requests that follow on
-the page.
+the page. An ```events block is a stream: the request that opens it, those that are sent then, and what comes over the
+stream.
 """
 
 from __future__ import annotations
@@ -41,6 +42,26 @@ class Exchange:
 
 
 @dataclass(frozen=True)
+class Sent:
+    """A request of which only its effect is shown."""
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: str
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream of events, what is done while it is open, and what it brings."""
+
+    line: int
+    opening: Sent
+    requests: tuple[Sent, ...]
+    promised: str
+
+
+@dataclass(frozen=True)
 class Page:
     name: str
     settings: dict[str, str]
@@ -48,7 +69,8 @@ class Page:
     sql: str
     files: tuple[tuple[str, str], ...]
     """Names and texts of .sql files."""
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[Exchange | Stream, ...]
+    """In the order of the page."""
 
 
 def pages() -> list[Page]:
@@ -60,7 +82,7 @@ def read_page(path: Path) -> Page:
     settings: dict[str, str] = {}
     sql: list[str] = []
     files: list[tuple[str, str]] = []
-    exchanges: list[Exchange] = []
+    exchanges: list[Exchange | Stream] = []
     text = path.read_text(encoding="utf-8")
     for block in _BLOCK.finditer(text):
         if block["kind"] == "json rowcall.json":
@@ -71,6 +93,8 @@ def read_page(path: Path) -> Page:
             files.append((block["kind"].removeprefix("sql "), block["text"]))
         elif block["kind"] == "http":
             exchanges += _exchanges(block["text"], text[: block.start("text")].count("\n") + 1)
+        elif block["kind"] == "events":
+            exchanges.append(_stream(block["text"], text[: block.start("text")].count("\n") + 1))
     return Page(path.name, settings, "\n".join(sql), tuple(files), tuple(exchanges))
 
 
@@ -102,6 +126,23 @@ def flat(value: object, key: str = "") -> Iterator[tuple[str, str]]:
             yield from flat(inner, f"{key}:{index}")
     else:
         yield key, value if isinstance(value, str) else json.dumps(value)
+
+
+def _stream(block: str, line: int) -> Stream:
+    requests, connected, rest = block.partition(": connected\n")
+    sent = [_sent(text) for text in _REQUEST.split(requests) if text.strip()]
+    if not sent or not connected:
+        raise ValueError(f"line {line}: a stream without a request, or that is never connected")
+    return Stream(line, sent[0], tuple(sent[1:]), connected + rest)
+
+
+def _sent(text: str) -> Sent:
+    """Header lines follow the request line at once, and the body, a JSON object, follows them."""
+    first, *lines = text.strip().splitlines()
+    method, _, target = first.partition(" ")
+    fields = [line.partition(":") for line in lines if not line.startswith("{")]
+    body = "\n".join(line for line in lines if line.startswith("{"))
+    return Sent(method, target, tuple((name.strip(), value.strip()) for name, _, value in fields), body)
 
 
 def _exchanges(block: str, first_line: int) -> Iterator[Exchange]:

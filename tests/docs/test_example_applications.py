@@ -2,18 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import flat, read_page
+from tests.docs.pages import Page, flat, read_page
 from tests.docs.test_examples import _differences, _send
 from tests.harness.database import Database
+from tests.harness.postgres import free_port
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 APPLICATIONS = sorted(path.parent for path in (Path(__file__).parents[2] / "examples").glob("*/rowcall.json"))
+
+
+@contextlib.contextmanager
+def _beside(folder: Path) -> Iterator[dict[str, str]]:
+    """The service that an application calls, on a port of its own."""
+    program = folder / "rates.py"
+    if not program.exists():
+        yield {}
+        return
+    port = free_port()
+    process = subprocess.Popen([sys.executable, str(program), str(port)])
+    try:
+        wait_until(lambda: _listens(port), "the service of the example listens")
+        yield {"RATES_URL": f"http://127.0.0.1:{port}"}
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.mark.parametrize("folder", APPLICATIONS, ids=lambda folder: folder.name)
@@ -25,6 +54,13 @@ def test_an_application_does_what_its_readme_says(folder: Path, own_database: Da
     pattern = "Service:SqlFileSource:FilePattern"
     # The tests bring a database of their own, and stand in another folder.
     settings |= {pattern: f"{folder}/{settings[pattern]}", "ConnectionStrings:Default": own_database.conninfo}
+    with _beside(folder) as variables, pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        _check(folder, page, settings, own_database, serve_once)
+
+
+def _check(folder: Path, page: Page, settings: dict[str, str], own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, (folder / "schema.sql").read_text(encoding="utf-8"), settings)
     wrong = [
         f"line {exchange.line}: {exchange.method} {exchange.target}: {difference}"

@@ -10,8 +10,10 @@ import httpx
 import pytest
 
 from rowcall.core.config.table import KEYS, knows
-from tests.docs.pages import FOLDER, Exchange, Page, filled, fits, pages
+from tests.docs.pages import FOLDER, Exchange, Page, Stream, filled, fits, pages
 from tests.harness.database import Database
+from tests.harness.events import EventStream
+from tests.harness.service import Service
 from tests.harness.sql_files import write_files
 from tests.http.conftest import Serve
 
@@ -36,11 +38,32 @@ def test_examples_do_what_the_page_says(page: Page, own_database: Database, serv
     service = serve_once(own_database, page.sql, {"Service:RequiresAuthorization": None, **page.settings, **files})
     known: dict[str, str] = {}
     wrong = [
-        f"{page.name}:{exchange.line}: {exchange.method} {exchange.target}: {difference}"
+        f"{page.name}:{exchange.line}: {difference}"
         for exchange in page.exchanges
-        for difference in _differences(exchange, _send(service.client, exchange, known), known)
+        for difference in _wrong(exchange, service, known)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def _wrong(example: Exchange | Stream, service: Service, known: dict[str, str]) -> Iterator[str]:
+    if isinstance(example, Stream):
+        yield from _wrong_stream(example, service, known)
+        return
+    for difference in _differences(example, _send(service.client, example, known), known):
+        yield f"{example.method} {example.target}: {difference}"
+
+
+def _wrong_stream(example: Stream, service: Service, known: dict[str, str]) -> Iterator[str]:
+    opening = example.opening
+    headers = {name: filled(value, known) for name, value in opening.headers}
+    with EventStream(service, opening.target, headers) as stream:
+        for sent in example.requests:
+            others = {name: filled(value, known) for name, value in sent.headers}
+            service.client.request(sent.method, sent.target, headers=others, content=sent.body.encode() or None)
+        try:
+            stream.wait(lambda: fits(example.promised, stream.body.decode()), "what the page says")
+        except AssertionError:
+            yield f"GET {opening.target}: got\n{stream.body.decode()}\nand the page says\n{example.promised}"
 
 
 def _send(client: httpx.Client, exchange: Exchange, known: dict[str, str]) -> httpx.Response:

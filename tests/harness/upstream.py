@@ -136,6 +136,8 @@ class Upstream:
                 self._connections.discard(connection)
 
     def _read(self, stream: Any, connection: socket.socket) -> Seen | None:
+        if stream.peek(1)[:1] == b"\x16":
+            return None  # TLS, where none is spoken
         line = stream.readline().decode("latin-1").strip()
         if line.count(" ") != 2:
             return None

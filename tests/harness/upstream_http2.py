@@ -25,7 +25,8 @@ class Http2Upstream:
         self._ready = threading.Event()
         self.port = 0
         self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self._run, daemon=True).start()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
         self._ready.wait(10)
         self.url = f"https://localhost:{self.port}"
 
@@ -37,9 +38,15 @@ class Http2Upstream:
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
         self.loop.run_forever()
+        server.close()
+        for peer in self.connections:
+            peer.transport.abort()
+        self.loop.run_until_complete(server.wait_closed())
+        self.loop.close()
 
     def close(self) -> None:
         self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(10)
 
 
 class _Peer(asyncio.Protocol):

@@ -189,6 +189,21 @@ def test_routines_that_leave_nothing_share(own_database: Database, serve_once: S
     assert not wired(own_database, "look_alone")
 
 
+def test_what_was_replaced_shares_again_once_it_was_read_anew(own_database: Database, serve_once: Serve) -> None:
+    helper = plain("", "stable", "helper")
+    sql = f"{helper} create function leak(_id int) returns int language plpgsql stable as $$ begin return helper(_id); end $$;"
+    service = serve_once(own_database, f"{sql} comment on function leak is 'HTTP POST';", SETTINGS)
+
+    def sharing() -> set[int]:
+        assert service.post("/api/leak", json={"id": 7}).text == "7"
+        return set(wired(own_database, "leak"))
+
+    wait_until(sharing, "the routine shares connections")
+    own_database.execute(helper)
+    own_database.terminate("query like 'with rowcall_wire%'")
+    wait_until(sharing, "the routine shares connections again")
+
+
 def test_a_table_a_view_and_a_file_leave_nothing(
     own_database: Database, serve_once: Serve, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -240,3 +255,16 @@ def test_endpoints_tell_what_is_left(own_database: Database, tmp_path: Path) -> 
     assert told["/api/leak"]["leavesInSession"] == ["advisory locks"]
     assert told["/api/leak"]["leavesBecause"] == "public.leak: advisory locks"
     assert told["/api/look-alone"]["leavesInSession"] == ["anything"]
+
+
+def test_stable_routines_can_be_taken_at_their_word(own_database: Database, serve_once: Serve) -> None:
+    """For whoever knows that their dynamic SQL is harmless: no reset, shared connections, and a warning."""
+    sql = plain("execute 'select 1';", "stable") + "comment on function leak(int) is 'HTTP GET';"
+    service = serve_once(own_database, sql, SETTINGS | {"ConnectionSettings:Pool:TrustStable": "true"})
+    service.wait_for_log("TrustStable is on")
+
+    def shares() -> bool:
+        assert service.get("/api/leak?id=5").text == "5"
+        return bool(own_database.backends('query like \'select "public"."leak"(%\''))
+
+    wait_until(shares, "nothing follows the call")

@@ -45,6 +45,35 @@ for (const [name, text, properties] of routes) {
   })
 }
 
+const key = { id: integer }
+const keyed = [
+  ['/bench/one', 'select * from bench.one($1)', key],
+  ['/bench/one_stable', 'select * from bench.one_stable($1)', key],
+  ['/bench/statement', 'select id, name, balance, to_json(lines) as lines from bench.statement($1)', key],
+  ['/bench/search', 'select * from bench.search($1, $2)', { first: integer, least: integer }],
+  ['/api/bench/account', 'select * from bench.account where id = $1', key],
+  ['/bench/file', 'select id, name, balance, opened from bench.account where id = $1', key],
+]
+for (const [path, text, properties] of keyed) {
+  const names = Object.keys(properties)
+  app.get(path, { schema: { querystring: object(properties) } }, async (request) => {
+    const result = await pool.query({ name: path, text, values: names.map((name) => request.query[name]) })
+    return result.rows
+  })
+}
+
+const payment = { source: integer, target: integer, amount: integer }
+app.post('/bench/pay', { schema: { body: object(payment) } }, async ({ body }) => {
+  const values = [body.source, body.target, body.amount]
+  return (await pool.query({ name: 'pay', text: 'select * from bench.pay($1, $2, $3)', values })).rows
+})
+
+const line = { account: integer, amount: integer, note: string }
+app.put('/api/bench/line/returning', { schema: { body: object(line) } }, async ({ body }) => {
+  const text = 'insert into bench.line (account, amount, note) values ($1, $2, $3) returning *'
+  return (await pool.query({ name: 'insert', text, values: [body.account, body.amount, body.note] })).rows
+})
+
 app.post('/bench/post', { schema: { body: object(order) } }, async (request) => {
   const values = Object.keys(order).map((key) => request.body[key])
   const result = await pool.query({ name: 'post', text: `select * from bench.post(${marks(order)})`, values })

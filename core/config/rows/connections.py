@@ -89,9 +89,15 @@ ROWS: tuple[Key, ...] = (
         "VOLATILE routines share connections too, where they are fast and were found to leave nothing in their "
         "session. They have connections of their own, so that a wait for a lock never stands before a read.",
     ),
+    flag(
+        "ConnectionSettings:Pool:TrustStable",
+        False,
+        "Take STABLE and IMMUTABLE routines at their word that they leave nothing in their session, dynamic SQL "
+        "included: they share connections without being reset. What one leaves all the same reaches other requests.",
+    ),
     integer(
         "ConnectionSettings:Pool:WriteConnections",
-        8,
+        16,
         "Most connections of a worker that VOLATILE routines share. Opened when needed: the more, the longer commits "
         "take.",
     ),

@@ -228,3 +228,88 @@ def test_errors_are_left_to_the_other_binder(query: str) -> None:
     if query != "a=1&a=2":
         with pytest.raises(BindingError):
             slow.bind_query(query)
+
+
+ODD = {
+    "smallint": ["-32768", "32767", " 7 ", "+7"],
+    "integer": ["-2147483648", "007", "+5", " 5"],
+    "bigint": ["9223372036854775807", "-9223372036854775808", "1234567890123456789", "+1234567890123456789"],
+    "numeric": ["1.", ".5", "1,000.5", "9" * 40, " -1.50 ", "NaN"],
+    "double precision": ["1e5", "-1.5E-7", ".5", "1e300", "Infinity", "1234567890.123456789012345678901234567"],
+    "real": ["1e5", "3.4e38", "1E-40"],
+    "boolean": ["TRUE", "False", " true "],
+    "uuid": [
+        "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "{a0eebc999c0b4ef8bb6d6bb9bd380a11}",
+        "a0ee-bc99-9c0b-4ef8-bb6d-6bb9-bd38-0a11",
+    ],
+    "timestamp with time zone": [
+        "2026-03-01T10:00:00.123456+02:00", "2026-03-01 10:00:00.5-05:30", "2026-03-01T10:00:00+0200", "2026-03-01",
+        "2026-03-01T10:00", "20260301T100000Z", "1 March 2026 10:00", "2026-03-01T10:00:00-00:00",
+    ],
+    "timestamp without time zone": ["2026-03-01T10:00:00Z", "2026-03-01T10:00:00.25+02:00", "2026-03-01"],
+    "date": ["2026-03-01T10:00:00Z", "03/01/2026", "2026-3-1", "infinity"],
+    "time without time zone": ["10:00", "10:00:00.5", "10:00 pm", "10:00:00+02"],
+    "time with time zone": ["10:00:00+02", "10:00:00.5-05:30"],
+    "money": ["$1,234.50", "-5"],
+    "text": ["café 😀", "a&b=c%d+e", "x" * 3000, "ü" * 2000, "null"],
+    "jsonb": ['{"a": [1, {"b": null}]}', "é"],
+    "pair": ['{"n": 1, "someTexts": ["a", "b"]}', '(1,"{a,b}")'],
+    "integer[]": ["9223372", " 7 ", "+7"],
+    "date[]": ["2026-3-1", "2026-03-01T10:00:00Z"],
+    "text[]": ["é" * 800, "x" * 3000],
+}  # fmt: skip
+"""Values that answer 200, in forms that are not the plainest."""
+WAYS = [
+    lambda key, text: f"a=1&{key}={quote_plus(text)}&z=2",
+    lambda key, text: f"a=1&{key}={quote_plus(text, safe=' ')}&z=2".replace("%C3%A9", "é"),
+    lambda key, text: f"z=2&%{ord(key[0]):02X}{key[1:]}={quote_plus(text)}&a=1",
+]
+
+
+@pytest.mark.parametrize("type_name", ODD)
+def test_odd_values_do_not_leave_the_fast_way(type_name: str) -> None:
+    """Counted over everything that is right: who leaves it costs several times its plainest sibling."""
+    slow = binder(parameter("a"), parameter("value", type_name), parameter("z"))
+    fast = FastBinder(*slow.plain)
+    left = []
+    for text in ODD[type_name]:
+        for way in WAYS:
+            query = way("value", text)
+            expected = slow.bind_query(query)
+            found = fast.bind_query(query)
+            assert found in (None, expected)
+            left += [query] if found is None else []
+        body = json.dumps({"a": 1, "value": [text] if type_name.endswith("[]") else text, "z": 2}).encode()
+        found = fast.bind_body(body)
+        assert found in (None, slow.bind_body(body))
+        left += [body] if found is None else []
+    assert not left
+
+
+@pytest.mark.parametrize(
+    ("type_name", "value"),
+    [
+        ("bigint", "1234567890123456789"), ("numeric", "1e400"), ("numeric", "1.5E-7"), ("double precision", "1e300"),
+        ("integer[]", "[[1,2],[3,4]]"), ("numeric[]", "[1e5, null, 2.50]"), ("date[]", '["2026-3-1", null]'),
+        ("integer[]", '"{1,2}"'), ("pair", '{"n": 1, "someTexts": ["a\\"b", null]}'), ("pair[]", '[{"n": 1}, null]'),
+        ("text", "[1, 2]"), ("jsonb", '{"deep": [[[{}]]]}'),
+    ],
+)  # fmt: skip
+def test_odd_json_does_not_leave_the_fast_way(type_name: str, value: str) -> None:
+    slow = binder(parameter("a"), parameter("value", type_name))
+    body = f'{{"a": 1, "value": {value}}}'.encode()
+    assert FastBinder(*slow.plain).bind_body(body) == slow.bind_body(body)
+
+
+def test_an_object_for_the_fields_of_a_composite_does_not_leave_the_fast_way() -> None:
+    width = parameter("boxWidth", attribute="width", group="box", member="width")
+    height = parameter("boxHeight", "numeric", attribute="height", group="box", member="height")
+    slow = binder(parameter("a"), width, height)
+    for body in (b'{"a":1,"box":{"width":3,"height":1e2}}', b'{"box":{"height":null},"a":1}', b'{"a":1,"box":{}}'):
+        assert FastBinder(*slow.plain).bind_body(body) == slow.bind_body(body)
+
+
+def test_elements_that_do_not_stand_together_do_not_leave_the_fast_way() -> None:
+    slow = binder(parameter("x", "integer[]"), parameter("y", "text[]"))
+    query = "&".join(f"x={number}&y=t{number}" for number in range(300))
+    assert FastBinder(*slow.plain).bind_query(query) == slow.bind_query(query)

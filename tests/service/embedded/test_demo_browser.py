@@ -61,6 +61,20 @@ def test_signing_in_and_out(page: Page) -> None:
     assert page.context.cookies() == []
 
 
+def test_progress_of_a_long_routine(page: Page) -> None:
+    """What the routine raises is there while it runs; its answer comes at the end."""
+    page.goto(page.url.replace("/login", "/round-page"))
+    page.evaluate("""() => {
+        window.heard = [];
+        const said = document.getElementById("said");
+        new MutationObserver(() => window.heard.push(said.textContent)).observe(said, { childList: true });
+    }""")
+    page.click("#ride")
+    expect(page.locator("#said")).to_have_text("All delivered.")
+    assert page.evaluate("heard") == [*(f"stop {stop} of 5" for stop in range(1, 6)), "All delivered."]
+    assert page.evaluate("document.getElementById('done').value") == 5
+
+
 def _sign_in(page: Page, name: str, password: str) -> None:
     page.fill("[name=name]", name)
     page.fill("[name=password]", password)

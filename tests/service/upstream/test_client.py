@@ -80,7 +80,9 @@ def run(work, options: ClientOptions | None = None):  # type: ignore[no-untyped-
             return await asyncio.wait_for(work(client), 30)
         finally:
             client.close()
-            await asyncio.sleep(0)
+            for _ in range(5):
+                # What was aborted is closed in one of the next turns of the loop.
+                await asyncio.sleep(0)
             assert client.open_connections == 0
 
     return asyncio.run(whole())

@@ -1,0 +1,168 @@
+"""What the words of a source say about the session: every doubt counts as leaving something."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.catalogue.session_state import Reach, Trace, is_tripped, still_as_judged, wire
+from rowcall.core.sqlfile.session_reach import Thing, World
+from rowcall.core.sqlfile.session_scan import scan
+
+NOTHING = [
+    "select 1",
+    "select 'set role x; listen y' as \"a b\" -- execute",
+    "select $$ execute 'x' $$",
+    "/* a /* nested prepare */ hold */ select 1",
+    "begin perform set_config('a.b', $1, true); return 1; end",
+    "select set_config('a.b', (select max(x), f(1, 2) from t), is_local => true)",
+    "select pg_catalog.set_config('a', 'b', 't')",
+    "begin set local work_mem = '1MB'; set transaction read only; set constraints all immediate; end",
+    "update t set a = 1, set_at = now()",
+    "insert into t values (1) on conflict (a) do update set b = 2",
+    "insert into t (comment, start) values (1, 2)",
+    "declare comment text; begin comment := 'x'; end",
+    "select pg_advisory_xact_lock(1), pg_try_advisory_xact_lock_shared(2), nextval('s'), pg_notify('a', 'b')",
+    "do nothing",
+    "begin open c for select 1; fetch c into x; close c; lock table t; truncate t; notify c; savepoint s; end",
+    "select a[1:n] from t",
+]
+LEAVING = {
+    Trace.SETTINGS: [
+        "begin set work_mem = '1MB'; end",
+        "begin if x then set role y; end if; end",
+        "begin case when a then null; else reset all; end case; end",
+        "<<outer>> set x = 1",
+        "set session characteristics as transaction read only",
+        "select set_config('a', 'b', false)",
+        "select set_config('a', 'b', $1)",
+        "select set_config('a', 'b', true and false)",
+        "select SET_CONFIG ('a', 'b', not true)",
+        'select "set_config"(a, b, c)',
+        "select set_config",
+        "update pg_settings set setting = 'x' where name = 'work_mem'",
+        "loop set search_path to a; end loop",
+        "select 1; set x to 2",
+    ],
+    Trace.LOCKS: ["select pg_advisory_lock(1)", "perform pg_catalog.pg_try_advisory_lock_shared(1)"],
+    Trace.TEMPORARY: [
+        "create temp table t (n int)",
+        "create local temporary view v as select 1",
+        "select 1 into temporary t",
+        "drop table pg_temp.x",
+        "create table pg_temp_3.t ()",
+    ],
+    Trace.CHANNELS: ["listen a"],
+    Trace.CURSORS: ["declare c cursor with hold for select 1"],
+    Trace.STATEMENTS: ["prepare x as select 1", "deallocate all"],
+    Trace.SEED: ["select setseed(0.5)"],
+    Trace.ANYTHING: [
+        "begin execute 'x'; end",
+        "for r in execute q loop end loop",
+        "begin create table t (); end",
+        "alter table t add x int",
+        "do $$ begin end $$",
+        "do language plpgsql $$ begin end $$",
+        "discard all",
+        "load 'x'",
+        "select query_to_xml('x', true, true, '')",
+        "select pg_replication_origin_session_setup('x')",
+        'select u&"d\\0061ta"',
+        "select 1 /* never closed",
+    ],
+}
+
+
+@pytest.mark.parametrize("text", NOTHING)
+def test_these_leave_nothing(text: str) -> None:
+    assert scan(text).traces == frozenset()
+
+
+@pytest.mark.parametrize(("trace", "text"), [(trace, text) for trace, texts in LEAVING.items() for text in texts])
+def test_these_leave_something(trace: Trace, text: str) -> None:
+    assert trace in scan(text).traces
+
+
+@given(st.sampled_from([text for texts in LEAVING.values() for text in texts]), st.sampled_from(NOTHING))
+def test_what_stands_in_front_hides_nothing(text: str, before: str) -> None:
+    assert scan(text).traces <= scan(f"{before}\n; {text}").traces
+
+
+def test_readers_of_sequences_are_told() -> None:
+    assert scan("select lastval()").reads_sequences
+    assert scan("begin execute x; end").reads_sequences
+    assert not scan("select nextval('s')").reads_sequences
+
+
+def thing(oid: int, name: str, *texts: str, **options: object) -> Thing:
+    return Thing(oid, (name,), name, texts, f"mark {oid}", f"select {name}()", **options)  # type: ignore[arg-type]
+
+
+def test_a_verdict_follows_names_and_links_through_any_number_of_steps() -> None:
+    functions = [
+        thing(1, "root", "delete from seen where mid = 2"),
+        thing(2, "fired", "begin perform helper(); end"),
+        thing(3, "helper", "begin listen x; end"),
+        thing(4, "alone", "select 1"),
+        thing(5, "native", readable=False, why="its language is c"),
+        thing(6, "over", "select native()"),
+    ]
+    relations = [
+        thing(10, "seen", "select a from base"),
+        thing(11, "base", relations=(12,)),
+        thing(12, "child", triggers=(2,)),
+    ]
+    world = World(functions, relations)
+    assert world.of_function(1).traces == {Trace.CHANNELS}
+    assert world.of_function(1).reason == "helper: channels listened to"
+    assert world.of_relation(10).traces == {Trace.CHANNELS}
+    assert world.of_function(4).traces == frozenset()
+    assert world.of_function(6).traces == {Trace.ANYTHING}
+    assert world.of_function(6).reason == "native: its language is c"
+    assert world.of_relation(10, writes=False).traces == frozenset()
+    assert world.of_texts(["insert into base values (1)"]).traces == {Trace.CHANNELS}
+    assert world.of_texts(["select * from base"]).traces == frozenset()
+    assert world.of_function(99).traces == {Trace.ANYTHING}
+
+
+def test_what_is_everywhere_counts_for_everybody() -> None:
+    functions = [thing(1, "root", "select 1"), thing(2, "to_int", "begin set x = 1; end")]
+    assert World(functions, everywhere=(2,)).of_function(1).traces == {Trace.SETTINGS}
+    assert World(functions[:1], texts=["check (lastval() > 1)"]).of_function(1).reads_sequences
+
+
+def test_a_mark_changes_with_each_definition() -> None:
+    root, helper = thing(1, "root", "select helper()"), thing(2, "helper", "select 1")
+    reach = World([root, helper], mark="m").of_function(1).reach
+    assert (reach.functions, reach.relations) == ((1, 2), ())
+    assert still_as_judged("everywhere m,f1 mark 1,f2 mark 2", reach)
+    for changed in ("everywhere n,f1 mark 1,f2 mark 2", "everywhere m,f1 mark 1,f2 mark 3", "everywhere m,f1 mark 1"):
+        assert not still_as_judged(changed, reach)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["select 1", "-- a line\n/* b */ SELECT 1", "insert into t values (1)", "with a as (select 1) select * from a"],
+)
+def test_a_wire_stands_in_front(text: str) -> None:
+    wired = wire(text, Reach(mentions=("select f()", "select from t")), day_first=False)
+    assert wired is not None
+    assert wired.startswith("with  rowcall_wire as (" if text.startswith("with") else "with rowcall_wire as (")
+    assert "exists (select f()) or exists (select from t)" in wired
+    assert wired.endswith(text.removeprefix("with "))
+
+
+@pytest.mark.parametrize("text", ["call p()", "(select 1)", "begin", "table t"])
+def test_what_has_no_place_for_a_wire_has_none(text: str) -> None:
+    assert wire(text, Reach(), day_first=False) is None
+
+
+def test_only_an_error_of_the_wire_is_one() -> None:
+    wired = wire("select '31/12/2007'::date", Reach(), day_first=False) or ""
+    place = str(wired.index("'31/12") + 1)
+    assert is_tripped("22008", place, None)
+    assert not is_tripped("22008", str(wired.rindex("'31/12") + 1), None)
+    assert not is_tripped("22008", place, "SQL function f")
+    assert not is_tripped("22008", None, None)
+    assert not is_tripped("22007", place, None)

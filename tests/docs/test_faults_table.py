@@ -1,0 +1,85 @@
+"""Each row of the table of faults in docs/operations.md has its tests."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DATABASE = "tests/http/test_faults_database.py"
+WORKERS = "tests/http/test_faults_workers.py"
+LIMITS = "tests/http/test_faults_limits.py"
+SCHEMA = "tests/http/test_faults_schema.py"
+KEYS = "tests/http/test_faults_keys.py"
+IDLE = "tests/http/test_faults_idle.py"
+HANG = "tests/drills/test_hanging_database.py"
+NEIGHBOURS = "tests/drills/test_slow_neighbours.py"
+DESCRIPTORS = "tests/drills/test_descriptors.py"
+
+TESTED = {
+    "A backend is killed or terminated": (
+        (DATABASE, "test_killed_backends_cost_no_answer"),
+        (DATABASE, "test_read_only_requests_survive_a_killed_backend"),
+    ),
+    "The database is stopped, or fails over": (
+        (DATABASE, "test_server_stopped_and_started_under_load"),
+        (DATABASE, "test_while_the_server_is_away_clients_are_told_to_come_again"),
+    ),
+    "The database hangs: it accepts connections and says nothing": (
+        (HANG, "test_a_hang_leaves_no_connection_behind"),
+        (HANG, "test_a_request_waits_no_longer_than_its_own_limit"),
+        (HANG, "test_the_service_is_back_when_the_server_wakes"),
+    ),
+    "Some backends hang and cannot be ended": (
+        (HANG, "test_sessions_of_backends_that_hang_count_until_they_are_gone"),
+    ),
+    "A table is locked": (
+        (NEIGHBOURS, "test_one_locked_table_stops_no_other_read"),
+        (NEIGHBOURS, "test_limit_of_a_request_counts_from_its_own_beginning"),
+    ),
+    "A client leaves while its query runs": (
+        (LIMITS, "test_query_of_a_client_that_left_is_cancelled"),
+        (NEIGHBOURS, "test_query_of_a_client_that_left_is_cancelled_on_a_shared_connection"),
+        (NEIGHBOURS, "test_whoever_stands_behind_a_query_without_a_client_is_served"),
+    ),
+    "A function changes its result, or is dropped": (
+        (SCHEMA, "test_changed_return_type_is_never_told_as_the_old_one"),
+        (SCHEMA, "test_dropped_endpoint_is_never_an_error_of_the_service"),
+    ),
+    "A worker dies": (
+        (WORKERS, "test_killed_worker_is_replaced"),
+        (WORKERS, "test_worker_that_dies_again_and_again_is_started_less_and_less_often"),
+    ),
+    "The supervisor is killed": ((WORKERS, "test_workers_do_not_outlive_a_killed_supervisor"),),
+    "A key file is damaged": ((KEYS, "test_damaged_key_file_takes_no_other_key_away"),),
+    "The clock steps": (
+        (KEYS, "test_signing_in_works_whatever_the_clock_does"),
+        (KEYS, "test_token_from_the_future_is_refused_also_where_it_is_remembered"),
+    ),
+    "More clients than descriptors": (
+        (DESCRIPTORS, "test_more_clients_than_descriptors"),
+        (DESCRIPTORS, "test_without_a_descriptor_a_stream_is_503"),
+    ),
+    "Clients that send nothing, or stop half-way": ((IDLE, "test_connection_on_which_nothing_happens_is_closed"),),
+    "More requests than the database can take": (
+        (LIMITS, "test_full_queue_answers_at_once_when_to_come_again"),
+        (LIMITS, "test_waiting_for_a_connection_is_bounded"),
+    ),
+}
+
+
+def rows() -> list[str]:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    table = page.partition("## When something fails")[2].partition("\n## ")[0]
+    return [cell.strip() for cell in re.findall(r"^\|([^|]+)\|", table, re.MULTILINE)][2:]
+
+
+def test_every_row_is_tested() -> None:
+    assert rows() == list(TESTED)
+
+
+@pytest.mark.parametrize(("file", "name"), sorted({test for tests in TESTED.values() for test in tests}))
+def test_the_tests_are_there(file: str, name: str) -> None:
+    assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
