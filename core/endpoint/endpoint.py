@@ -270,6 +270,8 @@ class Options(Record):
     excel_sheet: str | None = None
     validations: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Parameter and rules of each `validate`, as written."""
+    validation_messages: tuple[tuple[str, str, str], ...] = ()
+    """Parameter, rule, and what a refused caller reads in place of the rule's own message."""
     sensitive: bool = False
     """Values of its requests appear neither in logs nor in errors."""
     connection: str | None = None
