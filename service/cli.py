@@ -73,13 +73,13 @@ def _why_no_libpq() -> str | None:
 
 
 def _report_unknown(arguments: Arguments) -> int:
-    """Exit code 0, as the established system has it (reference 06, 2.2); the message goes to stderr."""
+    """Exit code 2, as everywhere: a 0 would hide the mistake from whatever has started the command."""
     from rowcall.service.command.about import banner
 
     banner()
     hint = f"{arguments.hint} " if arguments.hint else ""
     print(f"Unknown parameter {arguments.unknown}\n\n{hint}Try: rowcall --help", file=sys.stderr)
-    return 0
+    return 2
 
 
 def _reader_has_gone() -> int:

@@ -91,6 +91,8 @@ class Draft:
     enabled: bool = True
     block: bool = False
     """Inside a `for` block."""
+    refused: bool = False
+    """A line was meant to say who is let in, and does not."""
     muted: bool = False
     """Inside a `for` block that is not about this object."""
     parameter_changes: list[ParameterChange] = field(default_factory=list)

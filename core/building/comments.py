@@ -12,6 +12,7 @@ from rowcall.core.annotations.declaration import Annotation, BadValueError, Draf
 from rowcall.core.annotations.rows.exposure import TAGS, open_block
 from rowcall.core.annotations.rows.parameters import CUSTOM, unescaped
 from rowcall.core.annotations.rows.response import HEADER, set_header
+from rowcall.core.building.near_misses import ACCESS, near_miss, surplus
 
 _LINE_ENDS = re.compile(r"[\r\n]+")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -36,7 +37,13 @@ def _read_line(line: Line, draft: Draft) -> None:
         return
     if annotation is None:
         draft.prose.append(line.text)
+        if not draft.muted and (meant := near_miss(line)):
+            draft.warn(line, meant)
         return
+    if (more := surplus(line, annotation)) is not None:
+        message, guarded = more
+        draft.warn(line, message)
+        draft.refused |= guarded
     draft.applied.append(line.shown)
     draft.used.setdefault(annotation.name, line.shown)
 
@@ -81,6 +88,11 @@ def _apply_header(line: Line, draft: Draft) -> Annotation | None:
     sides = line.split_at(":")
     if sides is None or _names_with_colon(line) or not _HEADER_NAME.fullmatch(sides[0]):
         return None
+    annotation = BY_WORD.get(sides[0].lower())
+    if annotation is not None and sides[0].lower() != "connection":
+        draft.refused |= annotation.name in ACCESS
+        written = f"{sides[0]} {sides[1]}".strip()
+        raise BadValueError(f"a header cannot be called like an annotation and is left out; did you mean `{written}`?")
     set_header(draft, *sides)
     return HEADER
 

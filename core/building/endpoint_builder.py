@@ -70,6 +70,8 @@ class EndpointDefaults:
     request_headers: HeadersMode = HeadersMode.PARAMETER
     headers_parameter: str | None = "_headers"
     null_text: NullText = NullText.EMPTY_STRING
+    harmless_texts: bool = False
+    """Texts of raw rows are no formulas to a spreadsheet."""
     not_found_without_row: bool = False
     """`single` without a row is 404, unless the comment says what NULL becomes."""
     custom_type_parameter_separator: str | None = None
@@ -127,6 +129,9 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         return Built(None, tuple(draft.diagnostics))
     if not draft.enabled:
         return Built(None, tuple(draft.diagnostics), disabled=True)
+    if draft.refused:
+        message = "no endpoint is made of it, as a line of its comment was meant to say who is let in and does not"
+        return Built(None, (*draft.diagnostics, Diagnostic(draft.name, None, message)))
     endpoint = _endpoint(routine, catalog, defaults, draft)
     noticed = (
         *draft.diagnostics,
@@ -179,6 +184,7 @@ def _default_options(defaults: EndpointDefaults) -> Options:
         request_headers=defaults.request_headers,
         headers_parameter=defaults.headers_parameter,
         null_text=defaults.null_text,
+        harmless_texts=defaults.harmless_texts,
         nested=defaults.nested,
         connection=defaults.connection,
         user_parameters=defaults.user_parameters,

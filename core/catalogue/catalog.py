@@ -159,6 +159,8 @@ class Routine(Record):
     """Its text names the settings `response.status` or `response.headers`."""
     owner: Owner | None = None
     """None: nobody in the database; a file is the operator's own."""
+    may_commit: bool = False
+    """A procedure whose source says so, or cannot be read."""
 
     @property
     def identity(self) -> str:

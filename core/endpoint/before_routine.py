@@ -31,13 +31,32 @@ class BeforeCommand(Record):
     values: tuple[BeforeValue, ...] = ()
 
 
-_SET_LOCAL = re.compile(r"\s*set\s+local\s[^;]*;?\s*", re.IGNORECASE)
-_SET_CONFIG = re.compile(
-    r"\s*select\s+(?:pg_catalog\s*\.\s*)?set_config\s*\(\s*'[^']*'\s*,\s*(?:'[^']*'|\$\d+)\s*,\s*(?:true|'t'|'true')\s*\)\s*;?\s*",
-    re.IGNORECASE,
+_SET_LOCAL = re.compile(r"(\s*set\s+)local(\s[^;]*;?\s*)", re.IGNORECASE)
+_SET = re.compile(r"\s*set\s+(?!local\s|transaction\s|constraints\s)[^;]*;?\s*", re.IGNORECASE)
+_CALL = (
+    r"((?:pg_catalog\s*\.\s*)?set_config\s*\(\s*'[^']*'\s*,\s*(?:'[^']*'|\$\d+)"
+    r"(?:\s*::\s*text)?\s*,\s*)({local})(\s*\))"
 )
+_LOCAL_CALL = _CALL.format(local="true|'t'|'true'")
+_ANY_CALL = _CALL.format(local="true|'t'|'true'|false|'f'|'false'")
+_SET_CONFIG = re.compile(rf"\s*select\s+{_LOCAL_CALL}(?:\s*,\s*{_LOCAL_CALL})*\s*;?\s*", re.IGNORECASE)
+_SET_ANY_CONFIG = re.compile(rf"\s*select\s+{_ANY_CALL}(?:\s*,\s*{_ANY_CALL})*\s*;?\s*", re.IGNORECASE)
+_ONE_CALL = re.compile(_LOCAL_CALL, re.IGNORECASE)
 
 
 def ends_with_transaction(sql: str) -> bool:
     """The command is one of the two forms that leave nothing behind: `set local …`, `select set_config(…, true)`."""
     return _SET_LOCAL.fullmatch(sql) is not None or _SET_CONFIG.fullmatch(sql) is not None
+
+
+def for_the_session(sql: str) -> str | None:
+    """The same for as long as the session lasts, for a procedure that commits on its way. None: nobody can tell what
+    the command does, and so what would be left of it.
+    """
+    if _SET.fullmatch(sql):
+        return sql
+    if _SET_LOCAL.fullmatch(sql):
+        return _SET_LOCAL.sub(r"\1session\2", sql)
+    if _SET_ANY_CONFIG.fullmatch(sql):
+        return _ONE_CALL.sub(r"\1false\3", sql)
+    return None

@@ -78,8 +78,11 @@ def without_chosen(shape: ResultShape, routine: Routine, options: Options) -> Re
     wanted = {name.lower() for name in (options.status_column, options.headers_column) if name is not None}
     if not wanted or routine.source is not None or shape.path is not ResultPath.ROWS or not shape.columns:
         return shape
-    columns = tuple(column for column in shape.columns if column.column.name.lower() not in wanted)
-    return replace(shape, columns=columns) if columns else VOID
+    kept = [index for index, column in enumerate(shape.columns) if column.column.name.lower() not in wanted]
+    if not kept:
+        return VOID
+    wire = None if shape.wire is None else tuple(shape.wire[index] for index in kept)
+    return replace(shape, columns=tuple(shape.columns[index] for index in kept), wire=wire)
 
 
 def conditions(endpoint: Endpoint) -> str:

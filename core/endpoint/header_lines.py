@@ -21,6 +21,7 @@ MAX_VALUE = 1000
 """Bytes of one value as it is sent. Proxies often take no more than 4,096 for all headers together."""
 
 _DISPOSITION = "content-disposition"
+_COOKIE = "set-cookie"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _DELIMITERS = re.compile(r'["\\;]')
 _FILE_NAME = re.compile(r'filename\s*=\s*(?:"(?P<quoted>[^"]*)"|(?P<bare>[^;]*))', re.IGNORECASE)
@@ -89,6 +90,9 @@ def no_value(_index: int) -> None:
 
 
 def _field_value(name: str, template: Template, value_of: ValueOf) -> str:
+    if name == _COOKIE:
+        # Behind a semicolon an attribute begins: Domain, Path, or the end of Secure.
+        return _encoded(template.fill(value_of, lambda value: _clean(value).replace(";", "%3B")))
     if name != _DISPOSITION:
         return _encoded(template.fill(value_of, _clean))
     text = template.fill(value_of, _clean_parameter)

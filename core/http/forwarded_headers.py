@@ -102,8 +102,11 @@ def _entries(lines: Sequence[str]) -> list[str]:
 
 
 def _allowed(hosts: Sequence[str], host: str) -> bool:
-    if not _HOST.fullmatch(host):
-        return False
+    return is_allowed(hosts, host) if _HOST.fullmatch(host) else False
+
+
+def is_allowed(hosts: Sequence[str], host: str) -> bool:
+    """By the list, in which `*` stands for any host and `*.zone.example` for those below; an empty one allows all."""
     bare = (host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]).lower()
     return not hosts or any(_fits(pattern.lower(), bare) for pattern in hosts)
 

@@ -18,6 +18,7 @@ from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.http.overloads import hidden
+from rowcall.core.text.ascii_case import ascii_lower
 
 LONGEST_PATH = 2048
 
@@ -105,7 +106,7 @@ class Router:
         return tuple(sorted(method for method in self._trees if self.find(method, path) is not None))
 
     def _search(self, method: str, path: str) -> Match | None:
-        found = _walk(self._trees[method], _segments(path.lower()))
+        found = _walk(self._trees[method], _segments(ascii_lower(path)))
         if found is None:
             return None
         segments = _segments(path)
@@ -260,7 +261,7 @@ def _segments(path: str) -> list[str]:
 
 def _shape(template: str) -> str:
     """Equal for templates that match the same paths with the same precedence."""
-    return _PARAMETER.sub("{}", template).lower()
+    return ascii_lower(_PARAMETER.sub("{}", template))
 
 
 def _is_optional(segment: str) -> bool:
@@ -275,7 +276,7 @@ def _parameters(template: str) -> Iterator[tuple[int, str]]:
 
 def _descend(node: _Node, segment: str) -> _Node:
     if not _PARAMETER.fullmatch(segment):
-        return node.literals.setdefault(segment.lower(), _Node())
+        return node.literals.setdefault(ascii_lower(segment), _Node())
     if node.parameter is None:
         node.parameter = _Node()
     return node.parameter

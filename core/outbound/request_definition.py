@@ -21,7 +21,7 @@ from rowcall.core.data.record import Record
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.text.interval import parse_interval
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "QUERY")
 FALLBACK_SECONDS = 30.0
 """Where a directive has no duration that could be read."""
 

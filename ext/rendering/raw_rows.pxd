@@ -8,6 +8,8 @@ from rowcall.ext.base.libpq cimport PGresult
 cdef class RawPlan(RowPlan):
     # One for each column: whether its values stand in quotes.
     cdef char *quoted
+    # Quoted values are no formulas to a spreadsheet.
+    cdef bint harmless
     # The header row with what follows it; empty without one.
     cdef const char *header
     cdef Py_ssize_t header_length
@@ -17,6 +19,7 @@ cdef class RawRenderer(BodyWriter):
     cdef Codecs _codecs
     cdef bint _separated
     cdef bint _has_header
+    cdef bint _harmless
     cdef bytes _separator
     cdef bytes _new_line
 

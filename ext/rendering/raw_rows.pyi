@@ -5,10 +5,17 @@ class RawRenderer(BodyWriter):
     """Values as the server prints them, NULL as nothing, with `separator` between columns and `new_line` between rows.
 
     separator: None for none, which also means that nothing is quoted. header: names of the columns as a first row.
+    harmless: texts that a spreadsheet would take for formulas get an apostrophe in front.
     """
 
     def __init__(
-        self, codecs: Codecs, is_set: bool, separator: bytes | None = None, new_line: bytes = b"", header: bool = False
+        self,
+        codecs: Codecs,
+        is_set: bool,
+        separator: bytes | None = None,
+        new_line: bytes = b"",
+        header: bool = False,
+        harmless: bool = False,
     ) -> None: ...
 
 class BytesRenderer(BodyWriter):

@@ -20,9 +20,16 @@ cdef class RawPlan(RowPlan):
 
 cdef class RawRenderer(BodyWriter):
     def __init__(
-        self, codecs: Codecs, is_set: bool, separator: bytes | None = None, new_line: bytes = b"", header: bool = False
+        self,
+        codecs: Codecs,
+        is_set: bool,
+        separator: bytes | None = None,
+        new_line: bytes = b"",
+        header: bool = False,
+        harmless: bool = False,
     ) -> None:
         self._codecs = codecs
+        self._harmless = harmless
         self._is_set = is_set
         self._separated = separator is not None
         self._separator = separator or b""
@@ -37,6 +44,7 @@ cdef class RawRenderer(BodyWriter):
         plan.quoted = plan.keep(bytes(plan.count))
         for index in range(plan.count):
             plan.quoted[index] = self._separated and self._codecs.innermost(plan.described[index].type) in QUOTED_RAW
+        plan.harmless = self._harmless
         header = self._header(plan) if self._has_header else b""
         plan.header = plan.keep(header)
         plan.header_length = len(header)
@@ -91,16 +99,18 @@ cdef void write_values(
         if index > 0:
             out.append(separator, separator_length)
         if plan.quoted[index]:
-            write_quoted(out, pq.getvalue(result, row, index), pq.getlength(result, row, index))
+            write_quoted(out, pq.getvalue(result, row, index), pq.getlength(result, row, index), plan.harmless)
         else:
             out.append(pq.getvalue(result, row, index), pq.getlength(result, row, index))
 
 
-cdef void write_quoted(Buffer out, const char *text, Py_ssize_t size) noexcept nogil:
-    """In quotes, with each quote inside doubled."""
+cdef void write_quoted(Buffer out, const char *text, Py_ssize_t size, bint harmless) noexcept nogil:
+    """In quotes, with each quote inside doubled. harmless: what a spreadsheet would take for a formula becomes text."""
     cdef const char *end = text + size
     cdef const char *quote
     out.append_char(c'"')
+    if harmless and size > 0 and text[0] in (c"=", c"+", c"-", c"@", c"\t", c"\r", c"\n"):
+        out.append_char(c"'")
     while text < end:
         quote = <const char *>memchr(text, c'"', end - text)
         if quote == NULL:

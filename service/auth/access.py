@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.access import Access
+from rowcall.core.auth.options import AuthOptions
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.basic import basic_step, wants_basic
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
-from rowcall.service.identity.sessions import BEARER
+from rowcall.service.identity.sessions import is_bearer
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -44,18 +45,18 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
     if not is_closed(endpoint):
         return None
     detail = _what_opens(endpoint, by_default=services.options.requires_authorization)
-    challenge = services.options.auth.schemes.challenge
+    auth = services.options.auth
     matching = services.options.auth.roles_match_users
     access = Access(endpoint.options.roles, roles_match_users=matching) if endpoint.options.roles else None
     refusal = _who_may(endpoint, access)
 
     def let_in(exchange: Exchange) -> None:
         if exchange.user is None:
-            raise unauthorized(_with_error(challenge, exchange), detail)
+            raise stranger_refusal(auth, exchange, detail)
 
     def let_some_in(exchange: Exchange) -> None:
         if exchange.user is None:
-            raise unauthorized(_with_error(challenge, exchange), detail)
+            raise stranger_refusal(auth, exchange, detail)
         if not access.admits(exchange.user):  # type: ignore[union-attr]
             raise Problem(403, refusal)
 
@@ -105,10 +106,15 @@ def _who_may(endpoint: Endpoint, access: Access | None) -> str:
     return f"{endpoint.name} is for users with one of the roles {', '.join(access.roles)}"
 
 
+def stranger_refusal(auth: AuthOptions, exchange: Exchange, detail: str) -> Problem:
+    """401 for somebody who is not signed in, on whatever path."""
+    return unauthorized(_with_error(auth.schemes.challenge, exchange), detail)
+
+
 def _with_error(challenge: str, exchange: Exchange) -> str:
     """A token that was brought along was no good (RFC 6750, section 3.1)."""
     header = exchange.scope.headers.get("authorization")
-    if challenge == "Bearer" and header is not None and header.startswith(BEARER):
+    if challenge == "Bearer" and header is not None and is_bearer(header):
         return 'Bearer error="invalid_token"'
     return challenge
 

@@ -150,7 +150,7 @@ class _Basic:
 
 def read_credentials(header: str | None) -> Credentials | None:
     """Split at the first colon, UTF-8. None for what is missing, broken or empty."""
-    if header is None or not header.startswith("Basic "):
+    if header is None or header[: len("Basic ")].lower() != "basic ":
         return None
     try:
         user, found, password = base64.b64decode(header[len("Basic ") :], validate=True).decode().partition(":")

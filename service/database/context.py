@@ -19,8 +19,10 @@ gone when that transaction ends, on connections that are shared and on others, w
 fails, the call does not run, and `Request.failed_ahead` tells. An endpoint without any pays nothing.
 
 A procedure may commit, which would end a transaction-local setting, and could not if anything stood in front of it in
-its segment. Its settings are therefore set for the session, in a segment before, and reset behind the call. Commands
-of a procedure do share its segment, as does everything behind a transaction pooler; it then cannot commit.
+its segment. Its settings are therefore set for the session, in a segment before, and reset behind the call. So are its
+commands, where it is known how (`core.endpoint.before_routine`): older servers let a procedure commit whatever stands
+in front of it, and it would go on as somebody else. Of a command that nobody can tell, a procedure that may commit is
+refused.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ class Command:
     statement: Statement
     values: Callable[[Exchange], Values]
     leaves_nothing: bool = False
+    lasting: Statement | None = None
+    """What has the same effect until the session is reset, with the same values. None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,17 @@ class Context:
     def leaves_nothing(self) -> bool:
         """The session is afterwards what it was."""
         return all(command.leaves_nothing for command in self.commands)
+
+    @property
+    def lasts(self) -> bool:
+        """All of it can be made to outlive a transaction."""
+        return all(command.lasting is not None for command in self.commands)
+
+    def lasting_ahead(self, exchange: Exchange) -> Ahead:
+        """The commands, for the session."""
+        return tuple(
+            (command.lasting, command.values(exchange)) for command in self.commands if command.lasting is not None
+        )
 
     def setting_values(self, exchange: Exchange) -> Values:
         """Names and values in turn, those of all sources."""

@@ -16,6 +16,7 @@ from functools import partial
 
 import psycopg
 
+from rowcall.core.catalogue.session_state import Trace
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.request import Request, RequestState, Script, Statement
 from rowcall.service.background import Background
@@ -157,6 +158,11 @@ class Database:
         if gone:
             self._watchdog.abandon(request)
         self._watchdog.forget(request)
+
+    @property
+    def pooled(self) -> bool:
+        """Behind a transaction pooler: no session is ours."""
+        return self._pooler
 
     @property
     def watching(self) -> bool:
@@ -336,7 +342,10 @@ class Database:
             # A silent repetition has what the runs before have left of the time.
             request.began = tries.began = tries.began or request.began
             connection = lane.try_acquire() or await lane.acquire(_left_of(request))
-            statement = await self._statement_alone(call, exchange.mask, connection)
+            # What was refused once because something has changed is not made to depend on that again.
+            statement = request.statement
+            if not tries.trips:
+                statement = await self._statement_alone(call, exchange.mask, connection)
             if statement is not request.statement:
                 request = self._exclusive_request(call, exchange, statement)
                 request.began = tries.began
@@ -396,7 +405,10 @@ class Database:
         if self._pooler or statement.wired or self._trusts(call):
             return []
         # What claims to leave nothing may have been replaced since it was looked at.
-        return resets(call.session.traces) if call.session.traces else FULL_RESET
+        if not call.session.traces:
+            return FULL_RESET
+        # In front of a procedure settings are made for the session, which are ours to take back.
+        return resets(frozenset({*call.session.traces, Trace.SETTINGS}) if call.procedure else call.session.traces)
 
     def _exclusive_request(self, call: Call, exchange: Exchange, statement: Statement | None = None) -> Request:
         may_stream = call.rows and not call.single
@@ -451,28 +463,39 @@ class Database:
             return others if self._pooler else _ahead_of_sequences(call) + others
         if context is None:
             return ()
-        return context.ahead(exchange, []) if self._pooler else context.commands_ahead(exchange)
+        if self._pooler:
+            return context.ahead(exchange, [])
+        return () if context.lasts else context.commands_ahead(exchange)
 
     async def _prepare_procedure(self, connection: Connection, call: Call, exchange: Exchange) -> None:
-        """Settings of a CALL go in front of it at session level: in its own segment they would keep it from
-        committing (reference 08, 3). The reset behind it takes them back."""
+        """Settings and commands of a CALL go in front of it at session level: in its own segment they would keep it
+        from committing (reference 08, 3), or end when it does. The reset behind it takes them back."""
         if call.session.reads_sequences:
             connection.submit_all(Request(DISCARD_SEQUENCES, []), [DISCARD_SEQUENCES])
         if call.wrapped:
             return
-        settings: Values = []
-        if call.timeout is not None:
-            settings += _timeout_setting(call.timeout)
-        if call.context is not None:
-            settings += call.context.setting_values(exchange)
-        if not settings:
-            return
-        request = Request(settings_statement(len(settings) // 2, local=False), settings)
-        request.timeout = RESET_SECONDS
-        request.waiter = waiter = self._loop.create_future()
         try:
+            settings: Values = []
+            if call.timeout is not None:
+                settings += _timeout_setting(call.timeout)
+            if call.context is not None:
+                settings += call.context.setting_values(exchange)
+            ahead: Ahead = ((settings_statement(len(settings) // 2, local=False), settings),) if settings else ()
+            if call.context is not None and call.context.lasts:
+                ahead += call.context.lasting_ahead(exchange)
+            if not ahead:
+                return
+            statement, values = ahead[-1]
+            request = Request(statement, values, ahead[:-1] or None)
+            request.timeout = RESET_SECONDS
+            request.waiter = waiter = self._loop.create_future()
+            # A role shows in what the server reports of the session, and is no reason to give the connection up: it is
+            # compared again behind the reset.
+            connection.owned = True
             if connection.submit(request):
                 await waiter
+            connection.accept_session()
+            connection.owned = False
         except BaseException:
             connection.close("its session was left half prepared")
             raise

@@ -214,8 +214,9 @@ def _routine(row: TupleRow, types: Mapping[int, TypeInfo], owners: Owners) -> Ro
         columns=tuple(_attribute_columns(return_type)) if direct else outputs,
         returns_composite=direct and bool(return_type.attributes),
         out_parameters=tuple(_pure_outputs(arguments, types)) if procedure else (),
-        chooses_response=row[17],
+        chooses_response=row[18],
         owner=Owner(owners.name(row[16]), row[16] in owners.powerful),
+        may_commit=row[17],
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-ROUTINES = """
+ROUTINES = r"""
 select p.oid, p.prokind = 'p', n.nspname, p.proname, d.description, l.lanname, p.proisstrict,
        p.provolatile, p.proretset, p.prorettype, format_type(p.prorettype, null),
        p.proargtypes::text, p.proallargtypes::text, array_to_string(p.proargmodes, ''), p.proargnames,
        p.pronargdefaults, p.proowner,
+       p.prokind = 'p' and l.lanname <> 'sql' and (l.lanname <> 'plpgsql' or p.prosrc ~* '\m(commit|rollback|call)\M'),
        case when p.prosrc = '' then pg_get_functiondef(p.oid) else p.prosrc end ~ 'response[.](status|headers)'
 from pg_catalog.pg_proc p
 join pg_catalog.pg_namespace n on n.oid = p.pronamespace

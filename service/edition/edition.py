@@ -19,6 +19,10 @@ class Edition:
     other_types: Mapping[str, Mapping[int, TypeInfo]] = field(default_factory=dict)
     """The same for endpoints that run on another database than the main one, by case-folded name of its connection."""
 
+    def types_of(self, endpoint: Endpoint) -> Mapping[int, TypeInfo]:
+        """Those of the database that the endpoint runs on."""
+        return self.other_types.get((endpoint.options.connection or "").casefold(), self.types)
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:

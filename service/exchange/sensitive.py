@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Awaitable, Iterable
 
@@ -9,18 +10,42 @@ from rowcall.core.errors.binding_error import BindingError
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 
 HIDDEN = "***"
-SHORT = 4
-"""A value of fewer characters is hidden only where it is quoted: elsewhere it is part of any text."""
+MOST_PARTS = 1000
+"""Of a value that is taken apart."""
+
+_PARTS = re.compile(r'"((?:[^"\\]|\\.)*)"|[^\s"{}\[\](),:]+')
+
+
+class Discreet(str):
+    """What a call is labelled with whose values must not be told."""
+
+    __slots__ = ()
 
 
 def hide_values(message: str, values: Iterable[bytes | None]) -> str:
-    """A message of the server without the values of the request."""
+    """A message of the server without the values of the request, of any length, nor what arrays and JSON hold."""
     texts = {value.decode(errors="replace") for value in values if value}
-    for text in sorted(texts, key=len, reverse=True):
-        message = message.replace(f'"{text}"', f'"{HIDDEN}"')
-        if len(text) >= SHORT:
-            message = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", HIDDEN, message)
-    return message
+    parts = {part for text in texts for part in _parts(text)}
+    # A mask that has been put in must not be masked itself.
+    wanted = sorted((text for text in texts | parts if text.strip()), key=len, reverse=True)
+    if not wanted:
+        return message
+    pattern = "|".join(_alone(text) for text in wanted)
+    return re.sub(pattern, HIDDEN, message)
+
+
+def _parts(text: str) -> Iterable[str]:
+    if text[:1] not in ("{", "[", "("):
+        return ()
+    found = (match[1] if match[1] is not None else match[0] for match in _PARTS.finditer(text))
+    return itertools.islice(found, MOST_PARTS)
+
+
+def _alone(text: str) -> str:
+    """Where it is no part of a longer word."""
+    before = r"(?<!\w)" if text[0].isalnum() else ""
+    behind = r"(?!\w)" if text[-1].isalnum() else ""
+    return f"{before}{re.escape(text)}{behind}"
 
 
 def bind_discreetly(bind: Step) -> Step:

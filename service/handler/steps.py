@@ -6,6 +6,7 @@ factory to `STEPS`, which is the one place where the order of checks is written 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -38,9 +39,11 @@ from rowcall.service.database.lane_choice import LaneChoice
 from rowcall.service.encryption.columns import with_opened_columns
 from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.sensitive import Discreet
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.limits.steps import limit_anybody, limit_callers
+from rowcall.service.outbound.forwarding import uploads_here
 from rowcall.service.outbound.proxy import keep_for_proxy, proxy
 from rowcall.service.outbound.proxy_out import catch_result, send_result
 from rowcall.service.outbound.type_calls import call_types, ignore_nulls_of_types
@@ -52,6 +55,7 @@ from rowcall.service.request.resolved_parameters import forget_supplied, resolve
 from rowcall.service.request.validation import keep_body, validate
 from rowcall.service.response import responses
 from rowcall.service.response.chosen import respond_as_chosen, with_reading
+from rowcall.service.response.entity_tag import tag_answers
 from rowcall.service.response.formats.choice import table_formats
 from rowcall.service.response.headers import CommentHeaders, argument_text
 from rowcall.service.response.rendering import body_writer, particular
@@ -59,6 +63,8 @@ from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
 from rowcall.service.uploads.making import in_transaction
 from rowcall.service.uploads.receiving import receive
+
+log = logging.getLogger("rowcall")
 
 
 def request_log(endpoint: Endpoint, services: Services) -> Step | None:
@@ -72,6 +78,35 @@ def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | 
     if services.known(name):
         return None
     detail = f"Connection name {name} could not be found in options DataSources or ConnectionStrings dictionaries."
+
+    def refuse(_exchange: Exchange) -> None:
+        raise Problem(500, detail)
+
+    return refuse
+
+
+def is_procedure(routine: Routine) -> bool:
+    return routine.kind is RoutineKind.PROCEDURE or stands_alone(routine)
+
+
+def may_commit(routine: Routine) -> bool:
+    return routine.may_commit or stands_alone(routine)
+
+
+def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
+    """What the caller may do must not end in the middle of a procedure, with the transaction that it was set in."""
+    if not is_procedure(endpoint.routine) or not may_commit(endpoint.routine):
+        return None
+    context = context_of(endpoint, services)
+    if not context or (context.lasts and not services.database.pooled):
+        return None
+    why = (
+        "behind a transaction pooler what is set in front of it would end there"
+        if services.database.pooled
+        else "what one of Service:BeforeRoutineCommands sets would end there: write it as SET or select set_config(…)"
+    )
+    log.error("%s is refused: %s may commit, and %s", endpoint.name, endpoint.routine.identity, why)
+    detail = "this procedure commits on its way, and what is set for its caller would not hold; the log says more"
 
     def refuse(_exchange: Exchange) -> None:
         raise Problem(500, detail)
@@ -163,9 +198,7 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Runs the routine: begins, and judges how it ended."""
     if is_sign(endpoint):
         return ()
-    plan = plan_of(endpoint, services)
-    steps = _run(endpoint, services, body_writer(endpoint, services.codecs), plan)
-    return steps if plan is None else around(endpoint, services, plan, steps, None)
+    return _run(endpoint, services, body_writer(endpoint, services.codecs), plan_of(endpoint, services))
 
 
 def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
@@ -185,7 +218,9 @@ def is_sign(endpoint: Endpoint) -> bool:
 def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     database = services.database
     logged = log_command(call, endpoint, services.options)
-    if endpoint.options.upload is not None:
+    if endpoint.options.upload is not None and (
+        endpoint.options.proxy is None or uploads_here(endpoint, services.options.outbound.proxy)
+    ):
         return (*((logged,) if logged else ()), receive(endpoint, call, services))
     begin = database.begin if call.context is None else database.begin_with_context
     return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))
@@ -207,7 +242,11 @@ def _run(
     steps = _begin(call, endpoint, services)
     if plan is not None and (sealing := encrypt_parameters(endpoint, services)) is not None:
         steps = (sealing, *steps)
-    return (start_clock, *steps) if timed else steps
+    steps = (start_clock, *steps) if timed else steps
+    if plan is None:
+        return steps
+    hit = log_command(call, endpoint, services.options, "/* from cache */")
+    return around(endpoint, services, plan, steps, hit)
 
 
 def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
@@ -217,8 +256,9 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
     context = context_of(endpoint, services)
     # Commands may do anything, as volatile routines may, unless they show that they do not.
     volatile = routine.volatility is Volatility.VOLATILE or not context.leaves_nothing
-    procedure = routine.kind is RoutineKind.PROCEDURE or stands_alone(routine)
+    procedure = is_procedure(routine)
     session = endpoint.session if context.leaves_nothing else UNKNOWN
+    label = f"{endpoint.name} {_shown(routine)}"
 
     def build(mask: int) -> tuple[str, int]:
         try:
@@ -227,7 +267,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             raise Problem(404, str(error)) from None
 
     return Call(
-        label=f"{endpoint.name} {_shown(routine)}",
+        label=Discreet(label) if endpoint.options.sensitive else label,
         build=build,
         renderer=writer,
         made=file_statements(
@@ -251,7 +291,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         single=single and shape.path is not ResultPath.OBJECT,
         timeout=endpoint.options.timeout,
         context=context or None,
-        wrapped=services.options.wrap_in_transaction,
+        wrapped=services.options.wrap_in_transaction and not may_commit(routine),
         policy=services.options.policies.of(endpoint.options.error_policy),
         refusals=_server_refusals(endpoint, services),
         retry=services.options.retries.of(endpoint.options.retry_strategy),
@@ -321,12 +361,14 @@ STEPS: Sequence[Factory] = (
     refuse_cross_site,
     authorize,
     refuse_unknown_connection,
+    refuse_to_lose,
     keep_body,
     keep_for_proxy,
     bind,
     forget_supplied,
     fill_headers,
     validate,
+    tag_answers,
     note_values,
     hash_parameters,
     encrypt,

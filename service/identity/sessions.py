@@ -33,6 +33,13 @@ REMEMBERED = 10_000
 LARGEST = 65_536
 """Characters of a token that is looked at."""
 BEARER = "Bearer "
+
+
+def is_bearer(header: str) -> bool:
+    """The word for a scheme has no case (RFC 9110, 11.1)."""
+    return header.startswith(BEARER) or header[: len(BEARER)].lower() == "bearer "
+
+
 NEVER = float("inf")
 
 
@@ -86,7 +93,7 @@ class Sessions:
         headers = exchange.scope.headers
         if self._takes_tokens:
             header = headers.get("authorization")
-            if header is not None and header.startswith(BEARER):
+            if header is not None and is_bearer(header):
                 session = self._known.get(header)
                 # Also that it has begun: clocks are set back.
                 if session is not None and session.begins <= time.time() < session.expires:
@@ -102,7 +109,7 @@ class Sessions:
     def scheme_of(self, scope: Any) -> Scheme | None:
         """The scheme that a request with these headers is authenticated by, and that it signs out of."""
         header = scope.headers.get("authorization")
-        if header is not None and header.startswith(BEARER) and (kinds := self._kinds(header[len(BEARER) :])):
+        if header is not None and is_bearer(header) and (kinds := self._kinds(header[len(BEARER) :])):
             return kinds[0]
         cookies = cookie_header(scope.headers)
         present = (

@@ -6,8 +6,10 @@ A policy that counts by who is calling needs the caller first, so its step stand
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
@@ -16,6 +18,11 @@ from rowcall.core.limits.policy import Kind, Policy, Source, SourceKind
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.limits.host_permits import SIZE, HostPermits
 from rowcall.service.pipeline.services import Services
+
+if TYPE_CHECKING:
+    from rowcall.service.limits.redis_permits import RedisPermits
+
+log = logging.getLogger("rowcall")
 
 UNPARTITIONED = "unpartitioned"
 
@@ -38,10 +45,25 @@ def _policy_of(endpoint: Endpoint, services: Services) -> Policy | None:
     return services.options.limits.policy(endpoint.options.rate_limiter) if services.limited else None
 
 
+def limit_named(services: Services, name: str | None) -> Step | None:
+    """For a path that is no endpoint. The default policy is not for those; a name that is none is told at the start."""
+    policy = services.options.limits.policy(name) if name else None
+    if name and services.options.limits.enabled and policy is None:
+        log.warning(
+            "the rate limiter policy '%s' is none of the enabled ones; paths that name it are not limited", name
+        )
+    return None if policy is None else limit(policy, services)
+
+
 def limit(policy: Policy, services: Services) -> Step:
     permits = _permits(services)
     caller = _caller(policy, services)
-    step = _gate(policy, permits, caller) if policy.kind is Kind.CONCURRENCY else _window(policy, permits, caller)
+    if policy.kind is Kind.CONCURRENCY:
+        step = _gate(policy, permits, caller)
+    elif services.options.limits.redis is not None:
+        step = _shared_window(policy, _redis_permits(services, permits), caller)
+    else:
+        step = _window(policy, permits, caller)
     if not policy.free_for_users:
         return step
 
@@ -56,6 +78,14 @@ def _permits(services: Services) -> HostPermits:
     host = services.host
     options = services.options.limits
     return host.once("permits", lambda: HostPermits(host.environment("permits", SIZE), host.bus, options.policies))
+
+
+def _redis_permits(services: Services, permits: HostPermits) -> RedisPermits:
+    # Redis's client is only for those who use it.
+    from rowcall.service.limits.redis_permits import RedisPermits
+
+    address = services.options.limits.redis or ""
+    return services.host.once("redis permits", lambda: RedisPermits(address, permits))
 
 
 # --- whose permits ----------------------------------------------------------------------------------------------------
@@ -108,6 +138,17 @@ def _window(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
         return _wait_for(decision, exchange) if decision.wait > 0 else None
 
     return limit_rate
+
+
+def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Step:
+    async def limit_rate_of_all(exchange: Exchange) -> None:
+        decision = await permits.ask(policy, caller(exchange))
+        if not decision.allowed:
+            raise refusal(policy, decision.wait)
+        if decision.wait > 0:
+            await _wait_for(decision, exchange)
+
+    return limit_rate_of_all
 
 
 async def _wait_for(decision: Decision, exchange: Exchange) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -36,6 +37,20 @@ class Entry(NamedTuple):
 def level_name(level: int) -> str:
     """The nearest name at or below `level`; the lowest one for what lies below it."""
     return NAMES.get(level) or NAMES[max((known for known in NAMES if known <= level), default=VERBOSE)]
+
+
+_ESCAPED = re.compile(r"[^\n\t]")
+_UNINDENTED = re.compile(r"\n(?=[^ \n])")
+
+
+def harmless(text: str) -> str:
+    """Routines, clients and servers have a say in many messages. None of its lines looks like an entry of its own, as
+    all but the first one are indented, and nothing in it steers a terminal.
+    """
+    if text.isprintable():
+        return text
+    plain = _ESCAPED.sub(lambda match: match[0] if match[0].isprintable() else repr(match[0])[1:-1], text)
+    return _UNINDENTED.sub("\n    ", plain)
 
 
 def one_line(text: str) -> str:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from rowcall.service.log.entry import NOTHING, Entry
+from rowcall.service.log.entry import NOTHING, Entry, harmless
 from rowcall.service.log.request_line import Seen
 from rowcall.service.log.sinks import SinkThread
 
@@ -21,10 +21,10 @@ _format_exception = logging.Formatter().formatException
 
 
 def entry_of(record: logging.LogRecord, client_name: str | None = None) -> Entry:
-    exception = _format_exception(record.exc_info) if record.exc_info and record.exc_info[0] else None
+    exception = harmless(_format_exception(record.exc_info)) if record.exc_info and record.exc_info[0] else None
     source = client_name if client_name and record.name == "rowcall.client" else record.name
     properties = getattr(record, "properties", NOTHING)
-    return Entry(record.created, record.levelno, source, record.getMessage(), exception, properties)
+    return Entry(record.created, record.levelno, source, harmless(record.getMessage()), exception, properties)
 
 
 class SinkHandler(logging.Handler):

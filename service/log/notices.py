@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import logging
 
+from rowcall.service.exchange.sensitive import HIDDEN, Discreet
 from rowcall.service.log import VERBOSE
 
 log = logging.getLogger("rowcall.notices")
@@ -33,6 +34,9 @@ class NoticeLog:
         level = _LEVELS.get(severity, VERBOSE)
         if sqlstate == _BY_THE_DRIVER or not log.isEnabledFor(level):
             return
+        if isinstance(label, Discreet):
+            # It may hold what was sent, in whatever form.
+            message, context = HIDDEN, None
         log.log(level, "%s: %s: %s", label or "idle connection", severity, self._text(message, context))
 
     def _text(self, message: str, context: str | None) -> str:

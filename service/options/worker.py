@@ -62,6 +62,8 @@ class HttpOptions:
     body_limit: int = 30_000_000
     sign_in_body_limit: int = 65_536
     bodies: BodyLimits = BodyLimits()
+    allowed_hosts: tuple[str, ...] = ()
+    """Of requests. Empty: any."""
     header_timeout: float = 30.0
     """For the head of a request to arrive, and for a connection to stay idle."""
     keep_alive: bool = True
@@ -124,6 +126,8 @@ class WorkerOptions:
     resolve_nested: bool = True
     timestamps_utc: bool = True
     problem_types: bool = True
+    explains_unauthorized: bool = False
+    """A 401 says in its body what is wrong, and what would open the endpoint."""
     """Problem bodies carry `type`."""
     problem_traces: bool = False
     """Problem bodies carry `traceId`."""
@@ -142,6 +146,8 @@ class WorkerOptions:
     camel_case: bool = True
     tables: TableFormats = field(default_factory=TableFormats)
     uploads: UploadOptions = field(default_factory=UploadOptions)
+    hides_paths: bool = False
+    """Who is not signed in gets 401 for what does not exist as well."""
     requires_authorization: bool = True
     """What holds for endpoints whose comment says nothing."""
     headers: RequestHeaders = RequestHeaders()

@@ -9,7 +9,7 @@ from typing import Any
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.log.request_log import logged
-from rowcall.service.response.streaming import PipeBody
+from rowcall.service.response.streaming import PipeBody, alone_on
 from rowcall.service.upstream.errors import OutboundError
 from rowcall.service.upstream.messages import Answer, Headers
 
@@ -64,7 +64,7 @@ async def _stream(exchange: Exchange, answer: Answer, headers: Headers, patience
             await body.close()
         else:
             answer.close()
-            body.cut(exchange.scope.client)
+            body.cut(alone_on(exchange.scope))
         if (waiting := logged(protocol)) is not None:
             waiting.stream_ended()
 

@@ -15,6 +15,7 @@ from rowcall.service.identity.identity import Identity
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
+from rowcall.service.store.limited_answers import LimitedAnswers
 from rowcall.service.upstream.messages import Answer, Headers
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ class Services:
     """Of requests to other services, where endpoints may make some."""
     inside: Inside | None = None
     """Calls an endpoint of this service."""
+    limiting: Callable[[str | None], Step | None] | None = None
+    """The step that asks for a permit of a policy by name, for paths that are no endpoints."""
+    type_answers: LimitedAnswers | None = None
+    """Answers to the requests of HTTP types, where they are kept."""
     limited: bool = True
     """Rate limits count these requests; calls from inside the service are not counted (reference 04, 17)."""
 

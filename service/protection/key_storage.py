@@ -47,6 +47,14 @@ class Memory:
         self._texts[name] = text
 
 
+_OTHERS_WRITE, _OTHERS_READ = 0o022, 0o055
+
+
+def _is_ours(state: os.stat_result) -> bool:
+    """Nobody but us and root, who can do anything anyway, can have written it."""
+    return state.st_uid in (os.geteuid(), 0) and not state.st_mode & _OTHERS_WRITE
+
+
 class Folder:
     """One file for each key, readable for its owner alone."""
 
@@ -65,20 +73,38 @@ class Folder:
     def _read(self) -> list[str]:
         try:
             self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._look_at(self._path.stat())
             files = sorted(self._path.glob("key-*.json"))
         except OSError as error:
             raise StartupError(f"DataProtection:FileSystemPath cannot be read: {error}") from None
         return [text for file in files if (text := self._text(file)) is not None]
 
+    def _look_at(self, folder: os.stat_result) -> None:
+        if not _is_ours(folder):
+            self._report(f"the key folder {self._path} can be written by others: let the service own it, and chmod 700")
+        elif folder.st_mode & _OTHERS_READ:
+            self._report(f"the key folder {self._path} can be read by others, and with it every session: chmod 700")
+
     def _text(self, file: Path) -> str | None:
-        """None for what is no text: one damaged file must not take the other keys away."""
+        """None for what is no text: one damaged file must not take the other keys away. Nor for a key that others can
+        have written: whoever brings a key can sign anybody in.
+        """
         try:
-            return file.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            if file.name not in self._reported:
-                self._reported.add(file.name)
-                log.error("the key file %s cannot be read and is left out: %s", file, error)
-            return None
+            with file.open(encoding="utf-8") as opened:
+                state = os.fstat(opened.fileno())
+                if _is_ours(state) and state.st_nlink == 1 and not file.is_symlink():
+                    return opened.read()
+                error: Exception | str = "others own it, can write it, or have another name for it"
+        except (OSError, ValueError) as failure:
+            error = failure
+        self._report(f"the key file {file} cannot be read and is left out: {error}")
+        return None
+
+    def _report(self, text: str) -> None:
+        """Once: the folder is read again and again."""
+        if text not in self._reported:
+            self._reported.add(text)
+            log.error("%s", text)
 
     def _write(self, name: str, text: str) -> None:
         # Another host may read at any time: a file is there as a whole or not at all.

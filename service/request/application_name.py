@@ -17,6 +17,11 @@ LONGEST = 63
 """Bytes; the server would cut the rest off, and say so each time."""
 
 
+def _cut(text: bytes) -> bytes:
+    """At a character: half of one would be no text, and an error of the server."""
+    return text if len(text) <= LONGEST else text[:LONGEST].decode(errors="ignore").encode()
+
+
 def application_name(_endpoint: Endpoint, services: Services) -> Context | None:
     """`{"app":"shop","uid":"7","id":null}` as application_name for the time of the call."""
     shown = services.options.application_name
@@ -31,6 +36,6 @@ def application_name(_endpoint: Endpoint, services: Services) -> Context | None:
             "uid": None if user is None else user.first(user_id),
             "id": exchange.scope.headers.get(shown.header),
         }
-        return b"application_name", orjson.dumps(members)[:LONGEST]
+        return b"application_name", _cut(orjson.dumps(members))
 
     return Context(settings=(setting,))

@@ -6,7 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.commands import numbered
-from rowcall.core.endpoint.before_routine import BeforeCommand, BeforeValue, ValueSource, ends_with_transaction
+from rowcall.core.endpoint.before_routine import (
+    BeforeCommand,
+    BeforeValue,
+    ValueSource,
+    ends_with_transaction,
+    for_the_session,
+)
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.context import Command, Context
 from rowcall.service.database.statements import statement_for
@@ -33,7 +39,13 @@ def _compiled(command: BeforeCommand, services: Services) -> Command:
     def values(exchange: Exchange) -> list[bytes | None]:
         return [source(exchange) for source in sources]
 
-    return Command(statement_for(text, len(sources)), values, leaves_nothing=ends_with_transaction(command.sql))
+    lasting = for_the_session(text)
+    return Command(
+        statement_for(text, len(sources)),
+        values,
+        leaves_nothing=ends_with_transaction(command.sql),
+        lasting=None if lasting is None else statement_for(lasting, len(sources)),
+    )
 
 
 def _nothing(_exchange: Exchange) -> None:

@@ -39,6 +39,15 @@ def too_large(limit: int) -> Problem:
     return Problem(413, f"the body is larger than {limit} bytes", headers=(("connection", "close"),))
 
 
+def _refuse_encoded(scope: Any) -> None:
+    """What is compressed would be taken for a broken text."""
+    coding = scope.headers.get("content-encoding")
+    if coding is None or coding.strip().lower() in ("", "identity"):
+        return
+    detail = f"the body has the Content-Encoding {coding[:40]!r}, and only plain ones are read"
+    raise Problem(415, detail, headers=(("accept-encoding", "identity"), ("connection", "close")))
+
+
 def cut_off() -> Problem:
     """What is there of it may look like a whole one, and must not be taken for it."""
     return Problem(400, "the body ends before it is complete", headers=(("connection", "close"),))
@@ -102,6 +111,7 @@ class Bodies:
         """The whole body. Raises `Problem`: 413 beyond `limit` bytes, 400 for a broken length and for a body cut off,
         408 for one that is too slow, 503 where the worker holds too many.
         """
+        _refuse_encoded(scope)
         announced = scope.headers.get("content-length")
         if announced is not None:
             if not announced.isascii() or not announced.isdigit():

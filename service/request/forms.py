@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import logging
 from typing import Any
 
 from python_multipart.exceptions import FormParserError
@@ -65,6 +66,10 @@ def members_of(body: bytes) -> list[tuple[str, bytes]]:
         return json_object.members(body.removeprefix(codecs.BOM_UTF8))
     except json_object.JsonError as error:
         raise Problem(400, str(error)) from None
+
+
+# It tells of every broken form, and whoever sends them would fill the log.
+logging.getLogger("python_multipart").setLevel(logging.CRITICAL)
 
 
 class _Fields:

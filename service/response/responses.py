@@ -16,7 +16,7 @@ from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.response.headers import Headers, argument_text, fields_of
 from rowcall.service.response.rendering import begins_with_names, is_json
-from rowcall.service.response.streaming import PLAIN, Encoder, stream_result
+from rowcall.service.response.streaming import PLAIN, Encoder, alone_on, stream_result
 
 
 def respond(endpoint: Endpoint, database: Database, patience: float) -> Step:
@@ -99,7 +99,7 @@ async def stream_response(
             # Only the size of the body is unknown; nobody needs the rest of the rows for that.
             exchange.protocol.response_empty(200, headers)
             return
-        complete = await stream_result(exchange.protocol, exchange.scope.client, request, headers, patience, encoder)
+        complete = await stream_result(exchange.protocol, alone_on(exchange.scope), request, headers, patience, encoder)
     finally:
         database.end_stream(request, gone=not complete)
 

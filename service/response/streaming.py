@@ -124,8 +124,9 @@ class PipeBody:
         closing.add_done_callback(_closing.discard)
 
     def _break_reading(self) -> None:
-        """Over a Unix socket clients have no address to find their connection by. So whatever reads the pipe here gets
-        something that cannot be read in its place: granian then ends the connection in the middle of the body.
+        """Over a Unix socket clients have no address to find their connection by, and over HTTP/2 it carries other
+        answers too. So whatever reads the pipe here gets something that cannot be read in its place: granian then ends
+        the connection in the middle of the body, or resets the stream alone.
         """
         folder = os.open("/", os.O_RDONLY)
         for number in _descriptors():
@@ -177,6 +178,13 @@ def _unread(pipe: int) -> int:
 def _wake(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
+
+
+def alone_on(scope: Any) -> str:
+    """The client whose connection carries this answer and nothing else; empty where it carries others as well (HTTP/2),
+    which are not to end because one of them is left unread.
+    """
+    return "" if scope.http_version.startswith("2") else str(scope.client)
 
 
 def shut_down_connection(client: str) -> None:

@@ -23,6 +23,7 @@ import psycopg
 from rowcall.core.config import Settings
 from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background, pause
+from rowcall.service.codegen.writing import ClientWriter
 from rowcall.service.database.connector import Connector
 from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
@@ -31,6 +32,7 @@ from rowcall.service.events.channels import ChannelListener, channels_of
 from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
+from rowcall.service.options.capabilities.client_code import client_code_options
 from rowcall.service.options.server import client_connections
 from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
 from rowcall.service.options.worker import WorkerOptions
@@ -177,6 +179,8 @@ class Supervisor:
         listeners = len(self._listeners.of(0))
         for doubt in (*doubts(settings, self._listeners.https_port), *client_connections.doubts(options, listeners)):
             log.warning("%s", doubt)
+        clients = client_code_options(settings, self._listeners.urls)
+        self._clients = None if clients is None else ClientWriter(clients, self._connector)
         self._workers: list[WorkerProcess | None] = [None] * self._count
         self._edition = Edition(0, (), {})
         self._publishing = asyncio.Lock()
@@ -230,6 +234,8 @@ class Supervisor:
         finally:
             await spawning
         await self._begin_keeping()
+        if self._clients is not None:
+            await self._clients.write(edition.endpoints, edition.types_of)
         bridge = bridge_for(self._options.events, self._connector, pooler=self._options.target.pooler)
         if bridge is not None:
             await self._events.connect(bridge, self._background)
@@ -427,6 +433,8 @@ class Supervisor:
             log.error("edition %d is not served, the last good one stays: %s", edition.number, reason)
             return
         _log_difference(edition, difference)
+        if self._clients is not None and difference:
+            await self._clients.write(edition.endpoints, edition.types_of)
 
     async def _watch_changes(self) -> None:
         """Begins to look for what a developer changes, if that is asked for."""
@@ -461,6 +469,8 @@ class Supervisor:
                     if lost:
                         self._read_everything()
                     async for notification in connection.notifies():
+                        if notification.payload.startswith("forget "):
+                            self._host.tell_forgotten(notification.payload.removeprefix("forget "))
                         if notification.payload in ("", "reload"):
                             self._looks.wish()
             except (psycopg.Error, OSError) as error:

@@ -17,10 +17,13 @@ from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
 from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
+from rowcall.core.text.ascii_case import ascii_lower
 from rowcall.core.text.naming import nested_name
 from rowcall.ext.driver.exchange import Runner
 from rowcall.ext.rendering.codecs import Codecs
+from rowcall.service.auth.access import stranger_refusal
 from rowcall.service.auth.refreshing import refresh_routes
+from rowcall.service.cache.tags import tag_routes
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.edition.edition import Edition
@@ -33,6 +36,7 @@ from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.streams import stream_steps
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
+from rowcall.service.limits.steps import limit_named
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
@@ -46,6 +50,7 @@ from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
+from rowcall.service.store.limited_answers import LimitedAnswers
 from rowcall.service.uploads.leftovers import tidy
 
 if TYPE_CHECKING:
@@ -122,15 +127,22 @@ class Application:
         self.events = Broadcaster(options.events)
         log_notices = None if options.notices is None else NoticeLog(options.notices)
         self.unheard = Unheard(options.events.level.value, log_notices)
-        self._client = client_of(options)
+        self._client = client_of(options, self._host)
+        types = options.outbound.types
+        self._type_answers = (
+            LimitedAnswers(self._host, "http-types", types.max_entries, types.prune)
+            if types.enabled and types.caches
+            else None
+        )
         self._fixed: dict[Route, tuple[Step, ...]] = {
-            Route("POST", path.lower(), (), ()): (step,) for path, step in refreshing
+            Route("POST", ascii_lower(path), (), ()): (step,) for path, step in refreshing
         }
         services = Services(
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
-        for method, path, steps in operation_routes(services):
-            self._fixed[Route(method, path.lower(), (), ())] = steps
+        services = replace(services, limiting=partial(limit_named, services))
+        for method, path, steps in (*operation_routes(services), *tag_routes(services)):
+            self._fixed[Route(method, ascii_lower(path), (), ())] = steps
 
     def clients(self) -> Clients:
         """Whose requests are being worked on."""
@@ -172,6 +184,7 @@ class Application:
             others,
             client=self._client,
             inside=None if inside is None else inside.call,
+            type_answers=self._type_answers,
             hear=partial(hear_notices, options=self._options.events, publish=self.events.publish),
         )
         streams = dict(stream_steps(edition.endpoints, services, self.events))
@@ -207,6 +220,8 @@ class Application:
     async def close(self) -> None:
         if self._client is not None:
             self._client.close()
+        if self._type_answers is not None:
+            self._type_answers.close()
         self._identity.close()
         await self._answers.close()
         self._host.close()
@@ -224,7 +239,11 @@ class Application:
         """One request from the HTTP server (RSGI scope and protocol)."""
         exchange = Exchange(scope, protocol)
         try:
-            match = self._table.find(scope.method, scope.path) or self._find_otherwise(exchange)
+            match = self._table.find(scope.method, scope.path)
+            if match is None and self._options.hides_paths:
+                self._runner.start(exchange, (self._identity.sessions.authenticate, self._find_for_user))
+                return
+            match = match or self._find_otherwise(exchange)
             if match is None:
                 return
             exchange.values = match.values
@@ -277,6 +296,18 @@ class Application:
             log.error("%s %s: %s", one_line(scope.method), one_line(scope.path), problem.detail or problem.title)
         self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
 
+    def _find_for_user(self, exchange: Exchange) -> None:
+        """Nobody else is told what there is. HEAD of what exists goes on to the steps of GET, which ask themselves."""
+        head = exchange.scope.method == "HEAD" and self._table.find("GET", exchange.scope.path) is not None
+        if exchange.user is None and not head:
+            raise stranger_refusal(self._options.auth, exchange, "paths are hidden from who is not signed in")
+        match = self._find_otherwise(exchange)
+        if match is None:
+            exchange.answered = True
+            return
+        exchange.values = match.values
+        exchange.follow(self._table.steps[id(match.route)])
+
     def _find_otherwise(self, exchange: Exchange) -> Match | None:
         """HEAD and OPTIONS of what exists, 405 for other methods, 404 for what does not exist."""
         scope = exchange.scope
@@ -300,6 +331,10 @@ class Application:
     def _respond(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
         headers = [("content-type", CONTENT_TYPE), *others]
         members = problem.members(with_type=self._options.problem_types)
+        if problem.status == 401 and not self._options.explains_unauthorized:
+            # A stranger learns neither how an endpoint is opened nor what was wrong with a token.
+            log.info("%s %s: 401: %s", one_line(scope.method), one_line(scope.path), problem.detail)
+            members.pop("detail", None)
         if self._options.problem_traces:
             members["traceId"] = trace_id(scope, protocol)
         body = orjson.dumps(members)
@@ -311,14 +346,19 @@ class Application:
             protocol.response_bytes(problem.status, headers, body)
 
 
-def client_of(options: WorkerOptions) -> Client | None:
+def client_of(options: WorkerOptions, host: HostStore) -> Client | None:
     """Of requests to other services. Imported where it is used: most services make none."""
     outbound = options.outbound
     if not outbound.types.enabled and not outbound.proxy.enabled:
         return None
+    from rowcall.service.upstream.circuits import SIZE, Circuits
     from rowcall.service.upstream.client import Client
 
-    return Client(outbound.client)
+    client = outbound.client
+    if not client.breaker_failures:
+        return Client(client)
+    circuits = Circuits(host.environment("circuits", SIZE), client.breaker_failures, client.breaker_seconds)
+    return Client(client, circuits)
 
 
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:

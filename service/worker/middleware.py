@@ -13,6 +13,7 @@ import orjson
 
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.http.compression import Compression
+from rowcall.core.http.forwarded_headers import is_allowed
 from rowcall.service.exchange.client_address import client_reader
 from rowcall.service.exchange.protocols import Handle, Headers, HeadersProtocol
 from rowcall.service.log.request_line import Seen
@@ -39,6 +40,7 @@ def with_middleware(
     if http.redirect_to_https and https_port is not None and not listener.secure and not listener.unix:
         handle = redirected(https_port, options)
     handle = limited(handle, options)
+    handle = with_one_host(handle, options, listener)
     # The log stands next to the application, which tells it the endpoint.
     if options.request_log:
         handle = with_log(handle, add)
@@ -87,6 +89,26 @@ def host_of(scope: Any) -> str:
     authority = str(scope.authority or scope.headers.get("host") or "")
     host, colon, port = authority.rpartition(":")
     return host if colon and port.isdigit() else authority
+
+
+def with_one_host(handle: Handle, options: WorkerOptions, listener: Listener) -> Handle:
+    """400 for HTTP/1.1 without the header Host or with several, which a proxy and we could take for different ones
+    (RFC 9112, 3.2), and for a host that is not allowed, where some are named.
+    """
+    allowed = options.http.allowed_hosts
+
+    def handle_named(scope: Any, protocol: Any) -> None:
+        hosts = scope.headers.get_all("host")
+        if len(hosts) != 1 and (len(hosts) > 1 or scope.http_version == "1.1"):
+            detail = "the header Host is missing" if not hosts else "there are several headers Host"
+        elif allowed and not is_allowed(allowed, host_of(scope)):
+            detail = "this service has no such host"
+        else:
+            handle(scope, protocol)
+            return
+        _refuse(protocol, scope, options, Problem(400, detail))
+
+    return handle_named
 
 
 def redirected(https_port: int, options: WorkerOptions) -> Handle:

@@ -54,10 +54,41 @@ def test_stranger_learns_nothing_about_bodies(by_default: Service, body: bytes) 
     problem(by_default.post("/api/posted", content=body), 401)
 
 
-def test_refusal_says_what_opens_an_endpoint(by_default: Service) -> None:
-    detail = problem(by_default.get("/api/plain?a=1"), 401)["detail"]
-    assert "allow_anonymous" in detail
-    assert "RequiresAuthorization" in detail
+def test_the_log_says_what_opens_an_endpoint_and_the_refusal_does_not(by_default: Service) -> None:
+    assert "detail" not in problem(by_default.get("/api/plain?a=1"), 401)
+    [entry] = [line for line in by_default.log.splitlines() if "/api/plain: 401:" in line]
+    assert "allow_anonymous" in entry
+    assert "RequiresAuthorization" in entry
+
+
+def test_a_key_hides_what_there_is(own_database: Database, serve_once: Serve) -> None:
+    """Status, headers and body are the same for what is closed, what is not there and what has another method."""
+    settings = {"Service:RequiresAuthorization": None, "Service:HidePaths": "true", "Auth:BearerTokenAuth": "true"}
+    login = (
+        "create function sign_in() returns table (user_id int) language sql as 'select 1';"
+        "comment on function sign_in() is E'HTTP POST\\nlogin';"
+    )
+    service = serve_once(own_database, SQL + login, settings)
+
+    def shown(method: str, path: str, **headers: str) -> tuple[object, ...]:
+        response = service.request(method, path, headers=headers)
+        told = {name: value for name, value in response.headers.items() if name != "date"}
+        return response.status_code, told, response.content
+
+    closed = shown("GET", "/api/closed")
+    assert closed[0] == 401
+    for method, path in (("GET", "/api/nowhere"), ("POST", "/api/closed"), ("OPTIONS", "/api/closed"), ("GET", "/")):
+        assert shown(method, path) == closed, (method, path)
+    assert service.get("/api/opened").text == "open"
+    token = service.post("/api/sign-in").json()["accessToken"]
+    signed_in = {"Authorization": f"Bearer {token}"}
+    statuses = [
+        service.request(method, path, headers=signed_in).status_code
+        for method, path in (("GET", "/api/nowhere"), ("POST", "/api/closed"), ("OPTIONS", "/api/closed"))
+    ]
+    assert statuses == [404, 405, 204]
+    assert service.request("HEAD", "/api/closed", headers=signed_in).status_code == 200
+    assert service.request("HEAD", "/api/closed").status_code == 401
 
 
 @pytest.mark.parametrize("path", ["opened", "opened-alias"])

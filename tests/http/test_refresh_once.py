@@ -66,7 +66,7 @@ def refreshed(response: httpx.Response) -> str:
 
 
 def refuse(response: httpx.Response) -> None:
-    assert "used before" in problem(response, 401)["detail"]
+    assert "detail" not in problem(response, 401)
     assert response.headers["www-authenticate"] == "Bearer"
 
 

@@ -16,11 +16,14 @@ from rowcall.core.text.interval import parse_interval
 
 
 def _timeout(draft: Draft, line: Line) -> None:
-    """Reads one word only. A bad one also drops an earlier timeout (reference 01, 5.4)."""
-    seconds = parse_interval(line.arguments[0])
+    """A bad one also drops an earlier timeout (reference 01, 5.4). `2 minutes` is two of them, and not two seconds."""
+    whole = parse_interval(line.joined)
+    seconds = parse_interval(line.arguments[0]) if whole is None else whole
     draft.set(timeout=seconds)
     if seconds is None:
-        raise BadValueError(f"'{line.arguments[0]}' is not an interval; the global timeout applies")
+        raise BadValueError(f"'{line.joined}' is not an interval; the global timeout applies")
+    if whole is None:
+        draft.warn(line, f"only '{line.arguments[0]}' is read; {' '.join(line.arguments[1:])!r} means nothing")
 
 
 def _assign_timeout(draft: Draft, value: str) -> None:
@@ -71,7 +74,7 @@ ANNOTATIONS = (
         name="timeout",
         aliases=("command_timeout", "timeout"),
         syntax="timeout <interval>",
-        description="How long the routine may run. In the form `timeout = <interval>` the interval may contain blanks.",
+        description="How long the routine may run. The interval may contain blanks.",
         apply=_timeout,
         assign=_assign_timeout,
         minimum_words=2,

@@ -7,8 +7,9 @@ import re
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, flag
 from rowcall.core.annotations.rows.uploads import keep_path
 from rowcall.core.catalogue.source import Transport
+from rowcall.core.text.ascii_case import ascii_lower
 
-METHODS = ("GET", "PUT", "POST", "DELETE", "QUERY")
+METHODS = ("GET", "PUT", "POST", "PATCH", "DELETE", "QUERY")
 
 _UNROUTABLE = re.compile(r"[?#\\\x00-\x20\x7f]")
 _BRACES = re.compile(r"\{[^{}/]*\}")
@@ -52,7 +53,7 @@ def _path_text(word: str) -> str:
     """The template as it is routed: lower case, one leading slash, never an absolute URL."""
     if "://" in word:
         raise BadValueError("an absolute URL cannot be a path; the path stays as it was")
-    path = "/" + word.lower().lstrip("/")
+    path = "/" + ascii_lower(word).lstrip("/")
     whole = [segment for segment in path.split("/") if segment]
     optional = [index for index, segment in enumerate(whole) if segment.endswith("?}")]
     if optional and optional != [len(whole) - 1]:
@@ -119,7 +120,7 @@ ANNOTATIONS = (
     Annotation(
         name="http",
         aliases=("http",),
-        syntax="HTTP [GET|POST|PUT|DELETE|QUERY] [<path>]",
+        syntax="HTTP [GET|POST|PUT|PATCH|DELETE|QUERY] [<path>]",
         description="Exposes the object, with this method and path instead of the automatic ones.",
         apply=_http,
     ),

@@ -11,6 +11,7 @@ from rowcall.core.endpoint.capabilities import Upload
 from rowcall.core.endpoint.parameter_changes import ParameterChange, is_parameter_name
 
 _DEFAULT = re.compile(r"(?:^|[ ,])(?:default|=)(?=[ ,]|$)", re.IGNORECASE)
+_MISSPELT = frozenset({"defualt", "defalt", "deafult", "defult", "dafault", "defaul", "defaults", "defautl", "deault"})
 _QUOTED = re.compile(r"'((?:[^']|'')*)'")
 _WORD = re.compile(r"[^\s]+")
 
@@ -53,6 +54,8 @@ def _upload_metadata(draft: Draft, line: Line, parameter: str) -> None:
 def _change(draft: Draft, line: Line, parameter: str, rest: str) -> None:
     mark = _DEFAULT.search(rest)
     name, type_word = _name_and_type(_head(rest), colon=line.rest.startswith(":"))
+    if name is not None and name.lower() in _MISSPELT:
+        raise BadValueError(f"'{name}' would be the new name of the parameter; did you mean default?")
     if name is not None and not is_parameter_name(name):
         raise BadValueError(f"'{name}' is not a name: a letter or _, then letters, digits, _ and $, or $1, $2 …")
     default = None if mark is None else _value(rest[mark.end() :].lstrip(" ,"))

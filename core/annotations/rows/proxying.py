@@ -35,7 +35,7 @@ ANNOTATIONS = (
     Annotation(
         name="proxy",
         aliases=("proxy", "reverse_proxy"),
-        syntax="proxy [GET|PUT|POST|DELETE|QUERY] [<URL>]",
+        syntax="proxy [GET|PUT|POST|PATCH|DELETE|QUERY] [<URL>]",
         description="Sends the request on to another service, whose answer is the answer; a routine with parameters "
         "for it gets that answer instead. A URL that begins with / means an endpoint of this service.",
         apply=_forward("proxy"),
@@ -43,7 +43,7 @@ ANNOTATIONS = (
     Annotation(
         name="proxy_out",
         aliases=("proxy_out", "forward_proxy"),
-        syntax="proxy_out [GET|PUT|POST|DELETE|QUERY] [<URL>]",
+        syntax="proxy_out [GET|PUT|POST|PATCH|DELETE|QUERY] [<URL>]",
         description="Sends the result of the routine to another service, whose answer is the answer.",
         apply=_forward("proxy_out"),
     ),

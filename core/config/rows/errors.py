@@ -27,6 +27,11 @@ ROWS: tuple[Key, ...] = (
     section("ErrorHandlingOptions", "Error answers (application/problem+json)."),
     flag("ErrorHandlingOptions:RemoveTypeUrl", False, "Leave `type` out of problem bodies."),
     flag("ErrorHandlingOptions:RemoveTraceId", True, "Leave `traceId` out of problem bodies."),
+    flag(
+        "ErrorHandlingOptions:ExplainUnauthorized",
+        False,
+        "For development: a 401 tells in its body what is wrong and what opens the endpoint. It is in the log anyway.",
+    ),
     flag("ErrorHandlingOptions:IncludeRaisedDetails", True, "Tell clients DETAIL and HINT of a RAISE."),
     flag(
         "ErrorHandlingOptions:IncludeConstraintNames",

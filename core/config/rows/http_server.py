@@ -1,6 +1,6 @@
 """The HTTP server section. Names and meaning follow the established system; what it means here is said in each row."""
 
-from rowcall.core.config.keys import Key, KeyType, choice, flag, integer, interval, section, text
+from rowcall.core.config.keys import Key, KeyType, choice, flag, integer, interval, section, text, texts
 
 _ENDPOINT = "HttpServer:Endpoints:<name>:"
 _CERTIFICATE = _ENDPOINT + "Certificate:"
@@ -57,6 +57,12 @@ ROWS: tuple[Key, ...] = (
         "Named certificates; `Default` serves https listeners that name none.",
         open=True,
         secret=True,
+    ),
+    texts(
+        "HttpServer:AllowedHosts",
+        (),
+        "Hosts that requests may name, `*.zone.example` for those below one; others give 400. An empty list is any, "
+        "also in what redirects lead to.",
     ),
     section("HttpServer:Limits", "Limits of requests and connections; null keeps the server's own default."),
     integer(

@@ -67,6 +67,12 @@ ROWS: tuple[Key, ...] = (
         True,
         "Let only signed-in users call endpoints, unless an endpoint is annotated `allow_anonymous`.",
     ),
+    flag(
+        "Service:HidePaths",
+        False,
+        "Answer 401 to callers who are not signed in for paths and methods that do not exist too, so that they cannot "
+        "tell what does.",
+    ),
     flag("Service:LogConnectionNoticeEvents", True, "Log what routines RAISE below the level of an error."),
     choice(
         "Service:LogConnectionNoticeEventsMode",
@@ -80,7 +86,7 @@ ROWS: tuple[Key, ...] = (
     flag("Service:DebugLogCommentAnnotationEvents", True, "Log the annotations of each endpoint at level Debug."),
     choice(
         "Service:DefaultHttpMethod",
-        "GET PUT POST DELETE QUERY",
+        "GET PUT POST PATCH DELETE QUERY",
         None,
         "Method of endpoints that name none. null chooses by volatility and name.",
     ),
@@ -126,6 +132,12 @@ ROWS: tuple[Key, ...] = (
         "Service:NotFoundWithoutRow",
         False,
         "Answer 404 where `single` gives no row, unless the comment says something else (`null_handling`).",
+    ),
+    flag(
+        "Service:NeutralizeFormulas",
+        False,
+        "Put an apostrophe in front of texts in raw rows with a separator (CSV) that a spreadsheet would take for "
+        "formulas: those that begin with =, +, -, @, a tab or a line end.",
     ),
     choice(
         "Service:RequestHeadersMode",

@@ -92,6 +92,7 @@ def http_options(settings: Settings) -> HttpOptions:
             grace=settings.seconds(_LIMITS + "MinRequestBodyDataRateGracePeriod"),
             longest=settings.seconds(_LIMITS + "RequestBodyTimeout"),
         ),
+        allowed_hosts=tuple(settings.texts("HttpServer:AllowedHosts") or ()),
         header_timeout=header_timeout or keep_alive or 30.0,
         keep_alive=keep_alive != 0,
         line_limit=line_limit,

@@ -125,7 +125,7 @@ def test_what_a_comment_asks_for(comment: str, name: str, wish: object) -> None:
         "basic_auth",
         "basic_auth joe",
         "encrypt nobody",
-        "proxy PATCH",
+        "proxy HEAD",
         "proxy ftp://x",
         "upload for",
         "upload csv",

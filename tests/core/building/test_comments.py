@@ -40,7 +40,7 @@ def messages(comment: str) -> list[str]:
         ("HTTP PUT /Orders/{Id}", ("PUT", "/orders/{id}")),
         ("HTTP QUERY /x", ("QUERY", "/x")),
         ("HTTP foo /bar", ("GET", "/bar")),
-        ("HTTP PATCH", ("GET", "/patch")),
+        ("HTTP PATCH", ("PATCH", None)),
         ("HTTP POST /a b", ("GET", None)),
         ("HTTP GET /a/{b?}", ("GET", "/a/{b?}")),
         ("@HTTP GET /a=b", ("GET", "/a=b")),
@@ -51,7 +51,6 @@ def test_http_exposes_and_sets_method_and_path(comment: str, expected: tuple[str
     draft = read(comment)
     assert draft.exposed
     assert (draft.method, draft.path) == expected
-    assert draft.diagnostics == []
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_path_alone_does_not_expose() -> None:
         ("authorize Admin, ops  boss", "roles", ("Admin", "ops", "boss")),
         ("authorize admin\nauthorize", "roles", ("admin",)),
         ("authorize admin\nallow_anonymous", "roles", ("admin",)),
-        ("timeout 5 minutes", "timeout", 5.0),
+        ("timeout 5 minutes", "timeout", 300.0),
         ("timeout 00:00:01", "timeout", 1.0),
         ("timeout = 5 minutes", "timeout", 300.0),
         ("@command_timeout 2min", "timeout", 120.0),
@@ -149,7 +148,6 @@ def test_effects(comment: str, field: str, value: object) -> None:
         ("X-A: 1\nX-A: 2", (("X-A", "1"), ("X-A", "2"))),
         ("Cache-Control: max-age=60", (("Cache-Control", "max-age=60"),)),
         ("@X-A: 1", (("X-A", "1"),)),
-        ("timeout: 5s", (("timeout", "5s"),)),
         ("Größe: see wiki", ()),
         (": x", ()),
         ("two words: x", ()),
@@ -250,7 +248,7 @@ def test_bad_values_are_reported_with_their_line(comment: str) -> None:
     assert (diagnostic.object, diagnostic.line) == ("f()", comment)
 
 
-@pytest.mark.parametrize("comment", ["timeout", "param_type", "buffer_rows", "HTTP\tGET", "Adds a label.", "@", ""])
+@pytest.mark.parametrize("comment", ["HTTP\tGET", "Adds a label.", "@", ""])
 def test_what_is_no_annotation_is_prose_without_a_warning(comment: str) -> None:
     draft = read(comment)
     assert draft.prose == ([comment] if comment else [])

@@ -121,7 +121,7 @@ def test_basic_auth_prints_the_header(tmp_path: Path) -> None:
 )
 def test_a_switch_that_lacks_something_is_told_what(tmp_path: Path, arguments: list[str], hint: str) -> None:
     done = rowcall(tmp_path, *arguments)
-    assert done.returncode == 0
+    assert done.returncode == 2
     assert hint in done.stderr
 
 
@@ -132,7 +132,7 @@ def test_help_tells_every_switch(tmp_path: Path) -> None:
 
 def test_an_unknown_switch_gets_a_hint(tmp_path: Path) -> None:
     done = rowcall(tmp_path, "--hepl")
-    assert done.returncode == 0
+    assert done.returncode == 2
     assert done.stderr == "Unknown parameter --hepl\n\nDid you mean --help? Try: rowcall --help\n"
 
 

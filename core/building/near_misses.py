@@ -1,0 +1,106 @@
+"""Comment lines that look like annotations and are none, or say more than their annotation takes.
+
+Nothing here changes what a line does. A line that would have changed who is let in leaves the endpoint out: served
+without what was meant, it would be open to the wrong people.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rowcall.core.annotations import BY_WORD
+from rowcall.core.annotations.declaration import Annotation, Line
+from rowcall.core.annotations.rows.exposure import METHODS
+
+ACCESS = frozenset(
+    {"authorize", "allow_anonymous", "login", "basic_auth", "internal", "disabled", "security_sensitive"}
+)
+"""Names of annotations about who is let in, and what of them is seen."""
+
+_OPENING = "allow_anonymous"
+"""With more words it may have been meant for some only."""
+_SENTENCE = 5
+"""A line of so many words is prose, unless its first word can be nothing else than an annotation."""
+_LONG = 6
+
+
+def is_access_word(word: str) -> bool:
+    annotation = BY_WORD.get(word.lower())
+    return annotation is not None and annotation.name in ACCESS
+
+
+def near_miss(line: Line) -> str | None:
+    """For a line that is prose: what it was most likely meant to be."""
+    if not line.words:
+        return None
+    annotation = BY_WORD.get(line.keyword)
+    if annotation is not None:
+        needs = len(line.words) < annotation.minimum_words and len(line.words) < _SENTENCE
+        if not needs or annotation.in_files:
+            return None
+        return f"this is no annotation: it is written `{annotation.syntax}`"
+    word = line.keyword.rstrip(":=")
+    if not word.replace("_", "").replace("-", "").isascii() or not _can_be_meant(line):
+        return None
+    known = _nearest(word)
+    if known is None:
+        return None
+    return f"{line.words[0]!r} is no annotation and is taken for prose; did you mean {known!r}?"
+
+
+def _can_be_meant(line: Line) -> bool:
+    first = line.words[0]
+    return len(line.words) < _SENTENCE or "_" in first or (first.isupper() and len(first) > 1)
+
+
+@lru_cache(maxsize=4096)
+def _nearest(word: str) -> str | None:
+    if len(word) < 4 or len(word) > 40:
+        return None
+    allowed = 2 if len(word) >= _LONG else 1
+    near = [(distance, known) for known in BY_WORD if (distance := _distance(word, known, allowed)) <= allowed]
+    return min(near)[1] if near else None
+
+
+def _distance(one: str, other: str, limit: int) -> int:
+    """Letters to insert, drop, replace or swap; anything above `limit` where it is more."""
+    if abs(len(one) - len(other)) > limit:
+        return limit + 1
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        line = [row]
+        for column, wanted in enumerate(other, 1):
+            cost = min(last[column] + 1, line[column - 1] + 1, last[column - 1] + (letter != wanted))
+            if before and column > 1 and letter == other[column - 2] and one[row - 2] == wanted:
+                cost = min(cost, before[column - 2] + 1)
+            line.append(cost)
+        before, last = last, line
+    return last[-1]
+
+
+def surplus(line: Line, annotation: Annotation) -> tuple[str, bool] | None:
+    """For a line that was applied: which of its words mean nothing, and whether they were about who is let in."""
+    if annotation.name == "http":
+        return _surplus_of_http(line)
+    if annotation.name in ("disabled", "enabled") or (annotation.assignable and "=" in line.text):
+        return None
+    if annotation.syntax in annotation.aliases and line.arguments and line.keyword in annotation.aliases:
+        words = " ".join(line.arguments)
+        return f"`{annotation.syntax}` takes no words; {words!r} means nothing", annotation.name == _OPENING
+    return None
+
+
+def _surplus_of_http(line: Line) -> tuple[str, bool] | None:
+    words = line.arguments
+    if len(words) > 2:
+        told = " ".join(words[2:]) if words[0].upper() in METHODS else " ".join(words)
+        guarded = any(is_access_word(word) for word in words)
+        message = f"`HTTP [method] [path]` takes two words, so method and path are not used; {told!r} means nothing"
+        return message, guarded
+    if words and words[0].upper() not in METHODS and words[0].isalpha() and (len(words) == 2 or words[0].isupper()):
+        guarded = is_access_word(words[0]) or is_access_word(words[-1])
+        return f"{words[0]!r} is no method; there are {', '.join(METHODS)}", guarded
+    if words and is_access_word(words[-1]):
+        return f"{words[-1]!r} is taken for a path; an annotation has a line of its own", True
+    return None

@@ -1,0 +1,219 @@
+"""Endpoints → the files of a client, as texts (reference 07, 4 to 6 and 16)."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rowcall.core.catalogue.catalog import RoutineKind, TypeInfo
+from rowcall.core.codegen.comments import Definitions
+from rowcall.core.codegen.functions import ClientFunction, client_function
+from rowcall.core.codegen.hooks import hooks_text
+from rowcall.core.codegen.names import Names, file_name
+from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.codegen.types import Interfaces
+from rowcall.core.codegen.typescript import (
+    aliases,
+    function_text,
+    parse_query,
+    source_builder,
+    url_builder,
+)
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.sqlfile.source import FileSource
+
+TypesOf = Callable[[Endpoint], Mapping[int, TypeInfo]]
+
+_RELATIONS = (RoutineKind.TABLE, RoutineKind.VIEW)
+
+
+class NoPlaceError(ValueError):
+    """Several files are wanted, and the path has no `{0}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """text: None where nothing is left to be written and an existing file goes."""
+
+    path: str
+    text: str | None
+    overwrite: bool = True
+    header: int = 0
+    """Characters in front that tell the time: what follows says whether anything has changed."""
+    beside: str | None = None
+    """Of the client that it belongs to: where that is left alone, so is this."""
+
+
+def client_files(
+    endpoints: Iterable[Endpoint],
+    types_of: TypesOf,
+    definitions: Definitions,
+    options: ClientCodeOptions,
+    now: str,
+) -> Iterator[Output]:
+    """types_of: of the database that an endpoint runs on. now: what `{0}` of header lines stands for.
+
+    Raises:
+        NoPlaceError: several files, one path.
+    """
+    every = [one for one in endpoints if not one.options.invalidates]
+    groups = _groups(every, options)
+    if (options.by_schema or not _single(options)) and "{0}" not in options.path and len(groups) >= 1:
+        raise NoPlaceError(options.path)
+    for name, members in groups.items():
+        path = _path(options, name)
+        chosen = sorted((one for one in members if _is_wanted(one)), key=_order)
+        if not chosen:
+            yield Output(path, None, options.overwrite)
+            continue
+        module = _Module(chosen, types_of, definitions, options)
+        if module.functions:
+            yield from module.outputs(path, name, _header(options.header, now), now)
+
+
+def _single(options: ClientCodeOptions) -> bool:
+    return not options.by_schema
+
+
+def _groups(endpoints: Sequence[Endpoint], options: ClientCodeOptions) -> dict[str, list[Endpoint]]:
+    """By what stands for `{0}`: module, or else schema."""
+    groups: dict[str, list[Endpoint]] = {}
+    for endpoint in endpoints:
+        name = "" if _single(options) else module_of(endpoint) or file_name(endpoint.routine.schema)
+        groups.setdefault(name, []).append(endpoint)
+    return groups
+
+
+def module_of(endpoint: Endpoint) -> str | None:
+    asked = endpoint.options.client_code
+    if asked is not None and asked.module:
+        return asked.module
+    source = endpoint.routine.source
+    return source.module if isinstance(source, FileSource) else None
+
+
+def _is_wanted(endpoint: Endpoint) -> bool:
+    asked = endpoint.options.client_code
+    return not endpoint.options.internal and (asked is None or asked.enabled is not False)
+
+
+def _order(endpoint: Endpoint) -> tuple[object, ...]:
+    routine = endpoint.routine
+    if routine.kind in _RELATIONS:
+        return 0, routine.schema, _RELATIONS.index(routine.kind), routine.name
+    return 1, routine.schema, 0, routine.name
+
+
+def _path(options: ClientCodeOptions, name: str) -> str:
+    path = options.path.replace("{0}", name)
+    return path if options.types or not path.endswith(".ts") else f"{path[:-3]}.js"
+
+
+def _header(lines: Sequence[str], now: str) -> str:
+    if not lines:
+        return ""
+    filled = (line.replace("{0}", now).replace("{{", "{").replace("}}", "}").strip() for line in lines)
+    return "\n".join(filled) + "\n"
+
+
+class _Module:
+    """One file of functions, and those beside it."""
+
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        types_of: TypesOf,
+        definitions: Definitions,
+        options: ClientCodeOptions,
+    ) -> None:
+        self._options = options
+        self._definitions = definitions
+        self._interfaces = Interfaces(options)
+        names = Names(options)
+        self.functions: list[ClientFunction] = []
+        for endpoint in endpoints:
+            routine = endpoint.routine
+            if (
+                routine.name in options.skip_routines
+                or routine.schema in options.skip_schemas
+                or endpoint.path in options.skip_paths
+            ):
+                continue
+            name = names.of(endpoint)
+            if name not in options.skip_functions:
+                self.functions.append(client_function(endpoint, name, types_of(endpoint), self._interfaces, options))
+
+    def outputs(self, path: str, name: str, header: str, now: str) -> Iterator[Output]:
+        options = self._options
+        separate = options.types and options.type_file
+        types_path = path.removesuffix(".ts") + ("Types.ts" if options.export_types else "Types.d.ts")
+        interfaces = self._interface_text()
+        head = self._head(types_path if separate and options.export_types else None)
+        inline = f"\n{interfaces}" if options.types and not separate else ""
+        code = "".join(function_text(one, self._definitions, options) for one in self.functions if not one.url_only)
+        end = "\n" if options.types and not separate else ""
+        yield Output(path, header + head + inline + code + end, options.overwrite, len(header))
+        if separate:
+            # Without an export it would be no module.
+            empty = "export {};\n" if options.export_types else ""
+            yield Output(types_path, header + (interfaces or empty), options.overwrite, len(header), path)
+        if options.hooks is not None and options.types:
+            yield from self._hooks(path, name, now)
+
+    def _hooks(self, path: str, name: str, now: str) -> Iterator[Output]:
+        hooks = self._options.hooks
+        eligible = [
+            one for one in self.functions if one.hooked and not (one.upload or one.url_only or one.events is not None)
+        ]
+        if hooks is None or not eligible:
+            return
+        target = hooks.path.replace("{0}", name)
+        relative = posixpath.relpath(path.removesuffix(".ts"), posixpath.dirname(target) or ".")
+        relative = relative if relative.startswith(".") else f"./{relative}"
+        own = _header(hooks.header, now)
+        yield Output(target, own + hooks_text(eligible, relative, hooks), hooks.overwrite, len(own), path)
+
+    def _interface_text(self) -> str:
+        export = self._options.export_types
+        return "".join(f"{one.text(export)}\n" for one in (*self._interfaces.composites, *self._interfaces.models))
+
+    def _head(self, types_path: str | None) -> str:
+        """What stands in front of the functions, each part on lines of its own."""
+        options = self._options
+        lines: list[str] = []
+        if types_path is not None:
+            names = [one.name for one in (*self._interfaces.composites, *self._interfaces.models)]
+            module = posixpath.basename(types_path).removesuffix(".ts")
+            if names:
+                lines.append(f'import type {{ {", ".join(names)} }} from "./{module}";')
+        lines += options.imports
+        if options.base_url_from:
+            lines.append(f'import {{ baseUrl }} from "{options.base_url_from}";')
+        else:
+            lines.append(f'const baseUrl = "{options.base_url}";')
+        if any(one.query for one in self.functions):
+            if options.parse_query_from:
+                lines.append(f'import {{ parseQuery }} from "{options.parse_query_from}";')
+            else:
+                lines.append(parse_query(options))
+        lines += self._builders()
+        if options.types and any(_uses_status(one) for one in self.functions):
+            lines += ["", *aliases(options)]
+        return "\n".join(lines) + "\n"
+
+    def _builders(self) -> Iterator[str]:
+        after_builder = False
+        for one in self.functions:
+            if one.export_url:
+                if not after_builder:
+                    yield ""
+                yield url_builder(one, self._options)
+                after_builder = True
+            if one.events is not None:
+                yield source_builder(one, self._options)
+                after_builder = False
+
+
+def _uses_status(function: ClientFunction) -> bool:
+    return function.status and not function.url_only and function.result != "Response"

@@ -1,0 +1,286 @@
+"""One endpoint → what generated code has to know of it: request, result, address (reference 07, 9 to 12)."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rowcall.core.catalogue.catalog import TypeInfo
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.codegen.automatic import automatic_parameters, is_optional
+from rowcall.core.codegen.names import access, member, upper_first
+from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.codegen.types import UPLOADED, Interfaces, is_date, kind_type, plain_type
+from rowcall.core.endpoint.capabilities import ClientCode, NoticeLevel
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
+from rowcall.core.events.stream_path import stream_path
+
+_NOTHING_SAID = ClientCode()
+_SEGMENT = re.compile(r"\{([^{}?]+)(\??)\}")
+
+
+class Reading(enum.Enum):
+    """How the body of an answer is read."""
+
+    NOTHING = ""
+    TEXT = "await response.text()"
+    NUMBER = "Number(await response.text())"
+    BOOLEAN = 'await response.text() == "t"'
+    DATE = "new Date(await response.text())"
+    JSON = "await response.json()"
+    RESPONSE = "response"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A property of the request."""
+
+    name: str
+    """At run time."""
+    type: str
+    optional: bool
+    parameter: EndpointParameter
+
+    @property
+    def declaration(self) -> str:
+        return f"{member(self.name)}{'?' if self.optional else ''}: {self.type} | null"
+
+    @property
+    def read(self) -> str:
+        return f"request{access(self.name)}"
+
+
+@dataclass(slots=True)
+class ClientFunction:
+    endpoint: Endpoint
+    name: str
+    request: str | None
+    """Name of its interface."""
+    members: list[Member]
+    result: str
+    """As declared: `number`, `IFindParcelsResponse[]`, `void`."""
+    reading: Reading
+    cast: bool
+    json_header: bool
+    """The answer is JSON by its shape, which requests say as well (reference 07, pitfall 1)."""
+    status: bool
+    parse_url: bool
+    parse_request: bool
+    export_url: bool
+    url_only: bool
+    hooked: bool
+    upload: bool
+    events: str | None
+    """Path of its event stream."""
+    query: list[Member] = field(default_factory=list)
+    """What travels in the query string."""
+    excluded: list[Member] = field(default_factory=list)
+    """What does not, although the others do."""
+    body: Member | None = None
+    """What is the body by itself."""
+    json_body: bool = False
+
+    @property
+    def returned(self) -> str:
+        """What the promise holds."""
+        if not self.status or self.reading is Reading.RESPONSE:
+            return self.result
+        if self.result == "void":
+            return "{status: number, error: ApiError | undefined}"
+        return f"ApiResult<{self.result}>"
+
+    @property
+    def has_placeholders(self) -> bool:
+        return any(one.parameter.path for one in self.members)
+
+    @property
+    def address_needs_request(self) -> bool:
+        return bool(self.query) or self.has_placeholders
+
+    def address(self) -> str:
+        """The expression of the whole URL."""
+        path = self.endpoint.path
+        if not self.has_placeholders:
+            url = f'baseUrl + "{_js(_SEGMENT.sub("", path))}"'
+        else:
+            by_segment = {one.parameter.segment: one for one in self.members if one.parameter.path}
+            url = "`${baseUrl}" + _SEGMENT.sub(lambda match: _placeholder(by_segment.get(match[1]), match), path) + "`"
+        return url + self._query()
+
+    def _query(self) -> str:
+        if not self.query:
+            return ""
+        if not self.excluded:
+            return " + parseQuery(request)"
+        names = ", ".join(f'["{_js(one.name)}"]: _{number}' for number, one in enumerate(self.excluded, 1))
+        return f" + parseQuery((({{ {names}, ...rest }}) => rest)(request))"
+
+
+def _placeholder(found: Member | None, match: re.Match[str]) -> str:
+    if found is None:
+        return ""
+    value = f"encodeURIComponent(String({found.read}))"
+    return f'${{{found.read} != null ? {value} : ""}}' if match[2] else f"${{{value}}}"
+
+
+def _js(text: str) -> str:
+    """Within double quotes."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def client_function(
+    endpoint: Endpoint,
+    name: str,
+    types: Mapping[int, TypeInfo],
+    interfaces: Interfaces,
+    options: ClientCodeOptions,
+) -> ClientFunction:
+    asked = endpoint.options.client_code or _NOTHING_SAID
+    url_only = bool(asked.url_only)
+    members = list(_members(endpoint, options))
+    request = f"I{upper_first(name)}Request" if members else None
+    if request is not None:
+        request = interfaces.model(request, [one.declaration for one in members])
+    upload = endpoint.options.upload is not None and endpoint.options.upload.enabled
+    result, reading, cast, json_header = (
+        ("void", Reading.NOTHING, False, False)
+        if url_only
+        else _result(endpoint, f"I{upper_first(name)}Response", types, interfaces, upload=upload)
+    )
+    path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
+    function = ClientFunction(
+        endpoint=endpoint,
+        name=name,
+        request=request,
+        members=members,
+        result=result,
+        reading=reading,
+        cast=cast,
+        json_header=json_header and not upload,
+        status=_said(asked.status_code, options.status_code),
+        parse_url=_said(asked.parse_url, options.parse_url),
+        parse_request=_said(asked.parse_request, options.parse_request),
+        export_url=url_only or _said(asked.export_url, options.export_urls),
+        url_only=url_only,
+        hooked=asked.hooks is not False,
+        upload=upload,
+        events=path if asked.events is not False and not url_only else None,
+    )
+    _distribute(function)
+    return function
+
+
+def _said(asked: bool | None, default: bool) -> bool:
+    return default if asked is None else asked
+
+
+def _distribute(function: ClientFunction) -> None:
+    """What travels where (reference 07, 11)."""
+    endpoint = function.endpoint
+    raw = endpoint.raw_body
+    body = next((one for one in function.members if one.parameter is raw), None) if raw is not None else None
+    if endpoint.transport is Transport.QUERY or function.upload or body is not None:
+        function.excluded = [one for one in function.members if one.parameter.path or one is body]
+        function.query = [one for one in function.members if one not in function.excluded]
+        # fetch refuses a GET that has a body.
+        function.body = None if endpoint.method == "GET" else body
+    else:
+        function.json_body = bool(function.members) and endpoint.method not in ("GET", "HEAD")
+
+
+def _members(endpoint: Endpoint, options: ClientCodeOptions) -> list[Member]:
+    found: dict[str, Member] = {}
+    automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
+    for index, parameter in enumerate(endpoint.parameters):
+        optional = is_optional(parameter)
+        if index in automatic:
+            continue
+        found.setdefault(
+            parameter.api_name,
+            Member(
+                parameter.api_name,
+                kind_type(parameter.kind, options.json_type, array=parameter.array),
+                optional,
+                parameter,
+            ),
+        )
+    return list(found.values())
+
+
+def _result(
+    endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces, *, upload: bool
+) -> tuple[str, Reading, bool, bool]:
+    """Type, how it is read, whether it has to be cast, whether it is JSON by its shape."""
+    shape, asked = endpoint.shape, endpoint.options
+    void = asked.void or asked.logout or shape.path is ResultPath.VOID
+    if asked.proxy_out is not None or endpoint.passes_through:
+        return "Response", Reading.RESPONSE, False, False
+    if asked.login:
+        return "string", Reading.TEXT, False, False
+    if void:
+        return "void", Reading.NOTHING, False, False
+    if upload:
+        return f"{interfaces.model(name, UPLOADED, mergeable=False)}[]", Reading.JSON, True, False
+    if asked.raw or (asked.table_format and "{" not in asked.table_format):
+        return "string", Reading.TEXT, False, False
+    if shape.path is ResultPath.OBJECT:
+        return _several(endpoint, name, types, interfaces), Reading.JSON, True, False
+    if shape.path is ResultPath.SCALAR:
+        return _scalar(endpoint, interfaces.options)
+    type_text = _row(endpoint, shape, name, types, interfaces)
+    return (f"{type_text}[]" if shape.is_set and not asked.single else type_text), Reading.JSON, True, True
+
+
+def _scalar(endpoint: Endpoint, options: ClientCodeOptions) -> tuple[str, Reading, bool, bool]:
+    type_name = endpoint.routine.return_type_name
+    if endpoint.shape.columns:
+        type_name = endpoint.shape.columns[0].column.type_name
+    found = plain_type(type_name, "any")
+    if found.endswith("[]"):
+        found = found.replace("string", "Date") if is_date(type_name) else found
+        return ("any" if found.startswith("any") else found), Reading.JSON, False, True
+    if is_date(type_name):
+        return "Date", Reading.DATE, False, False
+    reading = {"number": Reading.NUMBER, "boolean": Reading.BOOLEAN, "any": Reading.JSON}.get(found, Reading.TEXT)
+    return found, reading, False, False
+
+
+def _row(
+    endpoint: Endpoint, shape: ResultShape, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces
+) -> str:
+    """What one row is."""
+    if shape.named:
+        return interfaces.model(name, interfaces.columns(shape, types))
+    if shape.columns:
+        column = shape.columns[0]
+        return interfaces.column(column.column.type_oid, column.column.type_name, column.key.decode(), types)
+    routine = endpoint.routine
+    if routine.return_type_name == "record":
+        return "(string | null)[]"
+    return interfaces.column(routine.return_type_oid, routine.return_type_name, routine.name, types)
+
+
+def _several(endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces) -> str:
+    """Of a file with several statements (reference 07, 13)."""
+    members = []
+    for part in endpoint.shape.parts:
+        if part.key is not None:
+            key = member(part.key.decode())
+            members.append(f"{key}: {_part(part.shape, types, interfaces, single=part.single)}")
+    return interfaces.model(name, members, mergeable=False)
+
+
+def _part(shape: ResultShape, types: Mapping[int, TypeInfo], interfaces: Interfaces, *, single: bool) -> str:
+    if shape.path is ResultPath.VOID:
+        return "number"
+    columns = [
+        (
+            member(one.key.decode()),
+            interfaces.column(one.column.type_oid, one.column.type_name, one.column.name, types),
+        )
+        for one in shape.columns
+    ]
+    row = f"{{ {', '.join(f'{key}: {kind}' for key, kind in columns)} }}" if shape.named else columns[0][1]
+    return row if single else f"{row}[]"

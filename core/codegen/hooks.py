@@ -1,0 +1,79 @@
+"""TanStack Query hooks over generated functions (reference 07, 16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rowcall.core.codegen.functions import ClientFunction
+from rowcall.core.codegen.names import upper_first
+from rowcall.core.codegen.options import HookOptions
+
+_QUERIES = ("GET", "QUERY")
+
+
+def hooks_text(functions: Sequence[ClientFunction], client: str, options: HookOptions) -> str:
+    """client: the module of the functions, as it is imported."""
+    head = f"""import {{
+    useQuery,
+    useMutation,
+    type UseQueryOptions,
+    type UseMutationOptions,
+}} from "{options.source}";
+import * as api from "{client}";
+"""
+    return head + "".join(
+        "\n" + "\n\n".join(_query(one, options) if one.endpoint.method in _QUERIES else _mutation(one)) + "\n"
+        for one in functions
+    )
+
+
+def _types(function: ClientFunction) -> str:
+    pascal = upper_first(function.name)
+    request = f"type {pascal}Request = Parameters<typeof api.{function.name}>[0];\n" if function.request else ""
+    return f"{request}type {pascal}Result = Awaited<ReturnType<typeof api.{function.name}>>;"
+
+
+def _query(function: ClientFunction, options: HookOptions) -> Iterator[str]:
+    name, pascal = function.name, upper_first(function.name)
+    first = [f'"{options.prefix}"'] if options.prefix else []
+    key = ", ".join((*first, f'"{name}"'))
+    yield _types(function)
+    if options.expose_keys:
+        lines = [f"export const {name}Keys = {{", f"    all: [{key}] as const,"]
+        if function.request:
+            lines += [f"    byRequest: (request: {pascal}Request) =>", f"        [{key}, request] as const,"]
+        yield "\n".join((*lines, "};"))
+        used = f"{name}Keys.byRequest(request)" if function.request else f"{name}Keys.all"
+    else:
+        used = f"[{key}, request] as const" if function.request else f"[{key}] as const"
+    request = f"    request: {pascal}Request,\n" if function.request else ""
+    yield f"""export function use{pascal}(
+{request}    options?: Omit<
+        UseQueryOptions<{pascal}Result>,
+        "queryKey" | "queryFn"
+    >,
+) {{
+    return useQuery({{
+        queryKey: {used},
+        queryFn: () => api.{name}({"request" if function.request else ""}),
+        ...options,
+    }});
+}}"""
+
+
+def _mutation(function: ClientFunction) -> Iterator[str]:
+    name, pascal = function.name, upper_first(function.name)
+    taken = f"{pascal}Request" if function.request else "void"
+    call = f"(request: {taken}) => api.{name}(request)" if function.request else f"() => api.{name}()"
+    yield _types(function)
+    yield f"""export function use{pascal}Mutation(
+    options?: Omit<
+        UseMutationOptions<{pascal}Result, unknown, {taken}>,
+        "mutationFn"
+    >,
+) {{
+    return useMutation({{
+        mutationFn: {call},
+        ...options,
+    }});
+}}"""

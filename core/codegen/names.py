@@ -1,0 +1,102 @@
+"""Names in generated code (reference 07, 7)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from rowcall.core.catalogue.catalog import RoutineKind
+from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.endpoint.endpoint import Endpoint
+
+_RESERVED = """
+arguments await break case catch class const continue debugger default delete do else enum eval export extends
+false finally for function if implements import in instanceof interface let new null package private protected public
+return static super switch this throw true try typeof undefined var void while with yield
+baseUrl parseQuery parseUrl parseRequest ApiError ApiResult request response fetch
+"""
+"""What no function can be called, and what the functions of a file call themselves."""
+_PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_TAKEN = frozenset(_RESERVED.split())
+_SEPARATORS = re.compile(r"[_\-/\\]")
+
+
+class Names:
+    """Those of one file: none is given twice."""
+
+    def __init__(self, options: ClientCodeOptions) -> None:
+        self._options = options
+        self._raw: Counter[str] = Counter()
+        self._given: set[str] = set()
+
+    def of(self, endpoint: Endpoint) -> str:
+        """The name of its function. What is skipped by that name has taken it all the same."""
+        raw = raw_name(endpoint, self._options)
+        earlier = self._raw[raw]
+        self._raw[raw] += 1
+        name = camel(f"{raw}-{earlier}" if earlier else raw)
+        if name in _TAKEN or not name:
+            name += "_"
+        found, number = name, 0
+        while found in self._given:
+            number += 1
+            found = f"{name}{number}"
+        self._given.add(found)
+        return found
+
+
+def raw_name(endpoint: Endpoint, options: ClientCodeOptions) -> str:
+    routine = endpoint.routine
+    raw = routine.name if options.routine_names else _without_prefix(endpoint.path, options.prefix)
+    if options.schema_names:
+        raw = f"{routine.schema}/{raw}"
+    if len(raw) < 3:
+        raw = f"{routine.schema}/{routine.name}" if options.schema_names else routine.name
+    if routine.kind in (RoutineKind.TABLE, RoutineKind.VIEW):
+        raw += f"-{endpoint.method.lower()}"
+    return raw
+
+
+def _without_prefix(path: str, prefix: str) -> str:
+    rest = path.removeprefix(prefix) if prefix else path
+    return path if prefix and rest and not rest.startswith("/") else rest
+
+
+def _parts(raw: str) -> list[str]:
+    first = raw.lstrip("/") if raw.startswith("/") else raw
+    clean = re.sub(r"[^A-Za-z0-9_$\-/\\]", "_", first)
+    if clean and not re.match(r"[A-Za-z_$\-/\\]", clean):
+        clean = f"_{clean[1:]}" if len(clean) > 1 else "_"
+    return [part for part in _SEPARATORS.split(clean) if part]
+
+
+def camel(raw: str) -> str:
+    name = pascal(raw)
+    return name[:1].lower() + name[1:]
+
+
+def pascal(raw: str) -> str:
+    name = "".join(part[:1].upper() + part[1:] for part in _parts(raw))
+    return f"_{name}" if name[:1].isdigit() else name
+
+
+def upper_first(name: str) -> str:
+    return name[:1].upper() + name[1:]
+
+
+def file_name(schema: str) -> str:
+    """`{0}` of a path, for a schema."""
+    return camel(schema)
+
+
+def member(name: str) -> str:
+    """A property, in quotes where it is no identifier."""
+    if _PLAIN.fullmatch(name):
+        return name
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return f'"{escaped}"'
+
+
+def access(name: str) -> str:
+    """Behind an object: `.name` or `["a b"]`."""
+    return f".{name}" if _PLAIN.fullmatch(name) else f"[{member(name)}]"

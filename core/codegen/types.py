@@ -1,0 +1,179 @@
+"""Types of PostgreSQL as types of TypeScript, and the interfaces of one file (reference 07, 8 and 9)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
+from rowcall.core.codegen.names import member, pascal
+from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.endpoint.endpoint import ResultColumn, ResultShape, ValueKind
+from rowcall.core.text.naming import api_name, nested_name
+
+_NUMBER_WORDS = """smallint int2 integer int int4 bigint int8 numeric decimal real float4 float8 float smallserial
+serial bigserial serial2 serial4 serial8"""
+_NUMBERS = frozenset((*_NUMBER_WORDS.split(), "double precision"))
+_BOOLEANS = frozenset({"boolean", "bool"})
+_JSONS = frozenset({"json", "jsonb"})
+_DATES = frozenset({"date", "timestamp", "timestamptz", "timestamp without time zone", "timestamp with time zone"})
+_MODIFIER = re.compile(r"\(.*?\)")
+_NUMBER_KINDS = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.FLOAT, ValueKind.NUMERIC})
+
+UPLOADED = (
+    "type: string",
+    "fileName: string",
+    "contentType: string",
+    "size: number",
+    "success: boolean",
+    "status: string",
+    "[key: string]: string | number | boolean",
+)
+"""What an upload tells of each file."""
+
+
+def plain_type(type_name: str, json_type: str) -> str:
+    """Of a scalar or an array, by its name: `number`, `string[]`."""
+    name = _MODIFIER.sub("", type_name).replace('"', "").strip().lower()
+    if name.endswith("[]"):
+        return f"{plain_type(name.rstrip('[]'), json_type)}[]"
+    name = " ".join(name.split())
+    if name in _NUMBERS:
+        return "number"
+    if name in _BOOLEANS:
+        return "boolean"
+    return json_type if name in _JSONS else "string"
+
+
+def is_date(type_name: str) -> bool:
+    """A date, or an array of such."""
+    name = _MODIFIER.sub("", type_name).replace("[]", "")
+    return " ".join(name.lower().split()) in _DATES
+
+
+def kind_type(kind: ValueKind, json_type: str, *, array: bool) -> str:
+    """Of a request value."""
+    found = "string"
+    if kind in _NUMBER_KINDS:
+        found = "number"
+    elif kind is ValueKind.BOOLEAN:
+        found = "boolean"
+    elif kind is ValueKind.JSON:
+        found = json_type
+    return f"{found}[]" if array else found
+
+
+@dataclass(slots=True)
+class Interface:
+    name: str
+    members: tuple[str, ...]
+
+    def text(self, export: bool) -> str:
+        lines = "".join(f"    {one};\n" for one in self.members)
+        return f"{'export ' if export else ''}interface {self.name} {{\n{lines}}}\n"
+
+
+@dataclass(slots=True)
+class Interfaces:
+    """Those of one file, in order: composites, then requests and responses."""
+
+    options: ClientCodeOptions
+    composites: list[Interface] = field(default_factory=list)
+    models: list[Interface] = field(default_factory=list)
+    _structures: dict[tuple[object, ...], str] = field(default_factory=dict)
+    _merged: dict[tuple[str, ...], str] = field(default_factory=dict)
+    _taken: set[str] = field(default_factory=set)
+
+    def model(self, name: str, members: Iterable[str], *, mergeable: bool = True) -> str:
+        """The name under which a request or response can be found."""
+        lines = tuple(_unique(members))
+        if self.options.unique_models and mergeable and lines in self._merged:
+            return self._merged[lines]
+        name = self._free(name)
+        self.models.append(Interface(name, lines))
+        if mergeable:
+            self._merged.setdefault(lines, name)
+        return name
+
+    def composite(self, info: TypeInfo, column: str, types: Mapping[int, TypeInfo]) -> str:
+        """Named after the first column that showed its structure."""
+        key = _structure(info, types)
+        known = self._structures.get(key)
+        if known is not None:
+            return known
+        name = self._free(f"I{pascal(column)}")
+        # Registered before its members: a type may lead to itself.
+        self._structures[key] = name
+        members = [
+            f"{member(nested_name(one.name, self.options.camel))}: {self.inner(one, types)} | null"
+            for one in info.attributes
+        ]
+        self.composites.append(Interface(name, tuple(_unique(members))))
+        return name
+
+    def inner(self, attribute: object, types: Mapping[int, TypeInfo]) -> str:
+        """An attribute of a composite: what is no number or boolean by itself is a text there."""
+        oid, name = attribute.type_oid, attribute.name  # type: ignore[attr-defined]
+        return self.column(oid, attribute.type_name, name, types, within=True)  # type: ignore[attr-defined]
+
+    def column(
+        self, oid: int, type_name: str, name: str, types: Mapping[int, TypeInfo], *, within: bool = False
+    ) -> str:
+        """within: an array or a composite, where domains are told as texts."""
+        info = types.get(oid)
+        while info is not None and info.kind is TypeKind.DOMAIN:
+            base = types.get(info.base)
+            if base is None or base.kind is not TypeKind.COMPOSITE:
+                if within:
+                    return "string"
+                return plain_type(base.display if base is not None else "text", self.options.json_type)
+            info = base
+        if info is not None and info.kind is TypeKind.COMPOSITE and info.attributes:
+            return self.composite(info, name, types)
+        if info is not None and info.kind is TypeKind.ARRAY:
+            element = types.get(info.element)
+            if element is not None and element.kind is TypeKind.COMPOSITE and element.attributes:
+                return f"{self.composite(element, name, types)}[]"
+            if element is not None and element.kind is TypeKind.DOMAIN:
+                return "string[]"
+        return plain_type(type_name, self.options.json_type)
+
+    def columns(self, shape: ResultShape, types: Mapping[int, TypeInfo]) -> list[str]:
+        """Members of a row."""
+        return [f"{member(column.key.decode())}: {self._column(column, types)} | null" for column in shape.columns]
+
+    def _column(self, column: ResultColumn, types: Mapping[int, TypeInfo]) -> str:
+        return self.column(column.column.type_oid, column.column.type_name, column.column.name, types)
+
+    def _free(self, name: str) -> str:
+        found, number = name, 0
+        while found in self._taken:
+            number += 1
+            found = f"{name}{number}"
+        self._taken.add(found)
+        return found
+
+
+def _structure(info: TypeInfo, types: Mapping[int, TypeInfo], depth: int = 3) -> tuple[object, ...]:
+    """Equal for composites that are told alike, as deep as people nest them."""
+    parts: list[object] = []
+    for attribute in info.attributes:
+        inner = types.get(attribute.type_oid)
+        array = inner is not None and inner.kind is TypeKind.ARRAY
+        element = types.get(inner.element) if inner is not None and array else inner
+        nested: object = attribute.type_name
+        if element is not None and element.kind is TypeKind.COMPOSITE and depth:
+            nested = _structure(element, types, depth - 1)
+        parts.append((api_name(attribute.name), nested, array))
+    return tuple(parts)
+
+
+def _unique(members: Iterable[str]) -> Iterable[str]:
+    """The first of those with one name."""
+    seen: set[str] = set()
+    for one in members:
+        name = one.partition(":")[0].removesuffix("?") if not one.startswith(('"', "[")) else one.partition('":')[0]
+        if name not in seen:
+            seen.add(name)
+            yield one

@@ -1,0 +1,316 @@
+"""A function of generated TypeScript or JavaScript as text (reference 07, 10 to 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rowcall.core.codegen.comments import Definitions, comment
+from rowcall.core.codegen.functions import ClientFunction, Reading
+from rowcall.core.codegen.names import upper_first
+from rowcall.core.codegen.options import ClientCodeOptions
+
+_FAILED = '!response.ok && response.headers.get("content-length") !== "0"'
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    name: str
+    type: str
+    optional: bool = False
+    default: str | None = None
+
+    def text(self, types: bool) -> str:
+        default = "" if self.default is None else f" = {self.default}"
+        if not types:
+            return f"{self.name}{default}"
+        if not self.type:
+            return f"{self.name}{default}"
+        return f"{self.name}{'?' if self.optional else ''}: {self.type}{default}"
+
+
+PARSE_URL = Argument("parseUrl", "(url: string) => string", default="url => url")
+PARSE_REQUEST = Argument("parseRequest", "(request: RequestInit) => RequestInit", default="request => request")
+PARSE_UPLOAD = Argument("parseRequest", "(request: XMLHttpRequest) => XMLHttpRequest", default="request => request")
+EVENTS = (
+    Argument("onMessage", "(message: string) => void", optional=True),
+    Argument("id", "string | undefined", default="undefined"),
+    Argument("closeAfterMs", "", default="1000"),
+    Argument("awaitConnectionMs", "number | undefined", default="0"),
+)
+FILES = Argument("files", "FileList | null")
+PROGRESS = Argument("progress", "(loaded: number, total: number) => void", optional=True)
+XSRF = Argument("xsrfToken", "string", optional=True)
+
+
+def arguments(function: ClientFunction, options: ClientCodeOptions) -> list[Argument]:
+    request = [] if function.request is None else [Argument("request", function.request)]
+    events = EVENTS if function.events is not None else ()
+    parse = [PARSE_URL] if function.parse_url else []
+    if function.parse_request:
+        parse.append(PARSE_UPLOAD if function.upload else PARSE_REQUEST)
+    if not function.upload:
+        return [*request, *events, *parse]
+    xsrf = [XSRF] if options.xsrf_header else []
+    return [FILES, *request, *events, *parse, PROGRESS, *xsrf]
+
+
+def function_text(function: ClientFunction, definitions: Definitions, options: ClientCodeOptions) -> str:
+    """With its comment, and a blank line in front."""
+    taken = arguments(function, options)
+    returned = function.returned
+    shown = returned
+    if function.status and not options.types and returned.startswith("ApiResult<"):
+        shown = f"{{status: number, response: {function.result}, error: {options.error_type}}}"
+    elif not options.types:
+        shown = returned.replace("ApiError | undefined", options.error_type)
+    head = comment(function, [one.name for one in taken], shown, definitions, options)
+    listed = ",\n".join(f"    {one.text(options.types)}" for one in taken)
+    listed = f"\n{listed}\n" if listed else ""
+    space = "" if function.upload else " "
+    promise = f"{space}: Promise<{returned}>" if options.types else ""
+    body = _upload(function, options) if function.upload else _fetch(function, options)
+    code = "".join(f"    {line}\n" if line else "\n" for line in body)
+    return f"\n{head}export async function {function.name}({listed}){promise} {{\n{code}}}\n"
+
+
+def url_builder(function: ClientFunction, options: ClientCodeOptions) -> str:
+    """`export const xUrl = (request: IXRequest) => …;`"""
+    if not function.address_needs_request:
+        taken = "()"
+    else:
+        taken = f"(request: {function.request})" if options.types else "request"
+    return f"export const {function.name}Url = {taken} => {function.address()};"
+
+
+def source_builder(function: ClientFunction, options: ClientCodeOptions) -> str:
+    export = "export " if options.export_sources else ""
+    taken = '(id: string = "")' if options.types else '(id = "")'
+    path = function.events or ""
+    return f'{export}const {_source_name(function)} = {taken} => new EventSource(baseUrl + "{path}?" + id);'
+
+
+def _source_name(function: ClientFunction) -> str:
+    return f"create{upper_first(function.name)}EventSource"
+
+
+def _url(function: ClientFunction) -> str:
+    url = function.address()
+    if function.export_url:
+        url = f"{function.name}Url({'request' if function.address_needs_request else ''})"
+    return f"parseUrl({url})" if function.parse_url else url
+
+
+def _headers(function: ClientFunction, options: ClientCodeOptions) -> list[str]:
+    headers: dict[str, str] = {}
+    if function.json_header:
+        headers["Content-Type"] = '"application/json"'
+    if function.events is not None:
+        headers[options.execution_header] = "executionId"
+    for name, value in options.headers.items():
+        known = next((one for one in headers if one.lower() == name.strip("\"'").lower()), name)
+        if value is None:
+            continue
+        headers.pop(known, None)
+        if value:
+            headers[name] = value
+    return [f"{name if name[:1] in _QUOTES else _quoted(name)}: {value}" for name, value in headers.items()]
+
+
+_QUOTES = ("'", '"')
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _body(function: ClientFunction) -> str | None:
+    if function.json_body:
+        return "JSON.stringify(request)"
+    if function.body is None:
+        return None
+    read = function.body.read
+    if function.body.type == "string":
+        return read
+    return f"{read} === null || {read} === undefined ? undefined : String({read})"
+
+
+def _request(function: ClientFunction, options: ClientCodeOptions, awaited: str) -> Iterator[str]:
+    """`const response = await fetch(…);` on its lines."""
+    opening, closing = ("parseRequest({", "}));") if function.parse_request else ("{", "});")
+    yield f"{awaited}fetch({_url(function)}, {opening}"
+    yield f'    method: "{function.endpoint.method}",'
+    headers = _headers(function, options)
+    if headers:
+        yield "    headers: {"
+        yield from (f"        {line}{'' if line is headers[-1] else ','}" for line in headers)
+        yield "    },"
+    body = _body(function)
+    if body is not None:
+        yield f"    body: {body}"
+    yield closing
+
+
+def _fetch(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]:
+    if function.events is None:
+        yield from _fetched(function, options)
+        return
+    yield from _listen(function, options)
+    yield "try {"
+    yield from (f"    {line}" for line in _fetched(function, options))
+    yield from _stop_listening()
+
+
+def _listen(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]:
+    typed = options.types
+    yield "const executionId = id ? id : window.crypto.randomUUID();"
+    yield f"let eventSource{': EventSource | undefined' if typed else ''};"
+    yield "if (onMessage) {"
+    yield f"    eventSource = {_source_name(function)}(executionId);"
+    yield f"    eventSource.onmessage = {'(event: MessageEvent)' if typed else 'event'} => onMessage(event.data);"
+    yield "    if (awaitConnectionMs !== undefined) {"
+    yield "        await new Promise(resolve => setTimeout(resolve, awaitConnectionMs));"
+    yield "    }"
+    yield "}"
+
+
+def _stop_listening() -> Iterator[str]:
+    yield "}"
+    yield "finally {"
+    yield "    if (eventSource) {"
+    yield "        const source = eventSource;"
+    yield "        setTimeout(() => source.close(), closeAfterMs);"
+    yield "    }"
+    yield "}"
+
+
+def _fetched(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]:
+    void = function.reading is Reading.NOTHING
+    bare = void and not function.status
+    yield from _request(function, options, "await " if bare else "const response = await ")
+    if bare:
+        return
+    if function.reading is Reading.RESPONSE:
+        yield "return response;"
+        return
+    value = function.reading.value + (f" as {function.result}" if function.cast and options.types else "")
+    if not function.status:
+        yield f"return {value};"
+        return
+    cast = " as ApiError" if options.types else ""
+    yield "return {"
+    yield "    status: response.status,"
+    if not void:
+        yield f"    response: response.ok ? {value} : undefined{'!' if options.types else ''},"
+    yield f"    error: {_FAILED} ? {options.error_expression}{cast} : undefined"
+    yield "};"
+
+
+def _upload(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]:
+    typed = options.types
+    if function.events is not None:
+        yield from _listen(function, options)
+    indent = ""
+    if function.events is not None:
+        yield "try {"
+        indent = "    "
+    kind = f"<{function.returned}>" if typed else ""
+    start = "return await" if function.events is not None else "return"
+    yield f"{indent}{start} new Promise{kind}((resolve, reject) => {{"
+    yield from (f"{indent}    {line}" if line else "" for line in _sent(function, options))
+    yield f"{indent}}});"
+    if function.events is not None:
+        yield from _stop_listening()
+
+
+def _sent(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]:
+    yield "if (!files || files.length === 0) {"
+    yield '    reject(new Error("No files to upload"));'
+    yield "    return;"
+    yield "}"
+    yield f"{'let' if function.parse_request else 'const'} xhr = new XMLHttpRequest();"
+    yield "if (progress) {"
+    yield '    xhr.upload.addEventListener("progress", event => {'
+    yield "        if (event.lengthComputable) {"
+    yield "            progress(event.loaded, event.total);"
+    yield "        }"
+    yield "    });"
+    yield "}"
+    yield "xhr.onload = () => {"
+    yield "    if (xhr.status >= 200 && xhr.status < 300) {"
+    yield f"        {_resolved(function, options)}"
+    yield "    } else {"
+    yield f"        {_failed(function, options)}"
+    yield "    }"
+    yield "};"
+    yield "xhr.onerror = () => reject({"
+    yield '    xhr, status: xhr.status, statusText: xhr.statusText || "Network error occurred", response: xhr.response'
+    yield "});"
+    yield f'xhr.open("POST", {_url(function)});'
+    for header in _headers(function, options):
+        name, _, value = header.partition(": ")
+        yield f"xhr.setRequestHeader({name}, {value});"
+    if options.xsrf_header:
+        yield "if (xsrfToken) {"
+        yield f'    xhr.setRequestHeader("{options.xsrf_header}", xsrfToken);'
+        yield "}"
+    yield "const formData = new FormData();"
+    yield "for (let i = 0; i < files.length; i++) {"
+    yield "    const file = files[i];"
+    yield "    if (file) {"
+    yield '        formData.append("file", file, file.name);'
+    yield "    }"
+    yield "}"
+    if function.parse_request:
+        yield "const parsed = parseRequest(xhr);"
+        yield "if (parsed instanceof XMLHttpRequest) {"
+        yield "    xhr = parsed;"
+        yield "} else {"
+        yield '    console.warn("parseRequest gave no XMLHttpRequest; the request is sent as it was");'
+        yield "}"
+    yield "xhr.send(formData);"
+
+
+def _resolved(function: ClientFunction, options: ClientCodeOptions) -> str:
+    cast = f" as {function.result}" if options.types else ""
+    if function.reading is Reading.NOTHING:
+        return "resolve({status: xhr.status, error: undefined});" if function.status else "resolve();"
+    value = f"JSON.parse(xhr.responseText){cast}"
+    return (
+        f"resolve({{status: xhr.status, response: {value}, error: undefined}});"
+        if function.status
+        else (f"resolve({value});")
+    )
+
+
+def _failed(function: ClientFunction, options: ClientCodeOptions) -> str:
+    if not function.status:
+        return "reject(new Error(xhr.responseText));"
+    error = f"error: JSON.parse(xhr.responseText){' as ApiError' if options.types else ''}"
+    response = "" if function.reading is Reading.NOTHING else "response: [], "
+    return f"resolve({{status: xhr.status, {response}{error}}});"
+
+
+def aliases(options: ClientCodeOptions) -> Iterable[str]:
+    kind = options.error_type.strip().removesuffix("| undefined").strip()
+    return (
+        f"type ApiError = {kind};",
+        "type ApiResult<T> = {status: number, response: T, error: ApiError | undefined};",
+    )
+
+
+def parse_query(options: ClientCodeOptions) -> str:
+    """Nothing for an empty array, `key=` for NULL."""
+    typed = options.types
+    query, strings, unknowns = (": Record<any, any>", ": string[]", ": unknown[]") if typed else ("", "", "")
+    return f"""const parseQuery = (query{query}) => {{
+    const parts{strings} = [];
+    for (const key of Object.keys(query ? query : {{}})) {{
+        const values{unknowns} = Array.isArray(query[key]) ? query[key] : [query[key]];
+        for (const item of values) {{
+            const text = item === null || item === undefined ? "" : encodeURIComponent(String(item));
+            parts.push(`${{key}}=${{text}}`);
+        }}
+    }}
+    return "?" + parts.join("&");
+}};"""

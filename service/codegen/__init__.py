@@ -1,0 +1,1 @@
+"""Clients written to disk: at the start, and when the database has changed."""

@@ -1,0 +1,124 @@
+"""Writes what `core.codegen` makes: whole files or none, and only those that have changed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import logging
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import psycopg
+
+from rowcall.core.catalogue.catalog import RoutineKind
+from rowcall.core.codegen.comments import Definition, Definitions
+from rowcall.core.codegen.files import NoPlaceError, Output, TypesOf, client_files
+from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.database.connector import Connector
+
+log = logging.getLogger("rowcall")
+
+_DEFINITIONS = """
+select p.oid, case when %s and p.prokind in ('f', 'p') then pg_get_functiondef(p.oid) else '' end,
+       array(select pg_get_function_arg_default(p.oid, n) from generate_series(1, array_length(
+           coalesce(p.proallargtypes, p.proargtypes::oid[]), 1)) n
+           where p.proargmodes is null or p.proargmodes[n] in ('i', 'b', 'v') order by n)
+from pg_proc p where p.oid = any(%s)"""
+
+
+class ClientWriter:
+    """The clients of one service."""
+
+    def __init__(self, options: ClientCodeOptions, connector: Connector) -> None:
+        self._options = options
+        self._connector = connector
+
+    async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> None:
+        """What goes wrong is told, and keeps nobody from being served."""
+        log.debug("client code: %s", self._options.path)
+        try:
+            definitions = await self._definitions(endpoints)
+            await asyncio.to_thread(self._write, endpoints, types_of, definitions)
+        except NoPlaceError:
+            log.error(
+                "Service:ClientCodeGen:FilePath: %s has no {0}, and there is a file for each schema or module; "
+                "nothing is written (Service:ClientCodeGen:BySchema=false makes it one)",
+                self._options.path,
+            )
+        except (OSError, psycopg.Error) as error:
+            log.error("client code cannot be written: %s", str(error).strip())
+
+    async def _definitions(self, endpoints: Iterable[Endpoint]) -> Definitions:
+        """Defaults of parameters, and sources where they are shown."""
+        if self._options.comment == "None":
+            return {}
+        called = (RoutineKind.FUNCTION, RoutineKind.PROCEDURE)
+        oids = list({one.routine.oid for one in endpoints if one.routine.kind in called})
+        connection = await self._connector.open_plain()
+        try:
+            cursor = await connection.execute(_DEFINITIONS, (self._options.comment == "Full", oids))
+            rows = await cursor.fetchall()
+        finally:
+            await connection.close()
+        return {oid: Definition(str(text or ""), tuple(defaults)) for oid, text, defaults in rows}  # type: ignore[misc,arg-type]
+
+    def _write(self, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions) -> None:
+        now = datetime.datetime.now().astimezone()
+        offset = now.strftime("%z")
+        told = f"{now:%Y-%m-%dT%H:%M:%S.%f}0{offset[:3]}:{offset[3:]}"
+        written, unchanged = 0, 0
+        left_alone: set[str] = set()
+        for output in client_files(endpoints, types_of, definitions, self._options, told):
+            if output.beside in left_alone:
+                continue
+            path = Path(output.path)
+            if not output.overwrite and path.exists():
+                left_alone.add(output.path)
+            elif output.text is None:
+                _remove(path)
+            elif _is_same(path, output):
+                unchanged += 1
+            else:
+                _replace(path, output.text)
+                written += 1
+        language = "TypeScript" if self._options.types else "JavaScript"
+        log.info("client code in %s: %d files written, %d unchanged", language, written, unchanged)
+
+
+def _is_same(path: Path, output: Output) -> bool:
+    """But for the time in its header."""
+    try:
+        known = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    text = output.text or ""
+    return len(known) == len(text) and known[output.header :] == text[output.header :]
+
+
+def _replace(path: Path, text: str) -> None:
+    """Whoever reads it meanwhile has the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+        os.chmod(beside, mode)
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+    log.debug("client code: %s is written", path)
+
+
+def _remove(path: Path) -> None:
+    """No endpoint is left for it."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        path.write_text("// No endpoints found.\n", encoding="utf-8")

@@ -1,0 +1,54 @@
+"""Answers to the requests of HTTP types that are kept: `cache 5 minutes` in the comment of a type (reference 05, 2.8).
+
+Equal requests share one answer, over all workers of the host, and while one is under way the others wait for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+
+import orjson
+
+from rowcall.core.cache.entry import Entry
+from rowcall.core.outbound.reply import Reply
+from rowcall.service.store.flights import ALONE
+from rowcall.service.store.limited_answers import LimitedAnswers
+from rowcall.service.upstream.messages import Headers
+
+
+def request_key(method: str, url: str, headers: Headers, body: bytes | None) -> bytes:
+    """Of everything that is sent; who is calling is part of it only where a value says so."""
+    lines = sorted(f"{name.lower()}: {value}" for name, value in headers)
+    text = "\n".join([method, url, *lines])
+    return hashlib.sha256(text.encode(errors="replace") + b"\n\n" + (body or b"")).digest()
+
+
+async def kept_reply(
+    answers: LimitedAnswers, key: bytes, seconds: float | None, ask: Callable[[], Awaitable[Reply]]
+) -> Reply:
+    """seconds: for which an answer that is a success is kept; None: until the service stops."""
+    coming = answers.begin(key)
+    found = await coming if isinstance(coming, Awaitable) else coming
+    if isinstance(found, Entry):
+        return _opened(found)
+    if found is ALONE:
+        return await ask()
+    try:
+        reply = await ask()
+    except BaseException:
+        found.give_up(None)  # type: ignore[union-attr]
+        raise
+    # Those who wait get what has come, whatever it is; only a success is there for others.
+    answers.keep(key, found, _sealed(reply), seconds if reply.success else 0.0)  # type: ignore[arg-type]
+    return reply
+
+
+def _sealed(reply: Reply) -> Entry:
+    head = orjson.dumps([reply.status, reply.headers, reply.content_type, reply.error])
+    return Entry(reply.body or b"", 1, is_null=reply.body is None, head=head)
+
+
+def _opened(entry: Entry) -> Reply:
+    status, headers, content_type, error = orjson.loads(entry.head)
+    return Reply(status, None if entry.is_null else entry.body, headers, content_type, error)

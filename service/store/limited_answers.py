@@ -1,0 +1,66 @@
+"""Answers that a capability keeps for itself, in an environment of its own and no more than a number of them.
+
+When there is no room for another one it is not kept; those that are there stay, and may be kept anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from functools import cached_property
+
+from rowcall.core.cache.entry import Entry
+from rowcall.service.store.environment import Environment
+from rowcall.service.store.flights import Found, Ticket
+from rowcall.service.store.host import HostStore
+from rowcall.service.store.memory_answers import MemoryAnswers
+
+SIZE = 67_108_864
+"""Bytes of all of them."""
+
+
+class LimitedAnswers:
+    """Opened when it is first asked. To be made in the running event loop. most: answers. prune: seconds."""
+
+    def __init__(self, host: HostStore, name: str, most: int, prune: float) -> None:
+        self._host = host
+        self._name = name
+        self._most = most
+        self._prune_every = prune
+        self._pruning: asyncio.TimerHandle | None = None
+
+    @cached_property
+    def _environment(self) -> Environment:
+        return self._host.environment(self._name, SIZE)
+
+    @cached_property
+    def _answers(self) -> MemoryAnswers:
+        self._prune_later()
+        return MemoryAnswers(self._environment, self._host.bus)
+
+    def begin(self, key: bytes) -> Found | Awaitable[Found]:
+        """An answer, the ticket to compute it, or that it is none that is shared. Waits as long as it takes."""
+        return self._answers.begin(key, 0)
+
+    def keep(self, key: bytes, ticket: Ticket, entry: Entry, seconds: float | None) -> None:
+        """Tells the answer to those who wait, and keeps it if there is room for it."""
+        room = self._has_room() or self._answers.get(key) is not None
+        ticket.keep(entry, seconds if room else 0.0)
+
+    def _has_room(self) -> bool:
+        """Each answer has two records at least, so that counting is seldom needed."""
+        with self._environment.begin() as transaction:
+            return int(transaction.stat()["entries"]) // 2 < self._most or self._answers.count() < self._most
+
+    def _prune_later(self) -> None:
+        self._pruning = asyncio.get_running_loop().call_later(self._prune_every, self._prune)
+
+    def _prune(self) -> None:
+        self._answers.prune()
+        self._prune_later()
+
+    def close(self) -> None:
+        if self._pruning is not None:
+            self._pruning.cancel()
+        if "_answers" in self.__dict__:
+            self._answers.close()

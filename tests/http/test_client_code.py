@@ -1,0 +1,390 @@
+"""Generated TypeScript and JavaScript: as text, as `tsc --strict` sees it, and running against the service
+(reference 07)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.node import compile_strictly, run
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create schema yard;
+create type geo as (lat numeric, lon numeric);
+create type stop as (label text, at geo);
+create type crate as (width int, height int);
+create domain score as int;
+create table depot (id int primary key, name text not null, opened date default now());
+
+create function ping_depot() returns void language sql as '';
+comment on function ping_depot() is 'HTTP';
+create function get_count() returns int language sql as 'select 3';
+comment on function get_count() is 'HTTP';
+create function is_gate_open() returns boolean language sql as 'select true';
+comment on function is_gate_open() is 'HTTP';
+create function get_opened() returns timestamptz language sql as $$ select '2026-02-28 10:00+00'::timestamptz $$;
+comment on function get_opened() is 'HTTP';
+create function get_settings() returns jsonb language sql as $$ select '{"a": [1]}'::jsonb $$;
+comment on function get_settings() is 'HTTP';
+create function get_numbers() returns int[] language sql as 'select array[1,2]';
+comment on function get_numbers() is 'HTTP';
+create function get_names() returns setof text language sql as $$ values ('a'), ('b') $$;
+comment on function get_names() is 'HTTP';
+create function get_score() returns table (score score) language sql as 'select 5';
+comment on function get_score() is 'HTTP';
+create function find_parcels(_depot text, _tags text[] default null)
+    returns table (parcel_id bigint, flags jsonb, packed_at timestamptz) language sql stable as
+    $$ select 1, to_jsonb(_tags), '2026-01-01 00:00+00'::timestamptz where _depot = 'north' $$;
+comment on function find_parcels is 'HTTP GET
+@tsclient_status_code = true
+It''s */ odd';
+create function find_parcel(_depot text, _parcel_id bigint, _verbose boolean default false) returns text
+    language sql stable as $$ select concat_ws('|', _depot, _parcel_id, _verbose) $$;
+comment on function find_parcel is 'HTTP GET /api/depots/{_depot}/parcels/{_parcel_id}';
+create function append_note(_parcel_id bigint, _note text) returns text language sql as
+    $$ select _parcel_id || _note $$;
+comment on function append_note is 'HTTP POST
+body_parameter_name note';
+create function add_box(_box crate, _label text default 'x') returns int language sql as 'select (_box).width';
+comment on function add_box is 'HTTP';
+create function list_routes() returns table (route_id int, depot geo, stops stop[]) language sql stable as
+    $$ select 1, row(1,2)::geo, array[row('a', row(3,4)::geo)::stop] $$;
+comment on function list_routes is 'HTTP GET
+nested';
+create function yard.open_gate(_gate int) returns int language sql as 'select _gate';
+comment on function yard.open_gate(int) is 'HTTP';
+create function remove() returns int language sql as 'select 1';
+comment on function remove() is 'HTTP DELETE /api/delete';
+create function failing() returns int language sql as 'select 1/0';
+comment on function failing() is 'HTTP GET
+tsclient_status_code = true';
+create function hidden() returns int language sql as 'select 1';
+comment on function hidden() is 'HTTP
+tsclient = false';
+create function export_parcels(_day date default now()) returns text language sql stable as $$ select 'x' $$;
+comment on function export_parcels is 'HTTP GET
+tsclient_url_only';
+create function sign_in(_name text) returns table (user_id int) language sql as 'select 7';
+comment on function sign_in is 'HTTP
+login';
+create function moved() returns int language sql as 'select 1';
+comment on function moved() is 'HTTP
+tsclient_module = night_shift';
+create function report() returns table (a int, b text) language sql stable as $$ select 1, 'x' $$;
+comment on function report() is 'HTTP GET
+raw
+separator ,';
+create function odd_columns() returns table ("Odd Name" int, "b""c" text) language sql stable as $$ select 1, 'x' $$;
+comment on function odd_columns() is 'HTTP GET';
+comment on table depot is 'HTTP';
+"""
+P = "Service:ClientCodeGen:"
+PLAIN = {
+    P + "Enabled": "true",
+    P + "IncludeHost": "false",
+    P + "IncludeSchemaInNames": "false",
+    P + "CommentHeader": "None",
+    P + "CreateSeparateTypeFile": "false",
+    P + "IncludeStatusCode": "false",
+    "Service:CrudSource:Enabled": "true",
+}
+
+
+@pytest.fixture(scope="module")
+def made(database: Database) -> Database:
+    database.execute(SQL)
+    return database
+
+
+def generate(serve: Serve, database: Database, folder: Path, settings: Mapping[str, str] | None = None) -> Service:
+    return serve(database, "", {**PLAIN, P + "FilePath": str(folder / "{0}Api.ts"), **(settings or {})})
+
+
+@pytest.fixture(scope="module")
+def folder(made: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("client")
+    generate(serve, made, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def public(folder: Path) -> str:
+    return (folder / "publicApi.ts").read_text(encoding="utf-8")
+
+
+def body(text: str, name: str) -> str:
+    """A function, from its name to its end."""
+    start = text.index(f"export async function {name}(")
+    return text[start : text.index("\n}\n", start) + 3]
+
+
+def test_there_is_a_file_for_each_schema_and_module(folder: Path) -> None:
+    assert sorted(path.name for path in folder.iterdir()) == ["night_shiftApi.ts", "publicApi.ts", "yardApi.ts"]
+
+
+def test_void_is_a_plain_call(public: str) -> None:
+    assert body(public, "pingDepot") == (
+        'export async function pingDepot() : Promise<void> {\n    await fetch(baseUrl + "/api/ping-depot", {\n'
+        '        method: "POST",\n    });\n}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "expression"),
+    [
+        ("getCount", "number", "Number(await response.text())"),
+        ("isGateOpen", "boolean", 'await response.text() == "t"'),
+        ("getOpened", "Date", "new Date(await response.text())"),
+        ("getSettings", "any", "await response.json()"),
+        ("getNumbers", "number[]", "await response.json()"),
+        ("getNames", "string[]", "await response.json() as string[]"),
+        ("report", "string", "await response.text()"),
+        ("signIn", "string", "await response.text()"),
+        ("findParcel", "string", "await response.text()"),
+    ],
+)
+def test_results_are_read_as_what_they_are(public: str, name: str, declared: str, expression: str) -> None:
+    text = body(public, name) if name != "findParcel" else body(public, "depotsDepotParcelsParcelId")
+    assert f") : Promise<{declared}> {{" in text
+    assert f"return {expression};" in text
+
+
+def test_json_by_shape_is_said_in_the_request(public: str) -> None:
+    said = '        headers: {\n            "Content-Type": "application/json"\n        },\n'
+    assert said in body(public, "getNames")
+    assert said in body(public, "getNumbers")
+    assert "headers" not in body(public, "getSettings")
+    assert "headers" not in body(public, "addBox")
+
+
+def test_interfaces_follow_parameters_and_columns(public: str) -> None:
+    for text in (
+        "interface IFindParcelsRequest {\n    depot: string | null;\n    tags?: string[] | null;\n}\n",
+        "interface IFindParcelsResponse {\n    parcelId: number | null;\n    flags: string | null;\n"
+        "    packedAt: string | null;\n}\n",
+        "interface IAddBoxRequest {\n    boxWidth?: number | null;\n    boxHeight?: number | null;\n"
+        "    label?: string | null;\n}\n",
+        "interface IDepot {\n    lat: number | null;\n    lon: number | null;\n}\n\n"
+        "interface IStops {\n    label: string | null;\n    at: IDepot | null;\n}\n",
+        "interface IListRoutesResponse {\n    routeId: number | null;\n    depot: IDepot | null;\n"
+        "    stops: IStops[] | null;\n}\n",
+        "interface IGetScoreResponse {\n    score: number | null;\n}\n",
+        'interface IOddColumnsResponse {\n    "Odd Name": number | null;\n    "b\\"c": string | null;\n}\n',
+    ):
+        assert text in public
+
+
+def test_the_status_wrapper_is_there_where_it_is_asked_for(public: str) -> None:
+    assert (
+        "\ntype ApiError = {status: number; title: string; detail?: string | null};\n"
+        "type ApiResult<T> = {status: number, response: T, error: ApiError | undefined};\n"
+    ) in public
+    assert (
+        "    return {\n        status: response.status,\n"
+        "        response: response.ok ? await response.json() as IFindParcelsResponse[] : undefined!,\n"
+        '        error: !response.ok && response.headers.get("content-length") !== "0" ? '
+        "await response.json() as ApiError : undefined\n    };\n"
+    ) in body(public, "findParcels")
+
+
+def test_what_cannot_be_a_name_gets_one(public: str) -> None:
+    assert "export async function delete_()" in public
+
+
+def test_only_the_url_is_made_where_only_that_is_wanted(public: str) -> None:
+    assert (
+        'export const exportParcelsUrl = (request: IExportParcelsRequest) => baseUrl + "/api/export-parcels" '
+        "+ parseQuery(request);\n"
+    ) in public
+    assert "function exportParcels" not in public
+    assert "hidden" not in public
+
+
+def test_a_body_parameter_is_the_body(public: str) -> None:
+    text = body(public, "appendNote")
+    assert 'parseQuery((({ ["note"]: _1, ...rest }) => rest)(request))' in text
+    assert "        body: request.note\n" in text
+
+
+def test_tables_have_a_function_for_each_operation(public: str) -> None:
+    for name in ("depotGet", "depotPost", "depotPut", "depotDelete", "depotReturningPut"):
+        assert f"export async function {name}(" in public
+    assert "    id: number | null;\n    name: string | null;\n    opened?: string | null;" in public
+
+
+VARIANTS: dict[str, dict[str, str]] = {
+    "plain": {},
+    "everything": {
+        P + "IncludeStatusCode": "true",
+        P + "IncludeParseUrlParam": "true",
+        P + "IncludeParseRequestParam": "true",
+        P + "ExportUrls": "true",
+        P + "CommentHeader": "Full",
+        P + "IncludeSchemaInNames": "true",
+        P + "UniqueModels": "true",
+        P + "OmitAutomaticParameters": "true",
+        P + "XsrfTokenHeaderName": "X-Xsrf",
+        P + "CustomHeaders:X-Version": '"1.4"',
+        P + "CustomImports:0": "// imports",
+    },
+    "types apart": {P + "CreateSeparateTypeFile": "true", P + "IncludeStatusCode": "true"},
+    "types exported": {P + "CreateSeparateTypeFile": "true", P + "ExportTypes": "true", P + "CommentHeader": "Simple"},
+    "hooks": {
+        P + "ReactQuery:Enabled": "true",
+        P + "ReactQuery:FilePath": "hooks/{0}Hooks.ts",
+        P + "ReactQuery:QueryKeyPrefix": "depot",
+    },
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_compiler_finds_nothing_to_object_to(
+    made: Database, serve_once: Serve, tmp_path: Path, variant: str
+) -> None:
+    settings = dict(VARIANTS[variant])
+    if hooks := settings.get(P + "ReactQuery:FilePath"):
+        settings[P + "ReactQuery:FilePath"] = str(tmp_path / hooks)
+    generate(serve_once, made, tmp_path, settings)
+    assert compile_strictly(tmp_path) == ""
+
+
+def test_one_file_holds_everything(made: Database, serve_once: Serve, tmp_path: Path) -> None:
+    generate(serve_once, made, tmp_path, {P + "BySchema": "false", P + "FilePath": str(tmp_path / "api.ts")})
+    text = (tmp_path / "api.ts").read_text(encoding="utf-8")
+    assert all(f"function {name}(" in text for name in ("yardOpenGate", "moved", "pingDepot"))
+    assert [path.name for path in tmp_path.iterdir()] == ["api.ts"]
+
+
+def test_the_comment_shows_the_routine(made: Database, serve_once: Serve, tmp_path: Path) -> None:
+    generate(serve_once, made, tmp_path, {P + "CommentHeader": "Simple"})
+    text = (tmp_path / "publicApi.ts").read_text(encoding="utf-8")
+    wanted = """
+/**
+* function public.find_parcels(
+*     _depot text,
+*     _tags text[] DEFAULT NULL::text[]
+* )
+* returns table(
+*     parcel_id bigint,
+*     flags jsonb,
+*     packed_at timestamp with time zone
+* )
+*~
+* @remarks
+* comment on function public.find_parcels is 'HTTP GET
+* tsclient_status_code = true
+* It''s *\\/ odd';
+*~
+* @param request - request parameters
+* @returns {ApiResult<IFindParcelsResponse[]>}
+*~
+* @see FUNCTION public.find_parcels
+*/
+export async function findParcels(
+"""
+    assert wanted.replace("~", " ") in text
+
+
+def test_a_path_without_room_for_several_files_writes_none(made: Database, serve_once: Serve, tmp_path: Path) -> None:
+    service = generate(serve_once, made, tmp_path, {P + "FilePath": str(tmp_path / "api.ts")})
+    service.wait_for_log("has no {0}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_unchanged_is_not_written_again(made: Database, serve_once: Serve, tmp_path: Path) -> None:
+    generate(serve_once, made, tmp_path).stop()
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    service = generate(serve_once, made, tmp_path)
+    service.wait_for_log("0 files written, 3 unchanged")
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+
+
+def test_files_that_exist_may_be_left_alone(made: Database, serve_once: Serve, tmp_path: Path) -> None:
+    (tmp_path / "publicApi.ts").write_text("mine", encoding="utf-8")
+    generate(serve_once, made, tmp_path, {P + "FileOverwrite": "false", P + "CreateSeparateTypeFile": "true"})
+    assert (tmp_path / "publicApi.ts").read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / "publicApiTypes.d.ts").exists()
+    assert (tmp_path / "yardApi.ts").exists()
+
+
+NEW = "create function {0}() returns int language sql as 'select 1'; comment on function {0}() is 'HTTP'"
+
+
+def test_a_reload_writes_what_is_new(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    own_database.execute(NEW.format("one"))
+    generate(serve_once, own_database, tmp_path)
+    path = tmp_path / "publicApi.ts"
+    own_database.execute(NEW.format("two"))
+    own_database.execute("notify rowcall, 'reload'")
+    wait_until(lambda: "function two(" in path.read_text(encoding="utf-8"), "the new function is there", 30)
+
+
+CALLS = """
+import * as api from "./publicApi.js";
+const answers = {
+    ping: await api.pingDepot(),
+    count: await api.getCount(),
+    open: await api.isGateOpen(),
+    opened: (await api.getOpened()).toISOString(),
+    settings: await api.getSettings(),
+    names: await api.getNames(),
+    parcels: await api.findParcels({depot: "north", tags: ["a b", "ж&"]}),
+    nothing: await api.findParcels({depot: "south"}),
+    parcel: await api.depotsDepotParcelsParcelId({depot: "a b&c", parcelId: 7, verbose: true}),
+    note: await api.appendNote({parcelId: 1, note: "text & more"}),
+    box: await api.addBox({boxWidth: 4, boxHeight: 2}),
+    routes: await api.listRoutes(),
+    failing: await api.failing(),
+    put: await api.depotPut({id: 1, name: "north", opened: "2026-01-02"}),
+    rows: await api.depotGet({id: 1}),
+    url: api.exportParcelsUrl({day: "2026-01-01"}),
+};
+console.log(JSON.stringify(answers, (key, value) => value === undefined ? "undefined" : value));
+"""
+
+
+def test_the_client_gets_the_values_of_the_database(made: Database, serve_once: Serve, tmp_path: Path) -> None:
+    made.execute("delete from depot")
+    settings = {P + "SkipTypes": "true", P + "IncludeHost": "true"}
+    service = generate(serve_once, made, tmp_path, settings)
+    assert "interface" not in (tmp_path / "publicApi.js").read_text(encoding="utf-8")
+    (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
+    script = tmp_path / "calls.js"
+    script.write_text(CALLS, encoding="utf-8")
+    answers = json.loads(run(script))
+    parcel = {"parcelId": 1, "flags": ["a b", "ж&"], "packedAt": "2026-01-01T00:00:00+00:00"}
+    assert answers["parcels"] == {"status": 200, "response": [parcel], "error": "undefined"}
+    assert answers["nothing"]["response"] == []
+    assert answers["failing"]["status"] == 500
+    assert answers["failing"]["error"]["title"]
+    del answers["parcels"], answers["nothing"], answers["failing"]
+    assert answers == {
+        "ping": "undefined",
+        "count": 3,
+        "open": True,
+        "opened": "2026-02-28T10:00:00.000Z",
+        "settings": {"a": [1]},
+        "names": ["a", "b"],
+        "parcel": "a b&c|7|t",
+        "note": "1text & more",
+        "box": 4,
+        "routes": [
+            {"routeId": 1, "depot": {"lat": 1, "lon": 2}, "stops": [{"label": "a", "at": {"lat": 3, "lon": 4}}]}
+        ],
+        "put": "undefined",
+        "rows": [{"id": 1, "name": "north", "opened": "2026-01-02"}],
+        "url": f"{service.url}/api/export-parcels?day=2026-01-01",
+    }
+
+
+def test_the_header_tells_the_time(folder: Path) -> None:
+    first = (folder / "publicApi.ts").read_text(encoding="utf-8").splitlines()[0]
+    assert re.fullmatch(r"// autogenerated at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}[+-]\d\d:\d\d", first)

@@ -1,0 +1,101 @@
+"""Answers to outgoing requests that are kept: `cache` in the comment of a type (reference 05, 2.8)."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.harness.upstream import Seen, Upstream, answer
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+
+def asking(name: str, request: str) -> str:
+    return (
+        f"create type {name} as (body text, status_code int, content_type text, error_message text);\n"
+        f"comment on type {name} is '{request}';\n"
+        f"create function ask_{name}(_k text, _r {name}) returns text language sql as\n"
+        "$$ select concat_ws('|', (_r).body, (_r).status_code, (_r).content_type, (_r).error_message) $$;\n"
+        f"comment on function ask_{name} is 'HTTP GET /{name}';\n"
+    )
+
+
+def schema(url: str) -> str:
+    return (
+        asking("kept", f"cache 1h\nGET {url}/n?k={{_k}}")
+        + asking("named", f"@cache 1 hour\nGET {url}/n\nX-K: {{_k}}")
+        + asking("short", f"cache 200ms\nGET {url}/n?short={{_k}}")
+        + asking("posted", f"cache 1h\nPOST {url}/n?k={{_k}}")
+        + asking("failing", f"cache 1h\nGET {url}/failing?k={{_k}}")
+        + asking("slow", f"cache 1h\nGET {url}/slow?k={{_k}}")
+    )
+
+
+@pytest.fixture(scope="module")
+def counted(upstream: Upstream) -> Upstream:
+    numbers = itertools.count(1)
+    upstream.on("/n", lambda _seen, _connection: answer(str(next(numbers)), content_type="text/x"))
+    upstream.on("/failing", lambda _seen, _connection: answer(str(next(numbers)), 404, content_type="text/x"))
+    return upstream
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, counted: Upstream) -> Service:
+    return serve(database, schema(counted.url), {"Service:HttpClientOptions:Enabled": "true"}, workers=2)
+
+
+def test_equal_requests_share_an_answer_over_all_workers(service: Service) -> None:
+    assert len({service.get("/kept?k=a").text for _ in range(12)}) == 1
+    assert service.get("/kept?k=a").text != service.get("/kept?k=b").text
+
+
+def test_headers_tell_requests_apart(service: Service) -> None:
+    one = service.get("/named?k=a").text
+    assert service.get("/named?k=b").text != one
+    assert service.get("/named?k=a").text == one
+
+
+def test_an_answer_ends(service: Service) -> None:
+    first = service.get("/short?k=1").text
+    wait_until(lambda: service.get("/short?k=1").text != first, "there is a new answer")
+
+
+@pytest.mark.parametrize("path", ["/posted?k=1", "/failing?k=1"])
+def test_only_successes_of_get_are_kept(service: Service, path: str) -> None:
+    assert len({service.get(path).text for _ in range(4)}) == 4
+
+
+def test_one_request_asks_for_all_that_wait(service: Service, counted: Upstream) -> None:
+    free = threading.Event()
+
+    def slow(_seen: Seen, _connection: socket.socket) -> bytes:
+        free.wait(20)
+        return answer("together", content_type="text/x")
+
+    counted.on("/slow", slow)
+    with ThreadPoolExecutor(12) as pool:
+        asked = [pool.submit(service.get, "/slow?k=1") for _ in range(12)]
+        wait_until(lambda: counted.to("/slow"), "one has asked")
+        free.set()
+        assert {one.result().text for one in asked} == {"together|200|text/x"}
+    assert len(counted.to("/slow")) == 1
+
+
+def test_the_switch_turns_keeping_off(own_database: Database, serve_once: Serve, counted: Upstream) -> None:
+    settings = {"Service:HttpClientOptions:Enabled": "true", "Service:HttpClientOptions:CacheEnabled": "false"}
+    service = serve_once(own_database, asking("kept", f"cache 1h\nGET {counted.url}/n"), settings)
+    assert len({service.get("/kept?k=1").text for _ in range(3)}) == 3
+
+
+def test_no_more_answers_are_kept_than_allowed(own_database: Database, serve_once: Serve, counted: Upstream) -> None:
+    settings = {"Service:HttpClientOptions:Enabled": "true", "Service:HttpClientOptions:MaxCacheEntries": "2"}
+    service = serve_once(own_database, asking("kept", f"cache 1h\nGET {counted.url}/n?k={{_k}}"), settings, workers=2)
+    kept = [service.get(f"/kept?k={number}").text for number in (1, 2, 3)]
+    again = [service.get(f"/kept?k={number}").text for number in (1, 2, 3)]
+    assert [one == other for one, other in zip(kept, again, strict=True)] == [True, True, False]

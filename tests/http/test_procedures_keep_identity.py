@@ -1,0 +1,92 @@
+"""A procedure that commits goes on as who it began: role, tenant and claims do not end with its first transaction
+(issue 12.9).
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.members import member_sql
+
+ROLE = f"tenant_{os.getpid()}"
+
+SQL = """
+create table seen (n int generated always as identity, role text, tenant text, claim text);
+create function note() returns void language sql as $$
+    insert into seen (role, tenant, claim) values (
+        current_setting('role'), current_setting('app.tenant', true), current_setting('request.user_id', true))
+$$;
+create procedure twice(_word text default 'x') language plpgsql as $$
+begin perform note(); commit; perform note(); rollback; perform note(); end $$;
+comment on procedure twice(text) is E'HTTP POST\\nallow_anonymous\\nuser_context';
+create function become(_role text) returns void language plpgsql as $$
+begin perform set_config('role', _role, true); perform set_config('app.tenant', 'north', true); end $$;
+create procedure after() language plpgsql as $$begin perform note(); end $$;
+comment on procedure after() is E'HTTP POST\\nallow_anonymous';
+"""
+
+
+def begun(database: Database, serve_once: Serve, *commands: str, **settings: str) -> Service:
+    database.execute(f"do $$begin if to_regrole('{ROLE}') is null then create role {ROLE}; end if; end$$")
+    database.execute(member_sql() + SQL + f"grant all on all tables in schema public to {ROLE}")
+    before = {f"Service:BeforeRoutineCommands:{number}": command for number, command in enumerate(commands)}
+    return serve_once(database, settings={**before, **settings})
+
+
+def seen(database: Database) -> list[tuple[object, ...]]:
+    return database.fetch("select role, tenant from seen order by n")
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        (f"select set_config('role', '{ROLE}', true)", "select set_config('app.tenant', 'north', true)"),
+        (f"set local role {ROLE}", "set local app.tenant = 'north'"),
+        (f"set role {ROLE}", "select set_config('app.tenant', 'north', false)"),
+        (f"select set_config('role', '{ROLE}', true), set_config('app.tenant', 'north', true)",),
+        (f"select become('{ROLE}')",),
+    ],
+    ids=["set_config", "set local", "session", "two at once", "a function"],
+)
+def test_what_commands_set_holds_to_the_end(
+    every_database: Database, serve_once: Serve, commands: tuple[str, ...]
+) -> None:
+    """Or the procedure is refused before anything of it has run."""
+    every_database.execute("drop schema public cascade; create schema public; grant usage on schema public to public")
+    service = begun(every_database, serve_once, *commands)
+    response = service.post("/api/twice")
+    whole = [(ROLE, "north")] * 2
+    if response.status_code == 204:
+        assert seen(every_database) == whole
+    else:
+        problem(response, 500)
+        assert seen(every_database) == []
+    assert service.post("/api/after").status_code == 204
+    assert seen(every_database)[-1:] == [(ROLE, "north")]
+
+
+def test_nothing_of_it_reaches_the_next_caller(own_database: Database, serve_once: Serve) -> None:
+    settings = {"ConnectionSettings:Pool:ExclusiveConnections": "1", "ConnectionSettings:Pool:Sharing": "false"}
+    sql = (
+        "create function who() returns text language sql as $$"
+        "select current_user || coalesce(current_setting('app.t', true), '')$$;"
+        "comment on function who() is E'HTTP POST\\nallow_anonymous'"
+    )
+    own_database.execute(sql)
+    header = "Service:BeforeRoutineCommands:0:"
+    values = {
+        header + "Enabled": "true",
+        header + "Sql": "select set_config('app.t', $1, true)",
+        header + "Parameters:0:Source": "RequestHeader",
+        header + "Parameters:0:Name": "X-Tenant",
+    }
+    service = begun(own_database, serve_once, **settings, **values)
+    before = service.post("/api/who").text
+    assert service.post("/api/twice", headers={"X-Tenant": "north"}).status_code == 204
+    assert service.post("/api/who").text == before
