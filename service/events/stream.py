@@ -31,7 +31,6 @@ class Stream:
 
     __slots__ = (
         "_backlog",
-        "_client",
         "_connections",
         "_gone",
         "_held",
@@ -41,6 +40,7 @@ class Stream:
         "_progress",
         "_taken",
         "_transport",
+        "client",
         "group",
         "number",
         "path",
@@ -64,7 +64,7 @@ class Stream:
         self.number = 0
         self.group: Any = None
         """Whoever sends to it puts it where it belongs (`service.events.broadcaster`)."""
-        self._client = client
+        self.client = client
         self._connections = connections
         self._options = options
         self._on_end = on_end
@@ -147,7 +147,7 @@ class Stream:
         """Ends with the connection: behind what its reader has not taken, no end could be said."""
         if self._transport is not None:
             self.end()
-            self._connections.cut(self._client)
+            self._connections.cut(self.client)
 
     # --- the end ---------------------------------------------------------------------------------------------------
 
