@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-_HEAD = struct.Struct("<BBIddI")
-_VERSION = 1
+_HEAD = struct.Struct("<BBIddII")
+_VERSION = 2
 _NULL = 1
 
 
@@ -22,18 +22,22 @@ class Entry(NamedTuple):
     """When it is no answer any more; 0: never."""
     head: bytes = b""
     """Status and headers as JSON, of an answer that is given as it is."""
+    tags: tuple[str, ...] = ()
 
 
 def packed(entry: Entry) -> bytes:
     flags = _NULL if entry.is_null else 0
-    numbers = (min(entry.rows, 2**32 - 1), entry.written, entry.ends, len(entry.head))
-    return _HEAD.pack(_VERSION, flags, *numbers) + entry.head + entry.body
+    tags = "\n".join(entry.tags).encode() if entry.tags else b""
+    numbers = (min(entry.rows, 2**32 - 1), entry.written, entry.ends, len(entry.head), len(tags))
+    return _HEAD.pack(_VERSION, flags, *numbers) + entry.head + tags + entry.body
 
 
 def unpacked(data: bytes) -> Entry | None:
     """None for bytes that are no entry: another version's, or somebody else's."""
     if len(data) < _HEAD.size or data[0] != _VERSION:
         return None
-    _version, flags, rows, written, ends, length = _HEAD.unpack_from(data)
-    body = _HEAD.size + length
-    return Entry(data[body:], rows, bool(flags & _NULL), written, ends, data[_HEAD.size : body])
+    _version, flags, rows, written, ends, length, width = _HEAD.unpack_from(data)
+    middle = _HEAD.size + length
+    body = middle + width
+    tags = tuple(data[middle:body].decode().split("\n")) if width else ()
+    return Entry(data[body:], rows, bool(flags & _NULL), written, ends, data[_HEAD.size : middle], tags)

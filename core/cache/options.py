@@ -68,6 +68,9 @@ class CacheOptions:
     """Keys with more characters are replaced by their hash. None: none is."""
     suffix: str | None = None
     """Of the paths that forget answers. None: there are none."""
+    status_header: str | None = None
+    tags_path: str | None = None
+    tags_roles: frozenset[str] = frozenset()
     hybrid: HybridOptions = HybridOptions()
     profiles: tuple[Profile, ...] = ()
 

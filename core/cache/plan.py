@@ -28,6 +28,8 @@ class CachePlan:
     """With the index of the parameter they look at."""
     max_rows: int = 0
     """Of a set; 0: no limit."""
+    tags: tuple[str, ...] = ()
+    """By which answers are forgotten together; may hold `{parameter}`."""
     hash_from: int | None = None
     """Keys with more characters are replaced by their hash."""
     longest_key: int | None = None
@@ -59,6 +61,7 @@ def cache_plan(endpoint: Endpoint, options: CacheOptions) -> CachePlan | None:
         seconds=_lifetime(caching.expires, profile, options),
         rules=rules,
         max_rows=(options.max_rows or 0) if is_set(endpoint) else 0,
+        tags=caching.tags,
         hash_from=options.hash_from,
         longest_key=options.hybrid.longest_key if profile.place is Place.HYBRID else None,
         everything=endpoint.passes_through and not endpoint.parameters and profile.parameters is None,

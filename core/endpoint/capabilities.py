@@ -23,6 +23,8 @@ class Caching(Record):
     expires: float | None = None
     """Seconds. None: not said."""
     profile: str | None = None
+    tags: tuple[str, ...] = ()
+    """By which answers are forgotten together; may hold `{parameter}`."""
 
     @property
     def wanted(self) -> bool:

@@ -270,6 +270,8 @@ class Options(Record):
     excel_sheet: str | None = None
     validations: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Parameter and rules of each `validate`, as written."""
+    validation_messages: tuple[tuple[str, str, str], ...] = ()
+    """Parameter, rule, and what a refused caller reads in place of the rule's own message."""
     sensitive: bool = False
     """Values of its requests appear neither in logs nor in errors."""
     connection: str | None = None
@@ -293,6 +295,8 @@ class Options(Record):
     """Parameter to fill → parameter whose value is hashed for it, as the comment names them (reference 04, 4)."""
     caching: Caching | None = None
     """Here and below: None where the comment says nothing about the capability."""
+    entity_tag: bool = False
+    """Answers of GET carry an `ETag`."""
     invalidates: bool = False
     """Does not run its routine: forgets the answer that is kept for the same request of another endpoint."""
     rate_limiter: str | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
 import regex
@@ -27,11 +28,20 @@ class RuleType(enum.Enum):
     REGEX = "Regex"
     MIN_LENGTH = "MinLength"
     MAX_LENGTH = "MaxLength"
+    MIN = "Min"
+    MAX = "Max"
+    RANGE = "Range"
+    MIN_ITEMS = "MinItems"
+    MAX_ITEMS = "MaxItems"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule(Record):
-    """message: `{0}` is the database name of the parameter, `{1}` its name in requests, `{2}` the name of the rule."""
+    """message: `{0}` is the database name of the parameter, or else its name in requests as `{1}` is, `{2}` the name of
+    the rule.
+
+    by_database_name: whoever has written the message himself means the former. least, most: of numbers; None: no bound.
+    """
 
     name: str
     type: RuleType
@@ -39,6 +49,17 @@ class Rule(Record):
     status: int = 400
     pattern: str = ""
     length: int = 0
+    least: Decimal | None = None
+    most: Decimal | None = None
+    by_database_name: bool = True
+
+    @property
+    def counts_items(self) -> bool:
+        """It is about an array as a whole."""
+        return self.type in (RuleType.MIN_ITEMS, RuleType.MAX_ITEMS)
+
+    def accepts_count(self, items: int) -> bool:
+        return items >= self.length if self.type is RuleType.MIN_ITEMS else items <= self.length
 
     def accepts(self, text: str | None) -> bool:
         match self.type:
@@ -54,10 +75,25 @@ class Rule(Record):
                 return len(text or "") >= self.length
             case RuleType.MAX_LENGTH:
                 return len(text or "") <= self.length
+            case RuleType.MIN | RuleType.MAX | RuleType.RANGE:
+                return text is None or self._within(text)
+            case RuleType.MIN_ITEMS | RuleType.MAX_ITEMS:
+                return True
 
-    def refusal(self, db_name: str, api_name: str) -> str:
-        message = self.message
-        for place, word in (("{0}", db_name), ("{1}", api_name), ("{2}", self.name)):
+    def _within(self, text: str) -> bool:
+        try:
+            number = Decimal(text)
+        except InvalidOperation:
+            return False
+        if number.is_nan():
+            return False
+        return (self.least is None or number >= self.least) and (self.most is None or number <= self.most)
+
+    def refusal(self, db_name: str, api_name: str, message: str | None = None) -> str:
+        """message: of the comment, in place of the rule's own."""
+        first = db_name if self.by_database_name and message is None else api_name
+        message = self.message if message is None else message
+        for place, word in (("{0}", first), ("{1}", api_name), ("{2}", self.name)):
             message = message.replace(place, word)
         return message
 
@@ -86,13 +122,14 @@ def _at_the_end(pattern: str) -> str:
 BUILT_IN: Mapping[str, Rule] = {
     rule.name: rule
     for rule in (
-        Rule("not_null", RuleType.NOT_NULL, "Parameter '{0}' cannot be null"),
-        Rule("not_empty", RuleType.NOT_EMPTY, "Parameter '{0}' cannot be empty"),
-        Rule("required", RuleType.REQUIRED, "Parameter '{0}' is required"),
+        Rule("not_null", RuleType.NOT_NULL, "Parameter '{0}' cannot be null", by_database_name=False),
+        Rule("not_empty", RuleType.NOT_EMPTY, "Parameter '{0}' cannot be empty", by_database_name=False),
+        Rule("required", RuleType.REQUIRED, "Parameter '{0}' is required", by_database_name=False),
         Rule(
             "email",
             RuleType.REGEX,
             "Parameter '{0}' must be a valid email address",
+            by_database_name=False,
             # Possessive, so that it never goes back; `$` would let a line end follow.
             pattern=r"\A[^@\s]++@(?=[^@\s]+?\.[^@\s])[^@\s]++\Z",
         ),

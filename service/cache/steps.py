@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.plan import CachePlan, cache_plan
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
+from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.ext.driver.request import Request, finished_request
 from rowcall.service.cache.keys import key_of, reads_body
 from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.exchange.protocols import HeadersProtocol
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
 from rowcall.service.response.headers import argument_text
@@ -40,14 +44,21 @@ def around(
     shareable = _shareable(endpoint, plan)
     begin = store.begin
     largest = services.answers.largest(plan.place)
+    tags_for = tags_of(endpoint, plan)
+    tell = _teller(services.options.cache.status_header)
 
     def take(exchange: Exchange, found: Found) -> None:
         if type(found) is Entry:
             exchange.request = finished_request(found.body, found.rows, found.is_null)
             if log_hit is not None:
                 log_hit(exchange)
+            if tell is not None:
+                tell(exchange, "hit")
             exchange.skip(needless)
-        elif found is not ALONE:
+            return
+        if tell is not None:
+            tell(exchange, "bypass" if found is ALONE else "miss")
+        if found is not ALONE:
             exchange.ticket = found
             exchange.at_end(ending)
 
@@ -75,16 +86,48 @@ def around(
         if request.streaming or len(request.body or b"") >= largest or not shareable(request):
             ticket.pass_on()
         else:
-            ticket.keep(Entry(request.body or b"", request.rows, request.is_null), seconds_of(exchange))
+            entry = Entry(request.body or b"", request.rows, request.is_null, tags=tags_for(exchange))
+            ticket.keep(entry, seconds_of(exchange))
 
     if not plan.rules:
         return (look_up, *run, keep)
     skips = skips_of(endpoint, plan)
 
     def look_up_unless_skipped(exchange: Exchange) -> Awaitable[None] | None:
-        return None if skips(exchange) else look_up(exchange)
+        if not skips(exchange):
+            return look_up(exchange)
+        if tell is not None:
+            tell(exchange, "bypass")
+        return None
 
     return (look_up_unless_skipped, *run, keep)
+
+
+def tags_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[Exchange], tuple[str, ...]]:
+    """The tags of the answer to a request."""
+    names = placeholder_names(endpoint.parameters)
+    templates = tuple(parse_template(tag, names) for tag in plan.tags)
+    if all("{" not in tag for tag in plan.tags):
+        return lambda _exchange: plan.tags
+    # A tag is one word, whatever a value holds.
+    return lambda exchange: tuple(
+        "".join(template.fill(partial(argument_text, exchange)).split()).replace(",", "") for template in templates
+    )
+
+
+def _teller(header: str | None) -> Callable[[Exchange, str], None] | None:
+    """Says in a header of the answer where it comes from."""
+    if header is None:
+        return None
+
+    def tell(exchange: Exchange, word: str) -> None:
+        protocol = exchange.protocol
+        if type(protocol) is HeadProtocol:
+            protocol.inner = HeadersProtocol(protocol.inner, [(header, word)])
+        else:
+            exchange.protocol = HeadersProtocol(protocol, [(header, word)])
+
+    return tell
 
 
 def lifetime_of(plan: CachePlan) -> Callable[[Exchange], float | None]:
@@ -133,7 +176,7 @@ def forgetting(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
     key_for = key_of(endpoint, plan, services)
 
     def answer(exchange: Exchange, found: bool) -> None:
-        log.debug("%s: %s", endpoint.name, "removed from the cache" if found else "not found in the cache")
+        log.debug("%s: /* cache invalidation: %s */", endpoint.name, "removed" if found else "not found")
         body = b'{"invalidated":true}' if found else b'{"invalidated":false}'
         exchange.protocol.response_bytes(200, [("content-type", "application/json")], body)
 

@@ -38,7 +38,6 @@ RAISE = "exec_stmt_raise"
 
 UNKNOWN_OUTCOME = "it is not known whether it took effect"
 OUT_OF_TIME = "the database has not answered in time"
-MOST_TRIPS = 3
 CLOCKS_DIFFER = 0.5
 """Seconds by which our clock may have started after the server's: the head of a shared connection is found late."""
 
@@ -98,7 +97,7 @@ class Failures:
 
     def pause(self, call: Call, mask: int, request: Request, tries: Tries) -> float | None:
         """Seconds until `call` may run again; None: it may not."""
-        if _tripped(request) and tries.trips < MOST_TRIPS:
+        if _tripped(request):
             # Nothing of it has run, and the next run is one without a wire.
             tries.trips += 1
             call.trip(mask)

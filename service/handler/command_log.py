@@ -26,8 +26,8 @@ _BARE = frozenset(
 )
 
 
-def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions) -> Step | None:
-    """The step in front of a call that logs it. None where nobody would see it."""
+def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: str = "") -> Step | None:
+    """The step in front of a call that logs it. None where nobody would see it. note: one more line."""
     describe = call.describe
     if describe is None or not log.isEnabledFor(logging.DEBUG):
         return None
@@ -36,7 +36,7 @@ def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions) -> Step 
 
     def log_it(exchange: Exchange) -> None:
         text = call.statement(exchange.mask).sql.decode() if script is None else script
-        log.debug("%s:\n%s\n%s", call.label, describe(exchange), text)
+        log.debug("%s:\n%s\n%s%s", call.label, describe(exchange), text, note and f"\n{note}")
 
     return log_it
 

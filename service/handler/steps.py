@@ -43,6 +43,7 @@ from rowcall.service.exchange.sensitive import Discreet
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.limits.steps import limit_anybody, limit_callers
+from rowcall.service.outbound.forwarding import uploads_here
 from rowcall.service.outbound.proxy import keep_for_proxy, proxy
 from rowcall.service.outbound.proxy_out import catch_result, send_result
 from rowcall.service.outbound.type_calls import call_types, ignore_nulls_of_types
@@ -54,6 +55,7 @@ from rowcall.service.request.resolved_parameters import forget_supplied, resolve
 from rowcall.service.request.validation import keep_body, validate
 from rowcall.service.response import responses
 from rowcall.service.response.chosen import respond_as_chosen, with_reading
+from rowcall.service.response.entity_tag import tag_answers
 from rowcall.service.response.formats.choice import table_formats
 from rowcall.service.response.headers import CommentHeaders, argument_text
 from rowcall.service.response.rendering import body_writer, particular
@@ -196,9 +198,7 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Runs the routine: begins, and judges how it ended."""
     if is_sign(endpoint):
         return ()
-    plan = plan_of(endpoint, services)
-    steps = _run(endpoint, services, body_writer(endpoint, services.codecs), plan)
-    return steps if plan is None else around(endpoint, services, plan, steps, None)
+    return _run(endpoint, services, body_writer(endpoint, services.codecs), plan_of(endpoint, services))
 
 
 def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
@@ -218,7 +218,9 @@ def is_sign(endpoint: Endpoint) -> bool:
 def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     database = services.database
     logged = log_command(call, endpoint, services.options)
-    if endpoint.options.upload is not None:
+    if endpoint.options.upload is not None and (
+        endpoint.options.proxy is None or uploads_here(endpoint, services.options.outbound.proxy)
+    ):
         return (*((logged,) if logged else ()), receive(endpoint, call, services))
     begin = database.begin if call.context is None else database.begin_with_context
     return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))
@@ -240,7 +242,11 @@ def _run(
     steps = _begin(call, endpoint, services)
     if plan is not None and (sealing := encrypt_parameters(endpoint, services)) is not None:
         steps = (sealing, *steps)
-    return (start_clock, *steps) if timed else steps
+    steps = (start_clock, *steps) if timed else steps
+    if plan is None:
+        return steps
+    hit = log_command(call, endpoint, services.options, "/* from cache */")
+    return around(endpoint, services, plan, steps, hit)
 
 
 def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
@@ -362,6 +368,7 @@ STEPS: Sequence[Factory] = (
     forget_supplied,
     fill_headers,
     validate,
+    tag_answers,
     note_values,
     hash_parameters,
     encrypt,

@@ -6,6 +6,7 @@ A policy that counts by who is calling needs the caller first, so its step stand
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable
 
@@ -16,6 +17,8 @@ from rowcall.core.limits.policy import Kind, Policy, Source, SourceKind
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.limits.host_permits import SIZE, HostPermits
 from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
 
 UNPARTITIONED = "unpartitioned"
 
@@ -36,6 +39,16 @@ def limit_callers(endpoint: Endpoint, services: Services) -> Step | None:
 
 def _policy_of(endpoint: Endpoint, services: Services) -> Policy | None:
     return services.options.limits.policy(endpoint.options.rate_limiter) if services.limited else None
+
+
+def limit_named(services: Services, name: str | None) -> Step | None:
+    """For a path that is no endpoint. The default policy is not for those; a name that is none is told at the start."""
+    policy = services.options.limits.policy(name) if name else None
+    if name and services.options.limits.enabled and policy is None:
+        log.warning(
+            "the rate limiter policy '%s' is none of the enabled ones; paths that name it are not limited", name
+        )
+    return None if policy is None else limit(policy, services)
 
 
 def limit(policy: Policy, services: Services) -> Step:

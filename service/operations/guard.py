@@ -32,6 +32,9 @@ def guarded(what: str, options: Guarded, services: Services, make: Make) -> tupl
     steps: list[Step] = []
     if services.options.auth.schemes:
         steps.append(services.auth.sessions.authenticate)
+    limited = services.limiting(options.rate_limiter) if services.limiting is not None else None
+    if limited is not None:
+        steps.append(limited)
     if options.closed:
         steps.append(_let_in(what, options, services))
     steps.append(make_answer(make) if options.keep is None else Kept(options.keep, make))

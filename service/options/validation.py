@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import regex
@@ -15,7 +17,17 @@ log = logging.getLogger("rowcall.client")
 
 _RULES = "ValidationOptions:Rules"
 _TYPES = {type.value.casefold(): type for type in RuleType}
-_NUMBERS = {RuleType.MIN_LENGTH: "MinLength", RuleType.MAX_LENGTH: "MaxLength"}
+_NUMBERS = {
+    RuleType.MIN_LENGTH: "MinLength",
+    RuleType.MAX_LENGTH: "MaxLength",
+    RuleType.MIN_ITEMS: "MinItems",
+    RuleType.MAX_ITEMS: "MaxItems",
+}
+
+
+STOCK = "Validation failed for parameter '{0}'"
+_STOCK_MESSAGES = {STOCK, *(rule.message for rule in BUILT_IN.values())}
+"""Nobody has chosen a name in these, so they have the one that clients know."""
 
 
 class _UnusableError(Exception):
@@ -23,10 +35,14 @@ class _UnusableError(Exception):
 
 
 def validation_rules(settings: Settings) -> Mapping[str, Rule]:
-    """Configured rules take the place of the built-in ones; where none can be used, those stay."""
+    """Configured rules join the built-in ones, or replace one by its name."""
     configured = settings.value(_RULES) if settings.flag("ValidationOptions:Enabled") else None
     rules = dict(_usable(configured)) if isinstance(configured, Mapping) else {}
-    return rules or BUILT_IN
+    if not rules or not settings.flag("ValidationOptions:ReplaceBuiltInRules"):
+        rules = {**BUILT_IN, **rules}
+    if settings.flag("ValidationOptions:DatabaseNamesInMessages"):
+        rules = {name: replace(rule, by_database_name=True) for name, rule in rules.items()}
+    return rules
 
 
 def _usable(configured: Mapping[str, Any]) -> Iterator[tuple[str, Rule]]:
@@ -43,14 +59,28 @@ def _rule(name: str, entry: Any) -> Rule:
     if kind is None:
         raise _UnusableError(f"its Type is none of {', '.join(one.value for one in RuleType)}")
     status = _number(values, "StatusCode")
+    message = str(values.get("message") or STOCK)
     return Rule(
         name,
         kind,
-        str(values.get("message") or "Validation failed for parameter '{0}'"),
+        message,
         400 if status is None else _status(status),
         _pattern(values) if kind is RuleType.REGEX else "",
         _length(values, _NUMBERS[kind]) if kind in _NUMBERS else 0,
+        _bound(values, "Min") if kind in (RuleType.MIN, RuleType.RANGE) else None,
+        _bound(values, "Max") if kind in (RuleType.MAX, RuleType.RANGE) else None,
+        by_database_name=message not in _STOCK_MESSAGES,
     )
+
+
+def _bound(values: Mapping[str, Any], name: str) -> Decimal:
+    text = values.get(name.casefold())
+    if text is None or text == "":
+        raise _UnusableError(f"it needs {name}")
+    try:
+        return Decimal(str(text))
+    except InvalidOperation:
+        raise _UnusableError(f"its {name} is not a number: {text!r}") from None
 
 
 def _pattern(values: Mapping[str, Any]) -> str:

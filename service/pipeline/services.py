@@ -47,6 +47,8 @@ class Services:
     """Of requests to other services, where endpoints may make some."""
     inside: Inside | None = None
     """Calls an endpoint of this service."""
+    limiting: Callable[[str | None], Step | None] | None = None
+    """The step that asks for a permit of a policy by name, for paths that are no endpoints."""
     type_answers: LimitedAnswers | None = None
     """Answers to the requests of HTTP types, where they are kept."""
     limited: bool = True

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
-from rowcall.core.endpoint.validation import checks
+from rowcall.core.endpoint.validation import Rule, checks
+from rowcall.core.errors.binding_error import Fault
 from rowcall.core.errors.problems import Problem
 from rowcall.core.text import json_text, query_text
 from rowcall.service.exchange.exchange import Exchange, Step
@@ -41,9 +42,10 @@ def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def validate(endpoint: Endpoint, services: Services) -> Step | None:
-    """The first rule that is broken ends the request. What was not sent, and is left to the server, is not checked."""
+    """Of each value the first rule that is broken is told. What was not sent, and is left to the server, is not
+    checked."""
     wanted = [
-        (1 << check.index, endpoint.parameters[check.index], _text_of(endpoint, check.index), rule)
+        _Wanted(endpoint, check.index, rule, _message_of(endpoint, check.index, rule))
         for check in checks(endpoint, services.options.rules)
         for rule in check.rules
     ]
@@ -51,13 +53,63 @@ def validate(endpoint: Endpoint, services: Services) -> Step | None:
         return None
 
     def check_values(exchange: Exchange) -> None:
-        for bit, parameter, text_of, rule in wanted:
-            if exchange.mask & bit and not rule.accepts(text_of(exchange)):
-                message = rule.refusal(parameter.db_name, parameter.api_name)
-                log.warning("%s: %s", endpoint.name, message)
-                raise Problem(rule.status, message)
+        broken: dict[int, _Wanted] = {}
+        for one in wanted:
+            if exchange.mask & one.bit and one.bit not in broken and not one.holds(exchange):
+                broken[one.bit] = one
+        if broken:
+            first = next(iter(broken.values()))
+            log.warning("%s: %s", endpoint.name, first.message)
+            errors = [one.fault.members for one in broken.values()]
+            raise Problem(first.rule.status, first.message, others={"errors": errors})
 
     return check_values
+
+
+class _Wanted:
+    """One rule for one value."""
+
+    def __init__(self, endpoint: Endpoint, index: int, rule: Rule, message: str) -> None:
+        parameter = endpoint.parameters[index]
+        self.bit = 1 << index
+        self.rule = rule
+        self.message = message
+        self.fault = Fault(parameter.api_name, parameter.api_name, message)
+        self._text = _text_of(endpoint, index)
+        self._items = _items_of(endpoint, index) if rule.counts_items else None
+
+    def holds(self, exchange: Exchange) -> bool:
+        if self._items is None:
+            return self.rule.accepts(self._text(exchange))
+        items = self._items(exchange)
+        return items is None or self.rule.accepts_count(items)
+
+
+def _message_of(endpoint: Endpoint, index: int, rule: Rule) -> str:
+    parameter = endpoint.parameters[index]
+    names = (parameter.api_name, parameter.db_name, parameter.field)
+    own = (text for name, of, text in endpoint.options.validation_messages if name in names and of == rule.name)
+    return rule.refusal(parameter.db_name, parameter.api_name, next(own, None))
+
+
+def _items_of(endpoint: Endpoint, index: int) -> Callable[[Exchange], int | None]:
+    """How many elements an array was sent with; None for NULL and for what is no array."""
+    parameter = endpoint.parameters[index]
+
+    def items(exchange: Exchange) -> int | None:
+        if not parameter.array or argument_text(exchange, index) is None:
+            return None
+        if endpoint.transport is not Transport.BODY:
+            pairs = query_text.pairs(exchange.scope.query_string)
+            return sum(1 for key, _ in pairs if key == parameter.api_name)
+        body = exchange.body or b""
+        form = form_pairs(exchange.scope, body)
+        if form is not None:
+            return sum(1 for key, _ in form if key == parameter.api_name)
+        raw = dict(json_text.body_members(body)).get(parameter.api_name, b"")
+        return len(json_text.elements(raw)) if raw[:1] == b"[" else None
+
+    return items
 
 
 def _text_of(endpoint: Endpoint, index: int) -> TextOf:

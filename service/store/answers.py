@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rowcall.core.cache.options import CacheOptions, Place
 from rowcall.core.cache.redis_address import BadAddressError, parse_redis
 from rowcall.service.store.flights import AnswerStore, Found
-from rowcall.service.store.host import HostStore
+from rowcall.service.store.host import FORGET_TAGS, HostStore
 from rowcall.service.store.memory_answers import LARGEST, MemoryAnswers
 
 if TYPE_CHECKING:
@@ -32,18 +32,35 @@ class AnswerStores:
         self._memory: MemoryAnswers | None = None
         self._redis: asyncio.Task[RedisAnswers | None] | None = None
         self._pruning: asyncio.TimerHandle | None = None
+        self._forgetting: set[asyncio.Future[int]] = set()
 
     def open(self) -> None:
         """Connects to Redis where that is asked for, so that it is known at the start whether it is there."""
         uses_redis = {Place.REDIS, Place.HYBRID} if self.options.hybrid.uses_redis else {Place.REDIS}
         if uses_redis & self.options.places:
             self._connect()
+        if self.options.enabled:
+            self._host.bus.subscribe(FORGET_TAGS, self._hear_tags)
 
     def of(self, place: Place) -> AnswerStore:
         store = self._stores.get(place)
         if store is None:
             store = self._stores[place] = self._made(place)
         return store
+
+    def every(self) -> tuple[AnswerStore, ...]:
+        """All that answers may be in: what another worker has kept, this one forgets too."""
+        return tuple(self.of(place) for place in self.options.places)
+
+    def _hear_tags(self, message: bytes) -> None:
+        """The supervisor has heard that these are out of date (`NOTIFY rowcall, 'forget orders, customer:5'`)."""
+        for tag in message.decode().replace(",", " ").split():
+            for store in self.every():
+                found = store.forget_tag(tag)
+                if isinstance(found, Awaitable):
+                    task = asyncio.ensure_future(found)
+                    self._forgetting.add(task)
+                    task.add_done_callback(self._forgetting.discard)
 
     def _made(self, place: Place) -> AnswerStore:
         if place is Place.MEMORY or (place is Place.HYBRID and not self.options.hybrid.uses_redis):
@@ -138,6 +155,13 @@ class _Later:
 
     async def _forget_later(self, key: bytes) -> bool:
         found = (await self._coming).forget(key)
+        return await found if isinstance(found, Awaitable) else found
+
+    def forget_tag(self, tag: str) -> int | Awaitable[int]:
+        return self._coming.result().forget_tag(tag) if self._coming.done() else self._forget_tag_later(tag)
+
+    async def _forget_tag_later(self, tag: str) -> int:
+        found = (await self._coming).forget_tag(tag)
         return await found if isinstance(found, Awaitable) else found
 
     def close(self) -> None:

@@ -63,6 +63,9 @@ class AnswerStore(Protocol):
     def forget(self, key: bytes) -> bool | Awaitable[bool]:
         """Whether there was an answer. Nobody is given it afterwards."""
 
+    def forget_tag(self, tag: str) -> int | Awaitable[int]:
+        """The number of answers with this tag; what is being computed with it is not kept either."""
+
     def close(self) -> None: ...
 
 

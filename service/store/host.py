@@ -11,6 +11,7 @@ from rowcall.service.store.bus import WORKER_GONE, Bus
 from rowcall.service.store.environment import Environment
 
 Kept = TypeVar("Kept")
+FORGET_TAGS = "forget-tags"
 
 
 class HostStore:
@@ -43,6 +44,11 @@ class HostStore:
         opened for it."""
         if (self._folder / "bus").is_dir():
             self.bus.publish(WORKER_GONE, str(process).encode())
+
+    def tell_forgotten(self, tags: str) -> None:
+        """All answers with these tags, separated by commas or blanks, are out of date."""
+        if (self._folder / "bus").is_dir():
+            self.bus.publish(FORGET_TAGS, tags.encode())
 
     def close(self) -> None:
         for kept in self._kept.values():

@@ -86,6 +86,15 @@ class HybridAnswers:
         await self._tell_all(name)
         return found or held
 
+    async def forget_tag(self, tag: str) -> int:
+        self._forgotten += 1
+        self._memory.forget_tag(tag)
+        names = await self._redis.forget_names(tag)
+        for name in names:
+            self._memory.forget(_COPY + name)
+            await self._tell_all(name)
+        return len(names)
+
     async def _tell_all(self, name: bytes) -> None:
         link = self._redis.link
         reply = b"rowcall:heard:" + secrets.token_hex(8).encode()

@@ -6,6 +6,7 @@ An environment of its own holds, by the letter that a key begins with:
     l KEY         a lease: somebody is computing the answer, and whether other processes wait
     o NUMBER      KEY, in the order in which answers were written: the oldest go first when there is no room
     x TIME NUMBER KEY, by the time at which answers end
+    t TAG KEY     the answers with a tag; f TAG says when the tag was forgotten last
 
 A lease is what makes forgetting final: it is deleted together with the answer, and an answer whose lease is gone is not
 written any more. So nothing that was read before the invalidation outlives it.
@@ -34,6 +35,7 @@ log = logging.getLogger("rowcall.cache")
 
 _ENTRY, _LEASE, _ORDER, _AFTER_ORDER, _END, _AFTER_END = b"e", b"l", b"o", b"p", b"x", b"y"
 _AFTER_LEASE = b"m"
+_TAG, _MARK, _AFTER_MARK = b"t", b"f", b"g"
 _PLACE = struct.Struct("<Qd")
 _HELD = struct.Struct("<IQdB")
 """Process, number of the ticket, end on the monotonic clock (0: none), whether other processes wait."""
@@ -49,6 +51,9 @@ UNSHARED = 10.0
 """Seconds for which an answer that turned out to be too large is not waited for again."""
 MOST_UNSHARED = 4096
 TOPIC = "answers"
+MARKED = 3600.0
+"""Seconds for which it is known that a tag was forgotten: longer than any computing takes."""
+_TIME = struct.Struct("<d")
 
 now = time.monotonic
 """The same for all processes of the host, and no change of the wall clock moves it."""
@@ -60,15 +65,16 @@ def stored_key(key: bytes) -> bytes:
 
 
 class MemoryTicket:
-    __slots__ = ("_answers", "_key", "number")
+    __slots__ = ("_answers", "_began", "_key", "number")
 
     def __init__(self, answers: MemoryAnswers, key: bytes, number: int) -> None:
         self._answers = answers
         self._key = key
         self.number = number
+        self._began = now()
 
     def keep(self, entry: Entry, seconds: float | None) -> None:
-        self._answers.land(self._key, self.number, entry, seconds)
+        self._answers.land(self._key, self.number, entry, seconds, self._began)
 
     def pass_on(self) -> None:
         self._answers.pass_on(self._key, self.number)
@@ -158,7 +164,7 @@ class MemoryAnswers:
 
     # --- ending ----------------------------------------------------------------------------------------------------
 
-    def land(self, name: bytes, number: int, entry: Entry, seconds: float | None) -> None:
+    def land(self, name: bytes, number: int, entry: Entry, seconds: float | None, began: float) -> None:
         """Keeps the answer, unless it was forgotten while it was computed, and tells it to those who wait."""
         at = now()
         entry = entry._replace(written=at, ends=0.0 if seconds is None else at + seconds)
@@ -168,7 +174,7 @@ class MemoryAnswers:
         try:
             with self._environment.write() as transaction:
                 awaited = self._take_lease(transaction, name, number)
-                if awaited is None:
+                if awaited is None or (entry.tags and _forgotten_since(transaction, entry.tags, began)):
                     outcome: Outcome = AGAIN
                 elif seconds is not None and seconds <= 0:
                     outcome = entry
@@ -246,6 +252,19 @@ class MemoryAnswers:
             self._bus.publish(TOPIC, _told(name, AGAIN))
         return found
 
+    def forget_tag(self, tag: str) -> int:
+        """At once for everybody: what is found afterwards was computed afterwards."""
+        own = _TAG + _tag_name(tag)
+        count = 0
+        with self._environment.write() as transaction:
+            transaction.put(_MARK + _tag_name(tag), _TIME.pack(now()))
+        while True:
+            with self._environment.write() as transaction:
+                found = [name for _, name in itertools.islice(between(transaction, own, own + b"\xff" * 17), 256)]
+                count += sum(_forget(transaction, name)[0] for name in found)
+            if len(found) < 256:
+                return count
+
     def put(self, key: bytes, entry: Entry, seconds: float | None) -> None:
         """A copy of an answer that somebody else has computed."""
         at = now()
@@ -282,6 +301,9 @@ class MemoryAnswers:
                 ended = _ended(transaction, now(), EVICTED_AT_ONCE)
                 for name in ended:
                     _remove(transaction, name)
+                for key, mark in list(between(transaction, _MARK, _AFTER_MARK)):
+                    if _TIME.unpack(mark)[0] < now() - MARKED:
+                        transaction.delete(key)
             count += len(ended)
             if len(ended) < EVICTED_AT_ONCE:
                 return count
@@ -322,7 +344,22 @@ def _put(transaction: Transaction, name: bytes, entry: Entry) -> None:
     transaction.put(_ORDER + number.to_bytes(8, "big"), name)
     if entry.ends:
         transaction.put(_end_key(entry.ends, number), name)
+    for tag in entry.tags:
+        transaction.put(_tag_key(tag, name), name)
     transaction.put(_ENTRY + name, _PLACE.pack(number, entry.ends) + packed(entry))
+
+
+def _tag_name(tag: str) -> bytes:
+    return hashlib.blake2b(tag.encode(), digest_size=16).digest()
+
+
+def _tag_key(tag: str, name: bytes) -> bytes:
+    return _TAG + _tag_name(tag) + hashlib.blake2b(name, digest_size=16).digest()
+
+
+def _forgotten_since(transaction: Transaction, tags: tuple[str, ...], began: float) -> bool:
+    marks = (transaction.get(_MARK + _tag_name(tag)) for tag in tags)
+    return any(mark is not None and _TIME.unpack(mark)[0] >= began for mark in marks)
 
 
 def _end_key(ends: float, number: int) -> bytes:
@@ -337,6 +374,9 @@ def _remove(transaction: Transaction, name: bytes) -> bytes | None:
         transaction.delete(_ORDER + number.to_bytes(8, "big"))
         if ends:
             transaction.delete(_end_key(ends, number))
+        entry = unpacked(data[_PLACE.size :])
+        for tag in () if entry is None else entry.tags:
+            transaction.delete(_tag_key(tag, name))
     return data
 
 

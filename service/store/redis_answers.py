@@ -86,16 +86,24 @@ def _keys(name: bytes) -> list[bytes]:
     return [b"rowcall:{%b}:%b" % (name, kind) for kind in (b"a", b"l", b"w")]
 
 
+def _tag_set(tag: str) -> bytes:
+    return b"rowcall:tag:" + hashlib.sha256(tag.encode()).hexdigest().encode()
+
+
 class RedisTicket:
-    __slots__ = ("_answers", "_name", "number")
+    __slots__ = ("_answers", "_began", "_name", "number")
 
     def __init__(self, answers: RedisAnswers, name: bytes, number: bytes) -> None:
         self._answers = answers
         self._name = name
         self.number = number
+        self._began = time.monotonic()
 
     def keep(self, entry: Entry, seconds: float | None) -> None:
-        self._answers.link.background(self._answers.land(self._name, self.number, entry, seconds))
+        if self._answers.is_forgotten(entry.tags, self._began):
+            self._answers.end(self._name, self.number, AGAIN)
+        else:
+            self._answers.link.background(self._answers.land(self._name, self.number, entry, seconds))
 
     def pass_on(self) -> None:
         self._answers.end(self._name, self.number, ALONE)
@@ -114,6 +122,8 @@ class RedisAnswers:
         """Tickets of this worker by name: number, and when it was taken."""
         self._mark = f"{os.getpid()}-{secrets.token_hex(6)}-".encode()
         self._numbers = 0
+        self._marks: dict[str, float] = {}
+        """When tags were forgotten last."""
         link.on_back.append(self._waiters.tell_all)
         link.background(self._renew())
         link.background(self._listen())
@@ -167,6 +177,8 @@ class RedisAnswers:
         data = packed(entry._replace(written=time.time(), ends=ends))
         try:
             kept = await self.link.run(_LAND, _keys(name), [number, data, life, CHANNEL, name + b"r"])
+            for tag in entry.tags:
+                await self.link.ask(self.link.client.sadd, _tag_set(tag), name)
         except GoneError:
             self._waiters.tell(name, entry)
             return False
@@ -193,6 +205,27 @@ class RedisAnswers:
         except GoneError:
             log.error("an answer could not be forgotten, as Redis is gone; it may be given again when it is back")
             return False
+
+    def is_forgotten(self, tags: tuple[str, ...], since: float) -> bool:
+        return any(self._marks.get(tag, 0.0) >= since for tag in tags)
+
+    async def forget_tag(self, tag: str) -> int:
+        return len(await self.forget_names(tag))
+
+    async def forget_names(self, tag: str) -> list[bytes]:
+        """The answers that had it, by their names."""
+        self._marks[tag] = time.monotonic()
+        link = self.link
+        gone: list[bytes] = []
+        try:
+            await link.ask(link.client.publish, CHANNEL, b"-" * 64 + b"t" + tag.encode())
+            for name in await link.ask(link.client.smembers, _tag_set(tag)):
+                if await link.run(_FORGET, _keys(name), [CHANNEL, name + b"r"]):
+                    gone.append(name)
+                await link.ask(link.client.srem, _tag_set(tag), name)
+        except GoneError:
+            log.error("the tag %s could not be forgotten, as Redis is gone", tag)
+        return gone
 
     def close(self) -> None:
         """The link is closed by whoever made it."""
@@ -228,6 +261,9 @@ class RedisAnswers:
     def _hear(self, data: Any) -> None:
         name, kind, rest = data[:64], data[64:65], data[65:]
         outcome: Outcome = AGAIN
+        if kind == b"t":
+            self._marks[rest.decode()] = time.monotonic()
+            return
         if kind == b"p":
             outcome = problem_of(rest)
         elif kind == b"a":

@@ -469,6 +469,8 @@ class Supervisor:
                     if lost:
                         self._read_everything()
                     async for notification in connection.notifies():
+                        if notification.payload.startswith("forget "):
+                            self._host.tell_forgotten(notification.payload.removeprefix("forget "))
                         if notification.payload in ("", "reload"):
                             self._looks.wish()
             except (psycopg.Error, OSError) as error:

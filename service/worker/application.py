@@ -23,6 +23,7 @@ from rowcall.ext.driver.exchange import Runner
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.auth.access import stranger_refusal
 from rowcall.service.auth.refreshing import refresh_routes
+from rowcall.service.cache.tags import tag_routes
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.edition.edition import Edition
@@ -35,6 +36,7 @@ from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.streams import stream_steps
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
+from rowcall.service.limits.steps import limit_named
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
@@ -125,7 +127,7 @@ class Application:
         self.events = Broadcaster(options.events)
         log_notices = None if options.notices is None else NoticeLog(options.notices)
         self.unheard = Unheard(options.events.level.value, log_notices)
-        self._client = client_of(options)
+        self._client = client_of(options, self._host)
         types = options.outbound.types
         self._type_answers = (
             LimitedAnswers(self._host, "http-types", types.max_entries, types.prune)
@@ -138,7 +140,8 @@ class Application:
         services = Services(
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
-        for method, path, steps in operation_routes(services):
+        services = replace(services, limiting=partial(limit_named, services))
+        for method, path, steps in (*operation_routes(services), *tag_routes(services)):
             self._fixed[Route(method, ascii_lower(path), (), ())] = steps
 
     def clients(self) -> Clients:
@@ -343,14 +346,19 @@ class Application:
             protocol.response_bytes(problem.status, headers, body)
 
 
-def client_of(options: WorkerOptions) -> Client | None:
+def client_of(options: WorkerOptions, host: HostStore) -> Client | None:
     """Of requests to other services. Imported where it is used: most services make none."""
     outbound = options.outbound
     if not outbound.types.enabled and not outbound.proxy.enabled:
         return None
+    from rowcall.service.upstream.circuits import SIZE, Circuits
     from rowcall.service.upstream.client import Client
 
-    return Client(outbound.client)
+    client = outbound.client
+    if not client.breaker_failures:
+        return Client(client)
+    circuits = Circuits(host.environment("circuits", SIZE), client.breaker_failures, client.breaker_seconds)
+    return Client(client, circuits)
 
 
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:

@@ -316,3 +316,20 @@ def test_only_the_answer_of_the_request_is_forgotten(service: Service) -> None:
     ask(service, "/api/one?a=200")
     ask(service, "/api/one/purge?a=200")
     assert [ask(service, f"/api/one?a={a}").text for a in (201, 202)] == others
+
+
+def test_hits_and_removals_are_logged_as_commands_are(
+    service: Service, own_database: Database, serve_once: Serve
+) -> None:
+    logged = serve_once(
+        own_database,
+        SQL,
+        {**SETTINGS, "Service:LogCommands": "true", "Log:ConsoleMinimumLevel": "Debug",
+         "Log:MinimalLevels:Default": "Debug",
+         "Log:MinimalLevels:rowcall": "Debug"},
+    )  # fmt: skip
+    for path in ("one?a=1", "one?a=1", "one/purge?a=1", "one/purge?a=1"):
+        ask(logged, f"/api/{path}")
+    logged.wait_for_log("/* cache invalidation: not found */")
+    assert logged.log.count("/* from cache */") == 1
+    assert logged.log.count("/* cache invalidation: removed */") == 1

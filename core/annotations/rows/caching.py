@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, flag
 from rowcall.core.endpoint.capabilities import Caching
 from rowcall.core.text.interval import parse_interval
 
@@ -29,6 +29,10 @@ def _profile(draft: Draft, line: Line) -> None:
     draft.within("caching", Caching(), profile=line.arguments[0])
 
 
+def _tags(draft: Draft, line: Line) -> None:
+    draft.within("caching", Caching(), tags=line.arguments)
+
+
 ANNOTATIONS = (
     Annotation(
         name="cached",
@@ -53,5 +57,21 @@ ANNOTATIONS = (
         description="Caches as a profile of the configuration says. Parameters of a `cached` line win over those of "
         "the profile.",
         apply=_profile,
+    ),
+    Annotation(
+        name="cache_tags",
+        aliases=("cache_tags", "cache_tag"),
+        syntax="cache_tags <tag>, ...",
+        description="Kept answers can be forgotten together by a tag, which may hold `{parameter}`. Does not turn "
+        "caching on.",
+        apply=_tags,
+        minimum_words=2,
+    ),
+    Annotation(
+        name="etag",
+        aliases=("etag", "entity_tag"),
+        syntax="etag",
+        description="Answers of GET carry an `ETag`, and a client that sends it back in `If-None-Match` gets 304.",
+        apply=flag("entity_tag"),
     ),
 )

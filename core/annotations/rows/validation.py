@@ -15,6 +15,13 @@ def _validate(draft: Draft, line: Line) -> None:
     draft.set(validations=(*earlier, (parameter, tuple(rules))))
 
 
+def _message(draft: Draft, line: Line) -> None:
+    parameter, rule = line.arguments[:2]
+    text = line.rest.partition(" ")[2].strip().partition(" ")[2].strip()
+    earlier = draft.get("validation_messages", ())
+    draft.set(validation_messages=(*earlier, (parameter, rule, text)))
+
+
 ANNOTATIONS = (
     Annotation(
         name="validate",
@@ -23,6 +30,15 @@ ANNOTATIONS = (
         description="Refuses requests whose value breaks one of the rules: `not_null`, `not_empty`, `required`, "
         "`email`, or those of `ValidationOptions:Rules`. May be repeated.",
         apply=_validate,
+        minimum_words=4,
+    ),
+    Annotation(
+        name="validate_message",
+        aliases=("validate_message",),
+        syntax="validate_message <parameter> <rule> <text>",
+        description="What a caller reads whose value breaks this rule of `validate`, in place of the rule's own "
+        "message. `{0}` in it is the name of the parameter in requests.",
+        apply=_message,
         minimum_words=4,
     ),
 )

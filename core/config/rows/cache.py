@@ -47,6 +47,13 @@ ROWS: tuple[Key, ...] = (
         None,
         "Each cached endpoint gets a second path with this end, which forgets the answer. null makes none.",
     ),
+    text(
+        _P + "StatusHeader",
+        None,
+        "Response header that says where an answer comes from: `hit`, `miss`, or `bypass`. null: none.",
+    ),
+    text(_P + "TagsPath", None, "Path at which signed-in users forget answers by their tags. null: there is none."),
+    texts(_P + "TagsRoles", None, "Roles that may. null: all signed-in users."),
     flag(_P + "HybridCacheUseRedisBackend", False, "Hybrid: Redis behind the memory of the host."),
     integer(_P + "HybridCacheMaximumKeyLength", 1024, "Hybrid: longest key that is accepted."),
     integer(_P + "HybridCacheMaximumPayloadBytes", 1_048_576, "Hybrid: largest answer that is kept."),

@@ -18,7 +18,7 @@ def _built_in(kind: str, message: str, pattern: str | None = None) -> dict[str, 
 
 ROWS: tuple[Key, ...] = (
     section("ValidationOptions", "Rules for parameter values."),
-    flag("ValidationOptions:Enabled", True, "Take the rules below; false leaves the built-in four."),
+    flag("ValidationOptions:Enabled", True, "Take the rules below; false leaves only the built-in four."),
     object_map(
         "ValidationOptions:Rules",
         {
@@ -27,21 +27,28 @@ ROWS: tuple[Key, ...] = (
             "required": _built_in("Required", "Parameter '{0}' is required"),
             "email": _built_in("Regex", "Parameter '{0}' must be a valid email address", r"^[^@\s]+@[^@\s]+\.[^@\s]+$"),
         },
-        "Named rules, for the annotation `validate`. No usable rule leaves the built-in four.",
+        "Named rules, for the annotation `validate`. They join the built-in four.",
     ),
+    flag("ValidationOptions:ReplaceBuiltInRules", False, "Rules given here take the place of all the built-in ones."),
+    flag("ValidationOptions:DatabaseNamesInMessages", False, "Stock messages have the database name, too."),
     choice(
         _RULE + "Type",
-        "NotNull NotEmpty Required Regex MinLength MaxLength",
+        "NotNull NotEmpty Required Regex MinLength MaxLength Min Max Range MinItems MaxItems",
         None,
         "What is checked. A rule without it is left out, with a warning.",
     ),
     text(_RULE + "Pattern", None, "Regular expression, for Regex."),
     integer(_RULE + "MinLength", None, "Fewest characters, for MinLength."),
     integer(_RULE + "MaxLength", None, "Most characters, for MaxLength."),
+    text(_RULE + "Min", None, "Smallest number, for Min and Range."),
+    text(_RULE + "Max", None, "Largest number, for Max and Range."),
+    integer(_RULE + "MinItems", None, "Fewest elements of an array, for MinItems."),
+    integer(_RULE + "MaxItems", None, "Most elements of an array, for MaxItems."),
     text(
         _RULE + "Message",
         "Validation failed for parameter '{0}'",
-        "What a refused caller reads: {0} database name, {1} request name, {2} name of the rule.",
+        "What a refused caller reads: {0} database name, {1} request name, {2} name of the rule. Stock messages name "
+        "the parameter as requests do.",
     ),
     integer(_RULE + "StatusCode", 400, "Status of the refusal."),
 )

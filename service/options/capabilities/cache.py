@@ -38,6 +38,9 @@ def cache_options(settings: Settings) -> CacheOptions:
         max_rows=settings.integer_or_none(_P + "MaxCacheableRows"),
         hash_from=settings.integer(_P + "HashKeyThreshold") if hashes else None,
         suffix=settings.text_or_none(_P + "InvalidateCacheSuffix") or None,
+        status_header=(settings.text_or_none(_P + "StatusHeader") or "").lower() or None,
+        tags_path=settings.text_or_none(_P + "TagsPath") or None,
+        tags_roles=frozenset(settings.texts(_P + "TagsRoles") or ()),
         hybrid=HybridOptions(
             uses_redis=settings.flag(_P + "HybridCacheUseRedisBackend"),
             longest_key=settings.integer(_P + "HybridCacheMaximumKeyLength"),

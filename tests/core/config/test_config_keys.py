@@ -48,8 +48,8 @@ OUR_OWN_DEFAULT = {
 }
 
 
-MORE_CHOICES = {"Service:DefaultHttpMethod"}
-"""PATCH is a method as others are."""
+MORE_CHOICES = {"Service:DefaultHttpMethod", "ValidationOptions:Rules:<name>:Type"}
+"""PATCH is a method as others are; rules for numbers and arrays are our own."""
 
 
 def listed() -> list[dict[str, Any]]:

@@ -1,0 +1,53 @@
+"""The path that forgets all answers with a tag: `POST <path>?tag=orders&tag=customer:5`, for those who are let in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator
+
+from rowcall.core.errors.problems import Problem, unauthorized
+from rowcall.core.text.query_text import QueryTextError, pairs
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.pipeline.services import Services
+
+
+def tag_routes(services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
+    """Method, path and steps, where the configuration asks for it."""
+    options = services.options.cache
+    if not options.enabled or options.tags_path is None:
+        return
+    steps: list[Step] = []
+    if services.options.auth.schemes:
+        steps.append(services.auth.sessions.authenticate)
+    yield "POST", options.tags_path, (*steps, _let_in(services), _forget(services))
+
+
+def _let_in(services: Services) -> Step:
+    roles = services.options.cache.tags_roles
+    challenge = services.options.auth.schemes.challenge
+
+    def let_in(exchange: Exchange) -> None:
+        if exchange.user is None:
+            raise unauthorized(challenge, "forgetting answers by their tags is for signed-in users")
+        if roles and roles.isdisjoint(exchange.user.roles):
+            raise Problem(403, f"forgetting answers is for users with one of the roles {', '.join(sorted(roles))}")
+
+    return let_in
+
+
+def _forget(services: Services) -> Step:
+    async def forget(exchange: Exchange) -> None:
+        try:
+            tags = [value for name, value in pairs(exchange.scope.query_string) if name == "tag" and value]
+        except QueryTextError as error:
+            raise Problem(400, str(error)) from None
+        if not tags:
+            raise Problem(400, "the query names no tag: ?tag=orders")
+        count = 0
+        for store in services.answers.every():
+            for tag in tags:
+                found = store.forget_tag(tag)
+                count += await found if isinstance(found, Awaitable) else found
+        body = b'{"invalidated":%d}' % count
+        exchange.protocol.response_bytes(200, [("content-type", "application/json")], body)
+
+    return forget

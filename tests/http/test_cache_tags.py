@@ -1,0 +1,164 @@
+"""Tags by which answers are forgotten together, `ETag`, and the header that says where an answer comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+from tests.http.members import EVERY_SCHEME, MO, bearer, member_sql, tokens
+
+SQL = """
+create sequence runs;
+create function ran() returns bigint language sql volatile as $$ select nextval('runs') $$;
+create table price (sku text primary key, cents int);
+insert into price values ('a', 100), ('b', 200);
+create function prices(_sku text) returns table (cents int, run bigint) language sql as
+    'select cents, ran() from price where sku = _sku';
+comment on function prices(text) is 'HTTP GET
+single
+allow_anonymous
+cached
+cache_tags prices, price:{_sku}';
+create function untagged(_sku text) returns bigint language sql as 'select ran()';
+comment on function untagged(text) is 'HTTP GET
+allow_anonymous
+cached';
+create function slow_price(_sku text) returns bigint language sql as $$ select ran() from pg_advisory_xact_lock(5) $$;
+comment on function slow_price(text) is 'HTTP GET
+allow_anonymous
+cached
+cache_tags prices';
+create function tell_of_price() returns trigger language plpgsql as
+    $$ begin perform pg_notify('rowcall', 'forget price:' || new.sku); return new; end $$;
+create trigger told after update on price for each row execute function tell_of_price();
+create function tagged_text(_a text default 'x') returns text language sql immutable as 'select _a';
+comment on function tagged_text(text) is 'HTTP GET
+allow_anonymous
+etag
+Cache-Control: max-age=60
+Vary: Accept-Language';
+create function tagged_kept(_a text) returns text language sql as $$ select _a || ran() $$;
+comment on function tagged_kept(text) is 'HTTP GET
+allow_anonymous
+cached
+etag';
+"""
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer | None]:
+    if redis_program() is None:
+        yield None
+        return
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def prepared(database: Database) -> Database:
+    database.execute(member_sql() + SQL)
+    return database
+
+
+@pytest.fixture(scope="module", params=["Memory", "Redis", "Hybrid"])
+def service(request: pytest.FixtureRequest, prepared: Database, serve: Serve, redis: RedisServer | None) -> Service:
+    if redis is None and request.param != "Memory":
+        pytest.skip("no Redis found")
+    if redis is not None:
+        redis.client().flushall()
+    options = {
+        "CacheOptions:Enabled": "true",
+        "CacheOptions:Type": request.param,
+        "CacheOptions:HybridCacheUseRedisBackend": "true",
+        "CacheOptions:RedisConfiguration": "" if redis is None else redis.place,
+        "CacheOptions:StatusHeader": "X-Cache",
+        "CacheOptions:TagsPath": "/forget",
+        "CacheOptions:TagsRoles:0": "boss",
+    }
+    return serve(prepared, settings={**EVERY_SCHEME, **options}, workers=2)
+
+
+def ask(service: Service, path: str, headers: dict[str, str] | None = None, method: str = "GET") -> httpx.Response:
+    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+        return client.request(method, path, headers=headers)
+
+
+@pytest.fixture(scope="module")
+def boss(service: Service) -> dict[str, str]:
+    return bearer(tokens(service, "BearerToken")["accessToken"])
+
+
+def everywhere(service: Service, path: str) -> set[str]:
+    return {ask(service, f"/api/{path}").text for _ in range(6)}
+
+
+def test_answers_are_forgotten_by_tag(service: Service, boss: dict[str, str]) -> None:
+    paths = ("prices?sku=a", "prices?sku=b", "untagged?sku=a")
+    first = [everywhere(service, path) for path in paths]
+    assert [len(answers) for answers in first] == [1, 1, 1]
+    assert ask(service, "/forget?tag=price:a", boss, "POST").json() == {"invalidated": 1}
+    second = [everywhere(service, path) for path in paths]
+    assert [one == other for one, other in zip(first, second, strict=True)] == [False, True, True]
+    assert ask(service, "/forget?tag=prices&tag=nothing", boss, "POST").json() == {"invalidated": 2}
+    third = [everywhere(service, path) for path in paths]
+    assert [one == other for one, other in zip(second, third, strict=True)] == [False, False, True]
+
+
+def test_not_everybody_forgets(service: Service, boss: dict[str, str]) -> None:
+    mo = bearer(tokens(service, "BearerToken", "mo", MO)["accessToken"])
+    statuses = [ask(service, "/forget?tag=prices", who, "POST").status_code for who in (None, mo)]
+    assert statuses == [401, 403]
+    assert ask(service, "/forget", boss, "POST").status_code == 400
+    assert ask(service, "/forget?tag=prices", boss).status_code == 405
+
+
+def test_a_trigger_forgets_at_its_commit(service: Service, prepared: Database) -> None:
+    other = everywhere(service, "prices?sku=b")
+    prepared.execute("update price set cents = cents + 1 where sku = 'a'")
+    cents = prepared.value("select cents from price where sku = 'a'")
+    wait_until(
+        lambda: {ask(service, "/api/prices?sku=a").json()["cents"] for _ in range(6)} == {cents}, "the price is new"
+    )
+    assert everywhere(service, "prices?sku=b") == other
+
+
+def test_what_is_being_computed_is_not_kept(service: Service, prepared: Database, boss: dict[str, str]) -> None:
+    with ThreadPoolExecutor() as threads:
+        with prepared.locked(5):
+            computing = threads.submit(ask, service, "/api/slow-price?sku=a")
+            wait_until(prepared.waiting, "the routine runs")
+            ask(service, "/forget?tag=prices", boss, "POST")
+        old = computing.result().text
+    assert old not in everywhere(service, "slow-price?sku=a")
+
+
+def test_the_answer_says_where_it_comes_from(service: Service) -> None:
+    first, second = (ask(service, "/api/untagged?sku=where") for _ in range(2))
+    assert (first.headers["x-cache"], second.headers["x-cache"]) == ("miss", "hit")
+    assert ask(service, "/api/untagged?sku=where", method="HEAD").headers["x-cache"] == "hit"
+    assert "x-cache" not in ask(service, "/api/tagged-text").headers
+
+
+def test_a_client_that_has_the_answer_is_told_so(service: Service) -> None:
+    for path in ("/api/tagged-text?a=1", "/api/tagged-kept?a=1"):
+        answer = ask(service, path)
+        mark = answer.headers["etag"]
+        for wanted in (mark, f"W/{mark}", f'"other", {mark}', "*"):
+            again = ask(service, path, {"if-none-match": wanted})
+            if "kept" in path or wanted:
+                assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", mark)
+            assert "content-type" not in again.headers
+        assert ask(service, path, {"if-none-match": '"other"'}).status_code == 200
+    assert ask(service, "/api/tagged-text").headers["etag"] != ask(service, "/api/tagged-text?a=2").headers["etag"]
+    told = ask(service, "/api/tagged-text", {"if-none-match": "*"}).headers
+    assert (told["cache-control"], told["vary"]) == ("max-age=60", "Accept-Language")
+    assert "etag" not in ask(service, "/api/untagged?sku=x").headers

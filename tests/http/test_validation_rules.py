@@ -1,0 +1,84 @@
+"""Rules of one's own for numbers and arrays, and what a refused caller reads (issue 14, point 16)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer, problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create function book(_seats int, _names text[], _mail text default null, _price numeric default 1) returns text
+language sql as $$ select 'booked' $$;
+comment on function book(int, text[], text, numeric) is 'HTTP POST /book
+validate _seats using seats
+validate _names using some, few
+validate mail using email
+validate _price using cheap
+validate_message _names few At most two people, and {0} has more';
+create function look(_names text[]) returns text language sql stable as $$ select 'seen' $$;
+comment on function look(text[]) is 'HTTP GET /look
+validate _names using few';
+"""
+RULES = "ValidationOptions:Rules:"
+SETTINGS = {
+    f"{RULES}seats:Type": "Range",
+    f"{RULES}seats:Min": "1",
+    f"{RULES}seats:Max": "4",
+    f"{RULES}seats:Message": "{1} goes from 1 to 4",
+    f"{RULES}some:Type": "MinItems",
+    f"{RULES}some:MinItems": "1",
+    f"{RULES}few:Type": "MaxItems",
+    f"{RULES}few:MaxItems": "2",
+    f"{RULES}cheap:Type": "Max",
+    f"{RULES}cheap:Max": "9.99",
+    f"{RULES}cheap:StatusCode": "422",
+}
+GOOD = {"seats": 2, "names": ["Ann"]}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"seats": 1}, {"seats": 4}, {"seats": None}, {"mail": "a@b.c"}, {"price": 9.99}]
+)
+def test_what_holds_passes(service: Service, change: dict[str, object]) -> None:
+    assert answer(service.post("/book", json=GOOD | change)) == (200, TEXT, "booked")
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "message"),
+    [
+        ({"seats": 0}, 400, "seats goes from 1 to 4"),
+        ({"seats": 5}, 400, "seats goes from 1 to 4"),
+        ({"names": []}, 400, "Validation failed for parameter 'names'"),
+        ({"names": ["a", "b", "c"]}, 400, "At most two people, and names has more"),
+        ({"mail": "nowhere"}, 400, "Parameter 'mail' must be a valid email address"),
+        ({"price": 10}, 422, "Validation failed for parameter 'price'"),
+    ],
+)
+def test_what_does_not_is_told(service: Service, change: dict[str, object], status: int, message: str) -> None:
+    assert problem(service.post("/book", json=GOOD | change), status)["detail"] == message
+
+
+def test_all_broken_rules_are_told_at_once(service: Service) -> None:
+    members = problem(service.post("/book", json={"seats": 9, "names": [], "mail": "x"}), 400)
+    assert [error["parameter"] for error in members["errors"]] == ["seats", "names", "mail"]
+
+
+def test_arrays_of_a_query_are_counted_too(service: Service) -> None:
+    assert answer(service.get("/look?names=a,b,c&names=d")) == (200, TEXT, "seen")
+    problem(service.get("/look?names=a&names=b&names=c"), 400)
+
+
+def test_the_old_way_is_a_key_away(database: Database, serve_once: Serve) -> None:
+    keys = {"ValidationOptions:ReplaceBuiltInRules": "true", "ValidationOptions:DatabaseNamesInMessages": "true"}
+    service = serve_once(database, "", SETTINGS | keys)
+    assert problem(service.post("/book", json=GOOD | {"seats": 9}), 400)["detail"] == "seats goes from 1 to 4"
+    assert problem(service.post("/book", json=GOOD | {"price": 10}), 422)["detail"].endswith("'_price'")
+    assert answer(service.post("/book", json=GOOD | {"mail": "nowhere"})) == (200, TEXT, "booked")
