@@ -23,7 +23,6 @@ from rowcall.ext.rendering.body_writer import ColumnsChangedError
 from rowcall.service.database.call import Call
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.exchange.sensitive import hide_values
-from rowcall.service.log.entry import one_line
 
 log = logging.getLogger("rowcall.database")
 
@@ -186,7 +185,7 @@ class Failures:
             problem = _refused_value(call, exchange, request, message)
             problem = problem or _answer(call, request, message, tries or Tries())
             what = "" if call.describe is None else f"\n{call.describe(exchange)}"
-            said = one_line(message)
+            said = message.replace("\n", "\\n")
             log.log(_level(problem.status), "%s: %s: %s%s", call.label, request.error.sqlstate, said, what)
             problem.logged = True
             return problem
