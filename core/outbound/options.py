@@ -30,6 +30,9 @@ class ClientOptions(Record):
     http2: bool = True
     follow: int = 50
     """Redirects."""
+    breaker_failures: int = 0
+    """In a row, after which a server is left alone for `breaker_seconds`; 0: never."""
+    breaker_seconds: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -342,7 +342,10 @@ class Database:
             # A silent repetition has what the runs before have left of the time.
             request.began = tries.began = tries.began or request.began
             connection = lane.try_acquire() or await lane.acquire(_left_of(request))
-            statement = await self._statement_alone(call, exchange.mask, connection)
+            # What was refused once because something has changed is not made to depend on that again.
+            statement = request.statement
+            if not tries.trips:
+                statement = await self._statement_alone(call, exchange.mask, connection)
             if statement is not request.statement:
                 request = self._exclusive_request(call, exchange, statement)
                 request.began = tries.began

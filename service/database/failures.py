@@ -37,7 +37,6 @@ RAISE = "exec_stmt_raise"
 
 UNKNOWN_OUTCOME = "it is not known whether it took effect"
 OUT_OF_TIME = "the database has not answered in time"
-MOST_TRIPS = 3
 CLOCKS_DIFFER = 0.5
 """Seconds by which our clock may have started after the server's: the head of a shared connection is found late."""
 
@@ -97,7 +96,7 @@ class Failures:
 
     def pause(self, call: Call, mask: int, request: Request, tries: Tries) -> float | None:
         """Seconds until `call` may run again; None: it may not."""
-        if _tripped(request) and tries.trips < MOST_TRIPS:
+        if _tripped(request):
             # Nothing of it has run, and the next run is one without a wire.
             tries.trips += 1
             call.trip(mask)
@@ -186,7 +185,8 @@ class Failures:
             problem = _refused_value(call, exchange, request, message)
             problem = problem or _answer(call, request, message, tries or Tries())
             what = "" if call.describe is None else f"\n{call.describe(exchange)}"
-            log.log(_level(problem.status), "%s: %s: %s%s", call.label, request.error.sqlstate, message, what)
+            said = message.replace("\n", "\\n")
+            log.log(_level(problem.status), "%s: %s: %s%s", call.label, request.error.sqlstate, said, what)
             problem.logged = True
             return problem
         if isinstance(request.failure, ColumnsChangedError):

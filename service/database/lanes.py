@@ -37,7 +37,7 @@ class LaneOptions:
 
     shared_connections: int = 2
     shared_depth: int = 16
-    write_connections: int = 8
+    write_connections: int = 16
     """At most; commits wait for the disk, and several connections can wait together."""
     write_depth: int = 4
     exclusive_connections: int = 16

@@ -43,6 +43,7 @@ from rowcall.service.exchange.sensitive import Discreet
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.limits.steps import limit_anybody, limit_callers
+from rowcall.service.outbound.forwarding import uploads_here
 from rowcall.service.outbound.proxy import keep_for_proxy, proxy
 from rowcall.service.outbound.proxy_out import catch_result, send_result
 from rowcall.service.outbound.type_calls import call_types, ignore_nulls_of_types
@@ -217,7 +218,9 @@ def is_sign(endpoint: Endpoint) -> bool:
 def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     database = services.database
     logged = log_command(call, endpoint, services.options)
-    if endpoint.options.upload is not None:
+    if endpoint.options.upload is not None and (
+        endpoint.options.proxy is None or uploads_here(endpoint, services.options.outbound.proxy)
+    ):
         return (*((logged,) if logged else ()), receive(endpoint, call, services))
     begin = database.begin if call.context is None else database.begin_with_context
     return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))

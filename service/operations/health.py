@@ -49,13 +49,13 @@ class DatabaseCheck:
         self._within = options.within
         self._connector = Connector(services.options.target)
         self._well = True
+        self._asking: asyncio.Task[None] | None = None
 
     async def ask(self, _exchange: Exchange) -> Answer:
         if self._name is None:
             return _answer(well=True)
         try:
-            async with asyncio.timeout(self._within):
-                await self._select()
+            await self._select_in_time()
         except (psycopg.Error, OSError, TimeoutError) as error:
             if self._well:
                 reason = str(error).strip() or f"no answer within {self._within:g} s"
@@ -67,12 +67,26 @@ class DatabaseCheck:
         self._well = True
         return _answer(well=True)
 
+    async def _select_in_time(self) -> None:
+        """Not by cancelling: psycopg then waits for what the server says to that, and one that hangs says nothing. What
+        is late goes on until its session is shut down, and nothing else is asked meanwhile."""
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.get_running_loop().create_task(self._select())
+            self._asking.add_done_callback(_outcome)
+        done, _ = await asyncio.wait({self._asking}, timeout=self._within)
+        if not done:
+            raise TimeoutError
+        self._asking.result()
+
     async def _select(self) -> None:
-        connection = await self._connector.open_plain()
-        try:
-            await connection.execute("select 1")
-        finally:
-            await connection.close()
+        async with self._connector.errand(self._within) as session:
+            await session.execute("select 1")
+
+
+def _outcome(asking: asyncio.Task[None]) -> None:
+    """Looks at it, as perhaps nobody else does any more."""
+    if not asking.cancelled():
+        asking.exception()
 
 
 def _answer(*, well: bool) -> Answer:

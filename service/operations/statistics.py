@@ -43,17 +43,13 @@ def _maker(report: Report, options: StatisticsOptions, connector: Connector) -> 
 
 
 async def _read(report: Report, schemas: str | None, connector: Connector) -> tuple[list[str], list[Row]]:
-    connection = await connector.open_plain()
-    try:
-        # In a transaction that leaves nothing behind: the style of intervals is for this one query.
-        async with connection.transaction(force_rollback=True):
-            await connection.execute(_VERBOSE)
-            statement = report.statement(connection.info.server_version, filtered=schemas is not None)
-            values = (schemas,) if schemas is not None and report.filtered else None
-            cursor = await connection.execute(statement.encode(), values)
-            return [column.name for column in cursor.description or ()], list(await cursor.fetchall())
-    finally:
-        await connection.close()
+    # In a transaction that leaves nothing behind: the style of intervals is for this one query.
+    async with connector.errand() as connection, connection.transaction(force_rollback=True):
+        await connection.execute(_VERBOSE)
+        statement = report.statement(connection.info.server_version, filtered=schemas is not None)
+        values = (schemas,) if schemas is not None and report.filtered else None
+        cursor = await connection.execute(statement.encode(), values)
+        return [column.name for column in cursor.description or ()], list(await cursor.fetchall())
 
 
 def _wants_html(exchange: Exchange, options: StatisticsOptions) -> bool:

@@ -22,13 +22,15 @@ from rowcall.core.outbound.forwarding import (
     query_with,
     request_headers,
 )
+from rowcall.core.outbound.options import ProxyOptions
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.outbound.automatic import automatic_parameters, context_headers, context_names, given_values
 from rowcall.service.outbound.bodies import SMALL, announced_length, may_have_body, pieces, whole_body
 from rowcall.service.upstream.messages import Answer, OutgoingRequest
 
 if TYPE_CHECKING:
-    from rowcall.service.pipeline.services import Services
+    from rowcall.service.pipeline.services import Inside, Services
+    from rowcall.service.upstream.client import Client
 
 log = logging.getLogger("rowcall")
 
@@ -56,6 +58,9 @@ class Forward:
         self._excluded = options.exclude_headers | context_names(services)
         # What the routine or the binder needs too has to be there for both.
         self.keeps_body = bool(self._automatic) or not endpoint.passes_through
+        if endpoint.options.upload is not None and options.forward_uploads:
+            self.keeps_body = False
+        self._leaves_body = uploads_here(endpoint, options)
 
     async def send(self, exchange: Exchange) -> Answer:
         """The answer, once its header section is there.
@@ -68,6 +73,14 @@ class Forward:
         if host is None or client is None or inside is None:
             raise Problem(500, NO_HOST)
         method = self._method or exchange.scope.method
+        try:
+            return await self._send(exchange, host, method, client, inside)
+        except TimeoutError:
+            if not host.startswith("/"):
+                client.timed_out(read_address(host))
+            raise
+
+    async def _send(self, exchange: Exchange, host: str, method: str, client: Client, inside: Inside) -> Answer:
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self._options.timeout) as deadline:
 
@@ -114,6 +127,8 @@ class Forward:
         """Bytes or pieces, and the length that pieces have in the end, where it is known."""
         if exchange.body is not None:
             return exchange.body or None, None
+        if self._leaves_body:
+            return None, None
         scope = exchange.scope
         if not may_have_body(scope):
             return None, None
@@ -133,6 +148,11 @@ class Forward:
         if with_body:
             headers.append(("content-type", scope.headers.get("content-type") or PLAIN_TEXT))
         return headers
+
+
+def uploads_here(endpoint: Endpoint, options: ProxyOptions) -> bool:
+    """The files of a request stay here, for the routine behind the proxy (reference 05, 5.6)."""
+    return endpoint.options.upload is not None and not endpoint.passes_through and not options.forward_uploads
 
 
 def _is_json(exchange: Exchange) -> bool:

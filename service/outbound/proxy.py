@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.problems import Problem
+from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.core.outbound.address import BadUrlError
 from rowcall.core.outbound.forwarding import response_headers
 from rowcall.core.outbound.guard import RefusedError
@@ -22,6 +22,7 @@ from rowcall.service.outbound.bodies import whole_body
 from rowcall.service.outbound.decoding import decoded_body
 from rowcall.service.outbound.forwarding import Forward
 from rowcall.service.outbound.relay import relay
+from rowcall.service.outbound.timing import tell_time
 from rowcall.service.response.headers import comment_fields
 from rowcall.service.upstream.errors import OutboundError
 from rowcall.service.upstream.messages import Answer, Headers
@@ -61,11 +62,16 @@ def _passthrough(endpoint: Endpoint, forward: Forward, services: Services) -> St
     patience = services.options.http.slow_client
     inside = is_inside(endpoint, options)
 
+    timed = services.options.http.server_timing
+
     async def send(exchange: Exchange) -> None:
+        began = asyncio.get_running_loop().time()
+        room = getattr(exchange.protocol, "room", 0)
         try:
             answer = await while_client_waits(exchange.protocol, forward.send(exchange))
+            if timed:
+                tell_time(exchange, "upstream", asyncio.get_running_loop().time() - began)
             headers = answer_headers(answer, options, comment_fields(exchange), inside=inside)
-            room = getattr(exchange.protocol, "room", 0)
             if room:
                 async with asyncio.timeout(options.timeout):
                     await answer.gather(room)
@@ -84,12 +90,17 @@ def _transform(endpoint: Endpoint, forward: Forward, services: Services) -> Step
     binary = {index for index, _ in replies if endpoint.parameters[index].cast == "bytea"}
     limit = services.options.outbound.client.max_response
 
+    timed = services.options.http.server_timing
+
     async def send(exchange: Exchange) -> None:
+        began = asyncio.get_running_loop().time()
         try:
-            reply = await while_client_waits(exchange.protocol, _reply(forward, exchange, limit))
+            reply = await while_client_waits(exchange.protocol, _reply(forward, exchange, limit, options.timeout))
         except FAILURES as error:
             failed = failure(endpoint, error, options)
             reply = Reply(failed.status, error=failed.message)
+        if timed:
+            tell_time(exchange, "upstream", asyncio.get_running_loop().time() - began)
         for index, part in replies:
             put(exchange, index, reply.value(part, binary=index in binary))
         exchange.has_null = None in exchange.arguments
@@ -97,10 +108,11 @@ def _transform(endpoint: Endpoint, forward: Forward, services: Services) -> Step
     return send
 
 
-async def _reply(forward: Forward, exchange: Exchange, limit: int | None) -> Reply:
+async def _reply(forward: Forward, exchange: Exchange, limit: int | None, seconds: float) -> Reply:
     answer = await forward.send(exchange)
     try:
-        body = decoded_body(await answer.read(limit), answer.header("content-encoding"), limit)
+        async with asyncio.timeout(seconds):
+            body = decoded_body(await answer.read(limit), answer.header("content-encoding"), limit)
     except BaseException:
         answer.close()
         raise
@@ -150,4 +162,7 @@ def failure(endpoint: Endpoint, error: Exception, options: ProxyOptions, what: s
         log.warning("%s: the other service has not answered within %g s", endpoint.name, options.timeout)
         return Failure(504, f"{what} request timed out after {options.timeout:g} seconds")
     log.warning("%s: the other service cannot be asked: %s", endpoint.name, error)
+    retry_after = getattr(error, "retry_after", None)
+    if retry_after is not None:
+        return Failure(503, str(error), unavailable(str(error), retry_after))
     return Failure(502, str(error))

@@ -23,6 +23,7 @@ from rowcall.service.exchange.arguments import put
 from rowcall.service.exchange.attendance import while_client_waits
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.outbound.decoding import decoded_body
+from rowcall.service.outbound.timing import tell_time
 from rowcall.service.outbound.type_cache import kept_reply, request_key
 from rowcall.service.response.headers import argument_text
 from rowcall.service.upstream.errors import OutboundError
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 log = logging.getLogger("rowcall")
+
+
+TRACE = ("traceparent", "tracestate")
 
 
 def ignore_nulls_of_types(endpoint: Endpoint, _services: Services) -> Step | None:
@@ -56,8 +60,13 @@ def call_types(endpoint: Endpoint, services: Services) -> Step | None:
     calls = [_Call(endpoint, call, services) for call in endpoint.outgoing.calls]
     members = endpoint.outgoing.members
 
+    timed = services.options.http.server_timing
+
     async def send(exchange: Exchange) -> None:
+        began = asyncio.get_running_loop().time()
         await while_client_waits(exchange.protocol, _all(calls, exchange))
+        if timed:
+            tell_time(exchange, "calls", asyncio.get_running_loop().time() - began)
         if endpoint.routine.strict:
             _count_nulls(members, exchange)
 
@@ -107,7 +116,9 @@ class _Call:
         url = self._url.fill(value_of)
         try:
             attempt = (
-                self._attempt_inside(exchange, url, value_of) if url.startswith("/") else self._attempt(url, value_of)
+                self._attempt_inside(exchange, url, value_of)
+                if url.startswith("/")
+                else self._attempt(exchange, url, value_of)
             )
         except (BadUrlError, RefusedError) as error:
             log.error("%s: type %s: %s is not called: %s", self._endpoint, self._type.name, shown_url(url), error)
@@ -120,16 +131,17 @@ class _Call:
             keeps, attempt.key, self._definition.cache_seconds, partial(self._with_retries, shown, attempt)
         )
 
-    def _attempt(self, url: str, value_of: ValueOf) -> _Attempt:
+    def _attempt(self, exchange: Exchange, url: str, value_of: ValueOf) -> _Attempt:
         """Raises `BadUrlError` and `RefusedError` for a request that cannot be made."""
         body = None if self._body is None else self._body.fill(value_of).encode()
-        request = OutgoingRequest(self._definition.method, read_address(url), self._filled_headers(value_of), body)
+        request = OutgoingRequest(self._definition.method, read_address(url), self._traced(exchange, value_of), body)
         client = self._services.client
         if client is None:
             raise RefusedError("Service:HttpClientOptions:Enabled is false")
         return _Attempt(
             request_key(self._definition.method, url, request.headers, body),
             partial(client.send, request, named=self._named),
+            partial(client.timed_out, request.address),
             self._definition.timeout,
             client.options.max_response,
         )
@@ -142,7 +154,16 @@ class _Call:
             raise RefusedError("Service:HttpClientOptions:Enabled is false")
         limit = None if self._services.client is None else self._services.client.options.max_response
         call = partial(inside, self._definition.method, target, headers, body, exchange)
-        return _Attempt(request_key(self._definition.method, target, headers, body), call, None, limit, inside=True)
+        return _Attempt(
+            request_key(self._definition.method, target, headers, body), call, _nobody_knows, None, limit, inside=True
+        )
+
+    def _traced(self, exchange: Exchange, value_of: ValueOf) -> Headers:
+        """The headers of the request, and the trace that it belongs to (W3C Trace Context)."""
+        headers = self._filled_headers(value_of)
+        named = {name.lower() for name, _ in headers}
+        own = ((name, exchange.scope.headers.get(name)) for name in TRACE if name not in named)
+        return [*headers, *((name, value) for name, value in own if value is not None)]
 
     def _filled_headers(self, value_of: ValueOf) -> Headers:
         headers = [(name, template.fill(value_of)) for name, template in self._headers]
@@ -189,6 +210,10 @@ def _wants_retry(definition: RequestDefinition, reply: Reply) -> bool:
     return not reply.success
 
 
+def _nobody_knows() -> None:
+    """No breaker stands in front of this service's own endpoints."""
+
+
 class _Attempt:
     """Sends one request, as often as it is asked to; nothing of one run is left in the next."""
 
@@ -196,6 +221,7 @@ class _Attempt:
         self,
         key: bytes,
         send: Callable[[], Awaitable[Answer]],
+        on_timeout: Callable[[], None],
         timeout: float | None,
         limit: int | None,
         *,
@@ -204,6 +230,7 @@ class _Attempt:
         self.key = key
         """Equal for requests that are the same in everything that is sent."""
         self._send = send
+        self._on_timeout = on_timeout
         self._timeout = timeout
         self._limit = limit
         self._inside = inside
@@ -215,6 +242,7 @@ class _Attempt:
             async with asyncio.timeout(self._timeout):
                 return await self._exchange()
         except TimeoutError:
+            self._on_timeout()
             return Reply(TIMED_OUT, error=f"Request timed out after {self._timeout:g} seconds")
         except RefusedError as error:
             self.transient = False

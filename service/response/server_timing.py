@@ -6,6 +6,7 @@ Only made where `HttpServer:ServerTiming` asks for it; otherwise no endpoint has
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from rowcall.ext.driver.request import Request
 from rowcall.ext.rendering.timed_rows import TimedPlan
@@ -29,6 +30,13 @@ class TimedProtocol:
         self._exchange = exchange
         self._began = time.monotonic()
         self.client_disconnect = self.inner.client_disconnect
+
+    def __call__(self) -> Any:
+        """The body of the request, which uploads read this late."""
+        return self.inner()
+
+    def __aiter__(self) -> Any:
+        return self.inner.__aiter__()
 
     def response_empty(self, status: int, headers: Headers) -> None:
         self.inner.response_empty(status, self._with_timing(headers))

@@ -12,6 +12,7 @@ import logging
 from rowcall.core.outbound.address import Address, BadUrlError, Origin, joined
 from rowcall.core.outbound.guard import Guard
 from rowcall.core.outbound.options import ClientOptions
+from rowcall.service.upstream.circuits import FAILING, Circuits
 from rowcall.service.upstream.errors import NotReachedError, OutboundError
 from rowcall.service.upstream.messages import IDEMPOTENT, Answer, Headers, OutgoingRequest
 from rowcall.service.upstream.pool import Pool
@@ -26,9 +27,10 @@ _OF_BODY = ("content-", "expect")
 class Client:
     """To be made in the running event loop."""
 
-    def __init__(self, options: ClientOptions) -> None:
+    def __init__(self, options: ClientOptions, circuits: Circuits | None = None) -> None:
         self.options = options
         self._pool = Pool(options)
+        self._circuits = circuits
 
     @property
     def open_connections(self) -> int:
@@ -65,8 +67,32 @@ class Client:
         return answer
 
     async def _attempt(self, request: OutgoingRequest, guard: Guard | None) -> Answer:
-        """A connection that was used before may be one that its server is about to close: that is no answer of the
+        """One request, without where it may lead.
+
+        A connection that was used before may be one that its server is about to close: that is no answer of the
         server, and another one is tried, where a request that was sent twice does no harm (RFC 9110, 9.2.2)."""
+        circuits = self._circuits
+        if circuits is None:
+            return await self._exchange(request, guard)
+        origin = request.address.origin
+        circuits.check(origin)
+        try:
+            answer = await self._exchange(request, guard)
+        except OutboundError:
+            circuits.failed(origin)
+            raise
+        if answer.status in FAILING:
+            circuits.failed(origin)
+        else:
+            circuits.succeeded(origin)
+        return answer
+
+    def timed_out(self, address: Address) -> None:
+        """Whoever has waited for an answer says so; here it looks like any other end of the exchange."""
+        if self._circuits is not None:
+            self._circuits.failed(address.origin)
+
+    async def _exchange(self, request: OutgoingRequest, guard: Guard | None) -> Answer:
         origin = request.address.origin
         connection = await self._pool.acquire(origin, guard)
         used = connection.used > 0

@@ -127,7 +127,7 @@ class Application:
         self.events = Broadcaster(options.events)
         log_notices = None if options.notices is None else NoticeLog(options.notices)
         self.unheard = Unheard(options.events.level.value, log_notices)
-        self._client = client_of(options)
+        self._client = client_of(options, self._host)
         types = options.outbound.types
         self._type_answers = (
             LimitedAnswers(self._host, "http-types", types.max_entries, types.prune)
@@ -346,14 +346,19 @@ class Application:
             protocol.response_bytes(problem.status, headers, body)
 
 
-def client_of(options: WorkerOptions) -> Client | None:
+def client_of(options: WorkerOptions, host: HostStore) -> Client | None:
     """Of requests to other services. Imported where it is used: most services make none."""
     outbound = options.outbound
     if not outbound.types.enabled and not outbound.proxy.enabled:
         return None
+    from rowcall.service.upstream.circuits import SIZE, Circuits
     from rowcall.service.upstream.client import Client
 
-    return Client(outbound.client)
+    client = outbound.client
+    if not client.breaker_failures:
+        return Client(client)
+    circuits = Circuits(host.environment("circuits", SIZE), client.breaker_failures, client.breaker_seconds)
+    return Client(client, circuits)
 
 
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ comment on function slow_echo(int) is 'HTTP GET';
 comment on function write(int) is 'HTTP POST';
 """
 
-MOST_SESSIONS = 2 + 2 + 8 + 16 + 1 + 1
+MOST_SESSIONS = 2 + 2 + 16 + 16 + 1 + 1
 """docs/performance.md: of a worker its lanes and one for itself, and one of the supervisor."""
 CANCELS = 4
 """Cancel requests of a worker under way at the same time. They are connections, and no sessions."""
@@ -119,3 +119,15 @@ def test_the_service_is_back_when_the_server_wakes(own_postgres: PostgresServer,
     with own_postgres.hanging(), httpx.Client(base_url=service.url, timeout=4) as client:
         assert client.get(path).status_code in (503, 504)
     wait_until(lambda: service.get(path).status_code == 200, "the service is back", 30)
+
+
+def test_health_is_told_while_the_database_hangs(own_postgres: PostgresServer, serve_once: Serve) -> None:
+    """A check that waited for the server, also after it was cancelled, would hang with it."""
+    settings = {"HealthChecks:Enabled": "true", "HealthChecks:Timeout": "1 second", "HealthChecks:CacheDuration": "0"}
+    _, service = hasty(own_postgres, serve_once, **settings)
+    assert service.get("/health/ready").status_code == 200
+    with own_postgres.hanging(), httpx.Client(base_url=service.url, timeout=6) as client:
+        for _ in range(3):
+            assert client.get("/health/ready").status_code == 503
+        assert client.get("/health/live").status_code == 200
+    wait_until(lambda: service.get("/health/ready").status_code == 200, "it is healthy again", 30)

@@ -34,7 +34,7 @@ comment on function rows_of(int) is 'HTTP';
 IMPATIENT = {"ConnectionSettings:Pool:QueueTimeout": "500ms"}
 """While no connection can be made, a request waits this long before it is told to come again."""
 
-MOST_CONNECTIONS = 2 + 2 + 8 + 16 + 2
+MOST_CONNECTIONS = 2 + 2 + 16 + 16 + 2
 """Shared, generic-shared, writing and exclusive ones of a worker, and the supervisor's."""
 
 

@@ -235,4 +235,4 @@ def test_many_slow_readers_leave_room_for_others(database: Database, service: Se
 def test_no_connection_is_leaked(database: Database, service: Service) -> None:
     """After everything above: bounded, and all of them idle. Runs last because it stands last."""
     wait_until(lambda: not database.backends("state <> 'idle'"), "every session is idle", 20)
-    assert len(database.backends()) <= 2 + 2 + 8 + 16 + 2
+    assert len(database.backends()) <= 2 + 2 + 16 + 16 + 2

@@ -195,7 +195,7 @@ def test_reloading_again_and_again_leaks_nothing(own_database: Database, serve_o
             wait_until(partial(served, service, f"/extra/{number}"), "the new endpoint is served", 20)
     assert [o for o in load.outcomes if o.status != 200] == []
     wait_until(lambda: not own_database.backends("state <> 'idle'"), "every session is idle")
-    assert len(own_database.backends()) <= 2 + 2 + 8 + 16 + 2
+    assert len(own_database.backends()) <= 2 + 2 + 16 + 16 + 2
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -97,7 +97,7 @@ ROWS: tuple[Key, ...] = (
     ),
     integer(
         "ConnectionSettings:Pool:WriteConnections",
-        8,
+        16,
         "Most connections of a worker that VOLATILE routines share. Opened when needed: the more, the longer commits "
         "take.",
     ),

@@ -44,6 +44,12 @@ ROWS: tuple[Key, ...] = (
         "Largest answer that is kept in memory for a routine; null: no limit. What a proxy passes on has none.",
         nullable=True,
     ),
+    integer(
+        _P + "CircuitBreakerFailures",
+        0,
+        "Failures in a row (no answer, or status 502, 503, 504) after which a host is not asked for a while. 0: never.",
+    ),
+    interval(_P + "CircuitBreakerDuration", "10 seconds", "That while. Proxies answer 503 with `Retry-After`."),
     flag(_P + "Http2", True, "Speak HTTP/2 with servers that offer it over TLS."),
     text(_P + "CaFile", None, "File with certificates of authorities to trust besides those of the system."),
     text(_P + "ClientCertificate", None, "File with a certificate, and perhaps its key, to show to servers that ask."),

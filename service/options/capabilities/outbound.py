@@ -40,6 +40,8 @@ def _client(settings: Settings) -> ClientOptions:
         certificate=settings.text_or_none(_CLIENT + "ClientCertificate"),
         certificate_key=settings.text_or_none(_CLIENT + "ClientCertificateKey"),
         http2=settings.flag(_CLIENT + "Http2"),
+        breaker_failures=settings.integer(_CLIENT + "CircuitBreakerFailures"),
+        breaker_seconds=settings.seconds(_CLIENT + "CircuitBreakerDuration"),
     )
 
 

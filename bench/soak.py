@@ -1,0 +1,421 @@
+"""`python -m bench.soak --seconds 3600`: a service under load, with faults at random moments, and what they cost.
+
+Every request carries a number of its own, so that a lost, doubled or foreign answer cannot hide: a write that was
+answered 200 has to be in the table, no number twice, and every other answer has to be the one for its number. Besides
+that it prints sessions, descriptors and the slope of each worker's memory. Faults: backends terminated, one killed (so
+that PostgreSQL recovers from a crash), the server stopped still, a table locked, a worker killed, a function changed,
+clients that leave, and connections that say nothing.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import psycopg
+
+from bench.postgres import Server, throw_away
+from bench.processes import resident_mebibytes, tree
+from bench.services import free_port
+
+RESULTS = Path(__file__).with_name("results")
+SESSIONS = 2 + 2 + 8 + 16 + 1
+"""Of a worker (docs/performance.md)."""
+OWN_SESSIONS = 2
+"""Of the supervisor."""
+ANSWER_WITHIN = 30.0
+EXPECTED = frozenset({200, 503, 504})
+
+SQL = """
+create table written (id bigint not null);
+create table locked (id int);
+insert into locked values (1);
+create function echo(_id bigint) returns bigint language sql stable as 'select _id';
+create function slow_echo(_id bigint) returns bigint language plpgsql stable as
+  $$begin perform pg_sleep(0.01); return _id; end$$;
+create function write(_id bigint) returns bigint language sql volatile
+  as 'insert into written values (_id) returning id';
+create function of_locked(_id bigint) returns bigint language sql stable as 'select _id from locked';
+create function rows_of(_id bigint) returns table(id bigint, n int) language sql stable
+  as 'select _id, n from generate_series(1, 20) n';
+create function many(_id bigint) returns table(id bigint, filler text) language sql stable
+  as $$select _id, repeat('x', 100) from generate_series(1, 10000) n$$;
+create function changing(_id bigint) returns bigint language sql stable as 'select _id';
+comment on function echo(bigint) is 'HTTP GET /echo';
+comment on function slow_echo(bigint) is 'HTTP GET /slow-echo';
+comment on function write(bigint) is 'HTTP POST /write';
+comment on function of_locked(bigint) is 'HTTP GET /of-locked
+timeout 2s';
+comment on function rows_of(bigint) is 'HTTP GET /rows-of';
+comment on function many(bigint) is 'HTTP GET /many';
+comment on function changing(bigint) is 'HTTP GET /changing';
+"""
+
+CHANGED = """
+drop function changing(bigint);
+create function changing(_id bigint) returns {type} language sql stable as $$select {value}$$;
+comment on function changing(bigint) is 'HTTP GET /changing';
+"""
+
+READS = ("/echo", "/slow-echo", "/rows-of", "/of-locked", "/changing", "/many")
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the clients saw."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    """0: the connection ended without an answer."""
+    kept: set[int] = field(default_factory=set)
+    """Writes that were answered 200."""
+    foreign: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    late: int = 0
+    """Not answered within `ANSWER_WITHIN`."""
+
+
+def right(path: str, number: int, body: bytes) -> bool:
+    match path:
+        case "/rows-of":
+            return body == b"[" + b",".join(b'{"id":%d,"n":%d}' % (number, n) for n in range(1, 21)) + b"]"
+        case "/many":
+            return body.count(b'{"id":%d,' % number) == 10_000 and body.endswith(b"}]")
+        case "/changing":
+            return body in (b"%d" % number, b'{"id": %d}' % number)
+    return body == b"%d" % number
+
+
+class Client:
+    """One connection after the other, a request at a time."""
+
+    def __init__(self, port: int, seen: Seen, numbers: Iterator[int]) -> None:
+        self._port = port
+        self._seen = seen
+        self._numbers = numbers
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def run(self, until: float) -> None:
+        while time.monotonic() < until:
+            number = next(self._numbers)
+            writes = number % 4 == 0
+            path = "/write" if writes else READS[number % len(READS)]
+            try:
+                status, body = await asyncio.wait_for(self._ask(path, number, writes=writes), ANSWER_WITHIN)
+            except TimeoutError:
+                self._seen.late += 1
+                self._close()
+                continue
+            except (OSError, EOFError, ValueError):
+                self._seen.statuses[0] += 1
+                self._close()
+                await asyncio.sleep(0.05)
+                continue
+            self._judge(path, number, status, body)
+        self._close()
+
+    def _judge(self, path: str, number: int, status: int, body: bytes) -> None:
+        self._seen.statuses[status] += 1
+        if status not in EXPECTED:
+            self._seen.unexpected.append(f"{path} {status} {body[:200]!r}")
+        elif status == 200 and not right(path, number, body):
+            self._seen.foreign.append(f"{path} {number} {body[:200]!r}")
+        elif status == 200 and path == "/write":
+            self._seen.kept.add(number)
+
+    async def _ask(self, path: str, number: int, *, writes: bool) -> tuple[int, bytes]:
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = self._streams
+        if writes:
+            content = b'{"id":%d}' % number
+            head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            writer.write(head.encode() + b"Content-Length: %d\r\n\r\n" % len(content) + content)
+        else:
+            writer.write(f"GET {path}?id={number} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            if number % 997 == 0:
+                self._close()
+                raise EOFError("this client has left")
+        lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower().split("\r\n")
+        headers = dict(line.split(": ", 1) for line in lines[1:] if ": " in line)
+        if headers.get("transfer-encoding") == "chunked":
+            body = await _chunks(reader)
+        else:
+            body = await reader.readexactly(int(headers.get("content-length", "0")))
+        if headers.get("connection") == "close":
+            self._close()
+        return int(lines[0].split(" ")[1]), body
+
+    def _close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
+            self._streams = None
+
+
+async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    body = b""
+    while size := int(await reader.readline(), 16):
+        body += await reader.readexactly(size)
+        await reader.readexactly(2)
+    await reader.readexactly(2)
+    return body
+
+
+class Faults:
+    """One after another, at random moments."""
+
+    def __init__(self, server: Server, supervisor: int, port: int, seconds: float) -> None:
+        self._server = server
+        self._conninfo = f"{server.conninfo('soak')} application_name=soak"
+        self._supervisor = supervisor
+        self._port = port
+        self._seconds = seconds
+        self.done: Counter[str] = Counter()
+        self._changes = itertools.cycle((("jsonb", "jsonb_build_object('id', _id)"), ("bigint", "_id")))
+
+    async def run(self, until: float) -> None:
+        kinds: tuple[Callable[[], Awaitable[None]], ...] = (
+            self.terminate, self.crash, self.hang, self.lock, self.kill_worker, self.change, self.say_nothing,
+        )  # fmt: skip
+        chosen = random.Random(13)  # the same faults in the same order each time
+        waiting: list[Callable[[], Awaitable[None]]] = []
+        while (left := until - time.monotonic()) > 15:
+            await asyncio.sleep(min(left, chosen.uniform(0.5, 1.5) * self._seconds))
+            # Each of them once before any comes again.
+            waiting = waiting or chosen.sample(kinds, len(kinds))
+            kind = waiting.pop()
+            with contextlib.suppress(psycopg.Error, ProcessLookupError):
+                await kind()
+                self.done[kind.__name__] += 1
+
+    async def _execute(self, sql: str) -> None:
+        async with await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True) as session:
+            await session.execute(sql.encode())
+
+    async def terminate(self) -> None:
+        await self._execute("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()")
+
+    async def crash(self) -> None:
+        backends = [pid for pid in tree(self._server.pid) if pid != self._server.pid and _is_client_backend(pid)]
+        if backends:
+            os.kill(backends[0], signal.SIGKILL)
+
+    async def hang(self) -> None:
+        family = list(tree(self._server.pid))
+        for pid in family:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(3)
+        finally:
+            for pid in family:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
+    async def lock(self) -> None:
+        async with await psycopg.AsyncConnection.connect(self._conninfo) as session:
+            await session.execute("lock table locked in access exclusive mode")
+            await asyncio.sleep(4)
+
+    async def kill_worker(self) -> None:
+        os.kill(workers(self._supervisor)[0], signal.SIGKILL)
+
+    async def change(self) -> None:
+        kind, value = next(self._changes)
+        await self._execute(CHANGED.format(type=kind, value=value))
+
+    async def say_nothing(self) -> None:
+        opened = [await asyncio.open_connection("127.0.0.1", self._port) for _ in range(20)]
+        for number, (_, writer) in enumerate(opened):
+            writer.write((b"", b"GET /echo", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")[number % 3])
+        await asyncio.sleep(2)
+        for _, writer in opened:
+            writer.close()
+
+
+def _is_client_backend(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return b" soak " in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
+def workers(supervisor: int) -> list[int]:
+    found = []
+    for pid in tree(supervisor):
+        with contextlib.suppress(OSError):
+            if b"rowcall.service.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
+
+
+def descriptors(supervisor: int) -> int:
+    found = 0
+    for pid in (supervisor, *workers(supervisor)):
+        with contextlib.suppress(OSError):
+            found += len(os.listdir(f"/proc/{pid}/fd"))
+    return found
+
+
+@dataclass(slots=True)
+class Watch:
+    """Samples of the service while it is under load."""
+
+    server: Server
+    supervisor: int
+    most_sessions: int = 0
+    memory: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
+
+    async def run(self, until: float) -> None:
+        while time.monotonic() < until:
+            for pid in workers(self.supervisor):
+                self.memory.setdefault(pid, []).append((time.monotonic(), resident_mebibytes(pid)))
+            with contextlib.suppress(psycopg.Error, TimeoutError):
+                async with asyncio.timeout(10):
+                    self.most_sessions = max(self.most_sessions, await sessions(self.server))
+            await asyncio.sleep(1)
+
+    def slope(self) -> float:
+        """MiB an hour, of the worker that lived longest, without the first third of its life."""
+        longest = max(self.memory.values(), key=len, default=[])
+        settled = longest[len(longest) // 3 :]
+        if len(settled) < 3:
+            return 0.0
+        return statistics.linear_regression(*zip(*settled, strict=True)).slope * 3600
+
+
+async def sessions(server: Server) -> int:
+    """Those of the service: our own bear a name."""
+    sql = "select count(*) from pg_stat_activity where datname = 'soak' and application_name <> 'soak'"
+    conninfo = server.conninfo("soak")
+    async with await psycopg.AsyncConnection.connect(conninfo, autocommit=True, application_name="soak") as session:
+        row = await (await session.execute(sql)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+@contextmanager
+def service(server: Server, workers_wanted: int) -> Iterator[tuple[int, int, Path]]:
+    """Its supervisor's process id, its port, and its log."""
+    port = free_port()
+    folder = Path(tempfile.mkdtemp(prefix="rowcall-soak-"))
+    log = folder / "service.log"
+    settings = {
+        "ConnectionStrings:Default": f"{server.conninfo('soak')} connect_timeout=5",
+        "Urls": f"http://127.0.0.1:{port}",
+        "HttpServer:Workers": str(workers_wanted),
+        "HttpServer:Limits:RequestHeadersTimeout": "5 seconds",
+        "Service:CommandTimeout": "5 seconds",
+        "Service:RequiresAuthorization": "false",
+    }
+    command = [sys.executable, "-m", "rowcall.service.cli", *(f"--{key}={value}" for key, value in settings.items())]
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=out, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 60
+        while b"Started in" not in log.read_bytes():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"the service has not started:\n{log.read_text('utf-8')}")
+            time.sleep(0.1)
+        yield process.pid, port, log
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+@asynccontextmanager
+async def together(*works: Awaitable[None]) -> AsyncIterator[None]:
+    tasks = [asyncio.ensure_future(work) for work in works]
+    yield
+    await asyncio.gather(*tasks)
+
+
+async def soak(server: Server, supervisor: int, port: int, arguments: argparse.Namespace) -> dict[str, object]:
+    seen = Seen()
+    numbers = itertools.count(1)
+    watch = Watch(server, supervisor)
+    faults = Faults(server, supervisor, port, arguments.every)
+    before = descriptors(supervisor)
+    until = time.monotonic() + arguments.seconds
+    clients = [Client(port, seen, numbers) for _ in range(arguments.clients)]
+    async with together(*(client.run(until) for client in clients), watch.run(until), faults.run(until)):
+        pass
+    await asyncio.sleep(12)  # idle connections are closed, and what was abandoned has ended
+    rows = Counter(int(line) for line in server.psql("-c", "select id from written", database="soak").split())
+    return {
+        "seconds": arguments.seconds,
+        "requests": sum(seen.statuses.values()) + seen.late,
+        "statuses": {str(status): count for status, count in sorted(seen.statuses.items())},
+        "faults": dict(faults.done),
+        "lost": len(seen.kept - rows.keys()),
+        "doubled": sum(count > 1 for count in rows.values()),
+        "foreign": len(seen.foreign),
+        "unexpected": len(seen.unexpected),
+        "unanswered": seen.late,
+        "most_sessions": watch.most_sessions,
+        "sessions_allowed": arguments.workers * SESSIONS + OWN_SESSIONS,
+        "sessions_after": await sessions(server),
+        "descriptors_before": before,
+        "descriptors_after": descriptors(supervisor),
+        "memory_mib_per_hour": round(watch.slope(), 1),
+        "examples": [*seen.foreign[:5], *seen.unexpected[:5]],
+    }
+
+
+def verdict(found: dict[str, object]) -> list[str]:
+    """What must not be."""
+    none = ("lost", "doubled", "foreign", "unexpected", "unanswered")
+    wrong = [f"{found[name]} {name}" for name in none if found[name]]
+    if int(str(found["most_sessions"])) > int(str(found["sessions_allowed"])):
+        wrong.append("more sessions than documented")
+    return wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is written to `bench/results`."""
+
+    arguments: dict[str, object]
+    found: dict[str, object]
+    tracebacks: int
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.soak", description=__doc__.partition("\n")[0] if __doc__ else ""
+    )
+    parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--every", type=float, default=10.0, help="seconds between two faults, on average")
+    parser.add_argument("--clients", type=int, default=24)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--postgres", default="auto")
+    parser.add_argument("--keep", action="store_true", help="write the result to bench/results")
+    arguments = parser.parse_args()
+    with throw_away(arguments.postgres) as server:
+        server.psql("-c", "create database soak", database="postgres")
+        server.psql("-c", SQL, database="soak")
+        with service(server, arguments.workers) as (supervisor, port, log):
+            found = asyncio.run(soak(server, supervisor, port, arguments))
+        tracebacks = log.read_text("utf-8", errors="replace").count("Traceback (most recent call last)")
+    kept = Kept({key: value for key, value in vars(arguments).items() if key != "keep"}, found, tracebacks)
+    text = json.dumps(asdict(kept), indent=2)
+    print(text)
+    if arguments.keep:
+        RESULTS.joinpath(f"soak-{time.strftime('%Y-%m-%dT%H%M')}.json").write_text(text + "\n", encoding="utf-8")
+    wrong = verdict(found)
+    print("; ".join(wrong) if wrong else "nothing lost, doubled or foreign")
+    return 1 if wrong or tracebacks else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Circuit breakers: a server that keeps failing is left alone for a while, by all workers of the host.
+
+A record for each host in the store: failures in a row, and until when it is not asked. When that time is over requests
+go out again; one more failure is enough to stop them, one success clears the record.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import time
+
+from rowcall.core.outbound.address import Origin
+from rowcall.service.store.environment import Environment
+from rowcall.service.upstream.errors import OutboundError
+
+FAILING = frozenset({502, 503, 504})
+"""Statuses that say that nobody is there to answer."""
+SIZE = 1_048_576
+
+_RECORD = struct.Struct("<Id")
+
+
+class OpenCircuitError(OutboundError):
+    """The server has failed too often and is not asked for now. retry_after: seconds."""
+
+    def __init__(self, authority: str, retry_after: int) -> None:
+        super().__init__(f"{authority} keeps failing and is not asked for another {retry_after} s", unanswered=True)
+        self.retry_after = retry_after
+
+
+class Circuits:
+    """failures: in a row, from which on a server is left alone. seconds: for which it is."""
+
+    def __init__(self, environment: Environment, failures: int, seconds: float) -> None:
+        self._environment = environment
+        self._failures = failures
+        self._seconds = seconds
+
+    def check(self, origin: Origin) -> None:
+        """Raises `OpenCircuitError`."""
+        data = self._environment.get(_key(origin))
+        if data is None:
+            return
+        left = _RECORD.unpack(data)[1] - time.monotonic()
+        if left > 0:
+            raise OpenCircuitError(origin.authority, math.ceil(left))
+
+    def succeeded(self, origin: Origin) -> None:
+        key = _key(origin)
+        if self._environment.get(key) is not None:
+            with self._environment.write() as transaction:
+                transaction.delete(key)
+
+    def failed(self, origin: Origin) -> None:
+        key = _key(origin)
+        with self._environment.write() as transaction:
+            data = transaction.get(key)
+            count = 1 + (0 if data is None else _RECORD.unpack(data)[0])
+            until = time.monotonic() + self._seconds if count >= self._failures else 0.0
+            transaction.put(key, _RECORD.pack(min(count, self._failures), until))
+
+
+def _key(origin: Origin) -> bytes:
+    return f"c{origin.scheme}://{origin.authority}".encode()[:500]

@@ -1,0 +1,116 @@
+"""Care for other services and for those who look: circuit breakers, times, traces, uploads that go on."""
+
+from __future__ import annotations
+
+import re
+import socket
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.harness.upstream import Seen, Upstream, answer, echo
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+
+def schema(url: str) -> str:
+    return f"""
+create function through() returns void language sql as '';
+comment on function through() is 'HTTP GET /through
+proxy {url}';
+create function other() returns void language sql as '';
+comment on function other() is 'HTTP GET /echo
+proxy {url}';
+create type asked as (status_code int, error_message text, body text);
+comment on type asked is 'GET {url}/echo';
+create function ask(_r asked) returns text language sql as
+$$ select concat_ws('|', (_r).status_code, (_r).error_message) $$;
+comment on function ask is 'HTTP GET /ask';
+create function trace(_r asked) returns text language sql as $$ select (_r).body $$;
+comment on function trace is 'HTTP GET /trace';
+create function filed(_proxy_body json, _meta json default null) returns text language sql as
+$$ select concat_ws('|', _proxy_body ->> 'body', _meta -> 0 ->> 'fileName') $$;
+comment on function filed is 'HTTP POST /filed
+upload for large_object
+param _meta is upload metadata
+proxy {url}';
+create function passed() returns void language sql as '';
+comment on function passed() is 'HTTP POST /passed
+upload
+proxy {url}';
+"""
+
+
+ON = {
+    "Service:ProxyOptions:Enabled": "true",
+    "Service:HttpClientOptions:Enabled": "true",
+    "Service:UploadOptions:Enabled": "true",
+    "HttpServer:ServerTiming": "true",
+}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
+    upstream.on("*", echo)
+    return serve(database, schema(upstream.url), ON)
+
+
+def test_the_times_of_other_services_are_told(service: Service) -> None:
+    assert re.search(r"\bupstream;dur=\d", service.get("/echo").headers["server-timing"])
+    assert re.search(r"\bcalls;dur=\d", ", ".join(service.get("/ask").headers.get_list("server-timing")))
+
+
+def test_the_trace_goes_on_with_a_type(service: Service) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    assert f'"traceparent": "{trace}"' in service.get("/trace", headers={"traceparent": trace}).text
+
+
+def test_files_stay_here_for_the_routine(service: Service) -> None:
+    response = service.post("/filed", files={"file": ("a.txt", b"content", "text/plain")})
+    assert response.text == "|a.txt"
+
+
+def test_files_go_on_where_that_is_asked_for(own_database: Database, serve_once: Serve, upstream: Upstream) -> None:
+    forwarding = {**ON, "Service:ProxyOptions:ForwardUploadContent": "true"}
+    service = serve_once(own_database, schema(upstream.url), forwarding)
+    response = service.post("/filed", files={"file": ("a.txt", b"content", "text/plain")})
+    assert "content" in response.text
+    assert not response.text.endswith("|a.txt")
+    seen = upstream.to("/filed")[-1]
+    boundary = re.fullmatch(r"multipart/form-data; boundary=(.+)", seen.header("content-type") or "")
+    assert boundary is not None
+    assert seen.body.startswith(b"--" + boundary[1].encode())
+    assert "content" in service.post("/passed", files={"file": ("b.txt", b"content")}).json()["body"]
+
+
+def test_a_server_that_keeps_failing_is_left_alone_by_all_workers(own_database: Database, serve_once: Serve) -> None:
+    server = Upstream()
+    failing = [True]
+
+    def react(seen: Seen, connection: socket.socket) -> bytes:
+        return answer({}, 503) if failing[0] else echo(seen, connection)
+
+    server.on("*", react)
+    server.on("/echo", react)
+    breaking = {
+        **ON,
+        "Service:HttpClientOptions:CircuitBreakerFailures": "3",
+        "Service:HttpClientOptions:CircuitBreakerDuration": "1s",
+    }
+    try:
+        service = serve_once(own_database, schema(server.url), breaking, workers=2)
+        assert [service.get("/through").status_code for _ in range(3)] == [503] * 3
+        asked = len(server.seen)
+        for _ in range(6):
+            refused = service.get("/through")
+            assert "keeps failing" in problem(refused, 503)["detail"]
+            assert refused.headers["retry-after"] == "1"
+        assert "keeps failing" in service.get("/ask").text
+        assert len(server.seen) == asked
+        failing[0] = False
+        wait_until(lambda: service.get("/through").status_code == 200, "the server is asked again")
+        assert [service.get("/through").status_code for _ in range(6)] == [200] * 6
+    finally:
+        server.close()
