@@ -159,6 +159,10 @@ class Broadcaster:
         if not group.streams:
             self._drop(group)
 
+    def clients(self) -> set[str]:
+        """Those of open streams, as `host:port`."""
+        return {stream.client for stream in self._streams()}
+
     def end_streams(self, which: Callable[[Stream], bool]) -> None:
         """Their clients come back, but not all at once."""
         most = self._options.retry or BACK_WITHIN

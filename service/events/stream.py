@@ -33,7 +33,6 @@ class Stream:
 
     __slots__ = (
         "_backlog",
-        "_client",
         "_connections",
         "_gone",
         "_held",
@@ -44,6 +43,7 @@ class Stream:
         "_taken",
         "_transport",
         "_unseen",
+        "client",
         "group",
         "number",
         "path",
@@ -67,7 +67,7 @@ class Stream:
         self.number = 0
         self.group: Any = None
         """Whoever sends to it puts it where it belongs (`service.events.broadcaster`)."""
-        self._client = client
+        self.client = client
         self._connections = connections
         self._options = options
         self._on_end = on_end
@@ -117,7 +117,7 @@ class Stream:
     def _look(self) -> Progress:
         progress = self._progress
         if progress is None:
-            progress = self._progress = Progress(self._connections, self._client)
+            progress = self._progress = Progress(self._connections, self.client)
         progress.look(self._unseen)
         self._unseen = 0
         return progress
@@ -162,7 +162,7 @@ class Stream:
         """Ends with the connection: behind what its reader has not taken, no end could be said."""
         if self._transport is not None:
             self.end()
-            self._connections.cut(self._client)
+            self._connections.cut(self.client)
 
     # --- the end ---------------------------------------------------------------------------------------------------
 
