@@ -41,8 +41,6 @@ def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) ->
         yield f"{endpoint.name}: the request's headers are no part of the cache key; all requests share one answer"
     if endpoint.options.user_context and mapping.address_key is not None:
         yield f"{endpoint.name}: {mapping.address_key} is no part of the cache key; all addresses share one answer"
-    if endpoint.options.upload is not None and endpoint.options.upload.enabled:
-        yield f"{endpoint.name}: each upload is handled, whether its answer is kept or not; cached gains nothing"
 
 
 def _is_told_otherwise(endpoint: Endpoint) -> bool:

@@ -84,6 +84,9 @@ def may_be_kept(endpoint: Endpoint, options: CacheOptions) -> bool:
     shape = endpoint.shape
     if endpoint.passes_through:
         return True
+    upload = endpoint.options.upload
+    if upload is not None and upload.enabled:
+        return False  # an answer that is kept would be a file that is not
     if endpoint.options.login or endpoint.options.logout or _changes_a_table(endpoint):
         return False
     if shape.path is ResultPath.SCALAR:

@@ -50,6 +50,9 @@ class Thing:
     """Why it is not readable."""
 
 
+NOT_THERE = SessionState(reason="it could not be found where it runs")
+
+
 class World:
     """All functions and relations that users have made, and what any statement can reach without naming it.
 
@@ -68,17 +71,30 @@ class World:
         self.relations = {one.oid: one for one in relations}
         self._everywhere = Thing(0, (), "a cast, operator or domain", tuple(texts), mark, "", tuple(everywhere))
         self._scans: dict[str, Scan] = {}
+        self._qualified: defaultdict[tuple[bool, str], list[int]] = defaultdict(list)
         self._by_name: defaultdict[str, list[tuple[bool, int]]] = defaultdict(list)
         for is_function, things in ((True, self.functions), (False, self.relations)):
             for thing in things.values():
+                self._qualified[is_function, thing.shown].append(thing.oid)
                 for name in thing.names:
                     self._by_name[name].append((is_function, thing.oid))
 
+    def called(self, name: str, *, function: bool) -> list[int]:
+        """Oids of what has this name, with its schema."""
+        return self._qualified.get((function, name), [])
+
     def of_function(self, oid: int) -> SessionState:
-        return self._verdict([(True, oid)], ())
+        return self.of_functions([oid])
+
+    def of_functions(self, oids: Sequence[int]) -> SessionState:
+        """Of all of them together."""
+        return self._verdict([(True, oid) for oid in oids], ()) if oids else NOT_THERE
 
     def of_relation(self, oid: int, *, writes: bool = True) -> SessionState:
-        return self._verdict([(False, oid)], (), writes=writes)
+        return self.of_relations([oid], writes=writes)
+
+    def of_relations(self, oids: Sequence[int], *, writes: bool = True) -> SessionState:
+        return self._verdict([(False, oid) for oid in oids], (), writes=writes) if oids else NOT_THERE
 
     def of_texts(self, texts: Sequence[str]) -> SessionState:
         return self._verdict([], texts)
@@ -143,11 +159,17 @@ class World:
         return found
 
 
-def session_state(endpoint: Endpoint, world: World) -> SessionState:
-    """What a run of the endpoint may leave, resolved parameters aside: those have a connection of their own."""
+def session_state(endpoint: Endpoint, world: World, *, by_name: bool = False) -> SessionState:
+    """What a run of the endpoint may leave, resolved parameters aside: those have a connection of their own.
+
+    by_name: the world is that of another database than the one that the routine was found in.
+    """
     routine = endpoint.routine
-    if routine.source is None:
-        return world.of_function(routine.oid)
     if isinstance(routine.source, FileSource):
         return world.of_texts([statement.text for statement in routine.source.statements])
-    return world.of_relation(routine.oid, writes=routine.volatility is Volatility.VOLATILE)
+    oids = [routine.oid]
+    if by_name:
+        oids = world.called(f"{routine.schema}.{routine.name}", function=routine.source is None)
+    if routine.source is None:
+        return world.of_functions(oids)
+    return world.of_relations(oids, writes=routine.volatility is Volatility.VOLATILE)

@@ -50,7 +50,7 @@ def _duration(value: datetime.timedelta, formats: MomentFormats) -> str:
 
 
 def number_text(value: int | float) -> str:
-    """The shortest text that is the same number, with an exponent from 1E+15 on and below 1E-05."""
+    """The shortest text that is the same number, with an exponent from 1E+15 on and from 1E-05 down."""
     if isinstance(value, int) and abs(value) < 10**15:
         return str(value)
     number = float(value)
@@ -59,7 +59,7 @@ def number_text(value: int | float) -> str:
     sign, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
     assert isinstance(exponent, int)  # noqa: S101 (finite)
     place = exponent + len(digits) - 1
-    if -5 <= place < 15:
+    if -5 < place < 15:
         return format(Decimal(repr(number)).normalize(), "f")
     text = "".join(map(str, digits))
     mantissa = text if len(text) == 1 else f"{text[0]}.{text[1:]}"

@@ -76,3 +76,5 @@ class UploadOptions(Record):
     common: Common = Common()
     handlers: Mapping[str, HandlerOptions] = field(default_factory=dict)
     """By key, in the order of the configuration. Empty: no endpoint takes files."""
+    checks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Commands that comments may have files checked by: name → program and arguments."""

@@ -67,7 +67,8 @@ SWITCHES = (
     ),
     Switch(
         ("--validate",),
-        "Check the configuration and connect to the database once; the exit code is 0 when both are fine.",
+        "Start without serving: check the configuration, the database, files and comments; the exit code is 1 for what "
+        "would stop a start.",
         run="validation:validate",
     ),
     Switch(("--config-schema",), "Print a JSON Schema of the configuration.", run="configuration:show_schema"),
@@ -90,6 +91,7 @@ SWITCHES = (
         "Serve changes of .sql files, the database and configuration files as they are made, as Watch:Enabled does.",
     ),
     Switch(("--json",), "With --version and --validate: print JSON."),
+    Switch(("--strict",), "With --validate: warnings count as errors."),
 )
 """The first of several that are given decides, in the order of this table."""
 

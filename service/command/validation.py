@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from rowcall.core.config import ConfigError
 from rowcall.core.config.checks import mistakes, without_effect
 from rowcall.service.command.about import banner, print_json
 from rowcall.service.command.configuration_files import Configuration, load
+from rowcall.service.command.rehearsal import Rehearsal, rehearse
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import for_libpq
 from rowcall.service.options.connection_string import ConnectionInfo, Embedded, connection_for
@@ -37,6 +39,13 @@ class Report:
     """Values that their keys can't take, or why there is no configuration."""
     connection: str
     """`ok`, or why the database can't be reached."""
+    start_errors: tuple[str, ...] = ()
+    """What would stop a start besides."""
+    start_warnings: tuple[str, ...] = ()
+    """What a start would warn of."""
+    endpoints: int | None = None
+    strict: bool = False
+    """Warnings count as errors."""
 
     @property
     def fatal(self) -> bool:
@@ -48,7 +57,8 @@ class Report:
 
     @property
     def valid(self) -> bool:
-        return self.config_valid and self.connection == _OK
+        doubtful = self.strict and (self.unknown or self.without_effect or self.start_warnings)
+        return self.config_valid and self.connection == _OK and not self.start_errors and not doubtful
 
 
 def validate(arguments: Arguments) -> int:
@@ -68,13 +78,23 @@ def _report(arguments: Arguments) -> Report:
     except ConfigError as error:
         return Report("Warning", (), (), (), (str(error),), "not tested: there is no configuration")
     unknown = () if configuration.validation_mode == "Ignore" else configuration.unknown
+    errors = tuple(str(mistake) for mistake in mistakes(configuration.settings) if mistake.in_use)
+    connection = _connection_test(configuration)
+    # Wrong values are told once, all of them: each would be found again on the way.
+    reads_database = connection == _OK and _has_default(configuration)
+    rehearsal = Rehearsal() if errors else rehearse(configuration.settings, reads_database=reads_database)
+    notes = [note.message for note in configuration.notes if note.level >= logging.WARNING]
     return Report(
         configuration.validation_mode,
         tuple(key.path for key in unknown),
         tuple(str(key) for key in unknown),
         without_effect(configuration.settings),
-        tuple(str(mistake) for mistake in mistakes(configuration.settings) if mistake.in_use),
-        _connection_test(configuration),
+        errors,
+        connection,
+        tuple(error for error in rehearsal.errors if error != connection),
+        (*notes, *rehearsal.warnings),
+        rehearsal.endpoints,
+        arguments.has("--strict"),
     )
 
 
@@ -112,12 +132,23 @@ def _as_json(report: Report) -> dict[str, object]:
         "connectionTest": report.connection,
         "errors": report.errors,
         "withoutEffect": report.without_effect,
+        "startErrors": report.start_errors,
+        "startWarnings": report.start_warnings,
+        "endpoints": report.endpoints,
     }
 
 
 def _as_text(report: Report) -> Iterator[str]:
     good, bad, doubtful = ("\x1b[32m", "\x1b[31m", "\x1b[33m") if sys.stdout.isatty() else ("", "", "")
     end = "\x1b[0m" if good else ""
+    if report.start_errors:
+        yield f"{bad}Start: FAILED{end}"
+        yield from (f"  - {error}" for error in report.start_errors)
+    if report.start_warnings:
+        yield f"{doubtful}Warnings of a start:{end}"
+        yield from (f"  - {warning}" for warning in report.start_warnings)
+    if report.endpoints is not None:
+        yield f"Endpoints: {report.endpoints}"
     if report.config_valid and not report.unknown:
         yield f"Config validation: {good}OK{end}"
     if report.unknown:

@@ -185,7 +185,8 @@ class Failures:
             problem = _refused_value(call, exchange, request, message)
             problem = problem or _answer(call, request, message, tries or Tries())
             what = "" if call.describe is None else f"\n{call.describe(exchange)}"
-            log.log(_level(problem.status), "%s: %s: %s%s", call.label, request.error.sqlstate, message, what)
+            said = message.replace("\n", "\\n")
+            log.log(_level(problem.status), "%s: %s: %s%s", call.label, request.error.sqlstate, said, what)
             problem.logged = True
             return problem
         if isinstance(request.failure, ColumnsChangedError):

@@ -119,10 +119,7 @@ class EndpointReader:
             keys.append(self._home_of_files)
             catalogs.append(await self._read_files(self._files, only_files=only_files))
             exposed.append(self._exposure.objects(catalogs[-1]))
-        found = [
-            tuple(self._judged(key, endpoint) for endpoint in group)
-            for key, group in zip(keys, self._builder.build(zip(catalogs, exposed, strict=True)), strict=True)
-        ]
+        found = self._builder.build(zip(catalogs, exposed, strict=True))
         types: dict[str, dict[int, TypeInfo]] = {MAIN: {}}
         routed: dict[str, _Routed] = {}
         for key, catalog, endpoints in zip(keys, catalogs, found, strict=True):
@@ -139,8 +136,10 @@ class EndpointReader:
             for name in unused_profiles(self._options.cache, (one for group in found for one in group)):
                 log.info("cache profile '%s' is used by no endpoint", name)
         main = types.pop(MAIN)
-        endpoints = tuple(self._at_its_place(key, one) for key, group in zip(keys, found, strict=True) for one in group)
-        return Edition(number, endpoints, main, types)
+        placed = (self._at_its_place(key, one) for key, group in zip(keys, found, strict=True) for one in group)
+        homes = (key for key, group in zip(keys, found, strict=True) for _ in group)
+        judged = tuple(self._judged(key, one) for key, one in zip(homes, placed, strict=True))
+        return Edition(number, judged, main, types)
 
     def _at_its_place(self, key: str, endpoint: Endpoint) -> Endpoint:
         """Where it is found on one database and runs on another one, the types of users have other oids there."""
@@ -182,11 +181,12 @@ class EndpointReader:
         return ((routine, replace(defaults, connection=name)) for routine, defaults in objects)
 
     def _judged(self, key: str, endpoint: Endpoint) -> Endpoint:
-        """With what it may leave in its session. Of one that runs elsewhere nothing is known."""
-        world = self._worlds.get(key)
-        if world is None or self._place(endpoint) != key:
+        """With what it may leave in its session, where it runs. key: of the connection that it was found on."""
+        place = self._place(endpoint)
+        world = self._worlds.get(place)
+        if world is None:
             return endpoint
-        return replace(endpoint, session=session_state(endpoint, world))
+        return replace(endpoint, session=session_state(endpoint, world, by_name=place != key))
 
     # --- places ----------------------------------------------------------------------------------------------------
 
@@ -213,6 +213,8 @@ class EndpointReader:
                 async with await self._connector(place).open_plain() as connection:
                     found = await types_of_the_same_names(connection, one.types.values())
                     types.setdefault(place, {}).update(found)
+                    if place not in self._worlds:
+                        self._worlds[place] = await read_world(connection)
                     if self._verify != "None":
                         checked += len(one.endpoints)
                         missing += _missing(place, one, await missing_routines(connection, _called(one.endpoints)))

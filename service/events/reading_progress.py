@@ -91,33 +91,26 @@ class Progress:
     reader reads; once it stops, nothing is acknowledged any more, and every byte counts.
     """
 
-    __slots__ = ("_acknowledged", "_client", "_connections", "_sent", "outstanding")
+    __slots__ = ("_acknowledged", "_client", "_connections", "outstanding", "taken")
 
     def __init__(self, connections: Connections, client: str) -> None:
         self._connections = connections
         self._client = client
         self._acknowledged: int | None = None
-        self._sent = 0
         self.outstanding = 0
         """Bytes, as of the last `look`."""
+        self.taken = True
+        """Something, between the last two looks."""
 
-    @property
-    def unseen(self) -> int:
-        """Bytes that have been sent since the last `look`."""
-        return self._sent
-
-    def sent(self, size: int) -> None:
-        self._sent += size
-
-    def look(self) -> bool:
-        """Whether the reader has taken anything since the last time."""
+    def look(self, sent: int) -> None:
+        """sent: bytes, since the last time."""
         acknowledged = self._connections.acknowledged(self._client)
-        sent, self._sent = self._sent, 0
         if acknowledged is None:
             self.outstanding = 0
-            return True
+            self.taken = True
+            return
         # The first look knows nothing of what was acknowledged before: all that has been sent may be under way.
         taken = 0 if self._acknowledged is None else acknowledged - self._acknowledged
         self._acknowledged = acknowledged
         self.outstanding = max(0, self.outstanding + sent - taken)
-        return taken > 0
+        self.taken = taken > 0

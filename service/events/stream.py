@@ -21,6 +21,8 @@ LOOK_AFTER = 65_536
 WINDOW = 524_288
 """Bytes under way to a reader from which on the next ones wait."""
 
+_CLOSED = "PyErrAwaitable"
+"""What the HTTP server gives for what is sent to a client that has left. It has no name to import."""
 LENIENT = 1.0
 """Seconds for a reader to catch up with a burst, before what waits for it is bounded by the number of events."""
 
@@ -31,7 +33,6 @@ class Stream:
 
     __slots__ = (
         "_backlog",
-        "_client",
         "_connections",
         "_gone",
         "_held",
@@ -41,6 +42,8 @@ class Stream:
         "_progress",
         "_taken",
         "_transport",
+        "_unseen",
+        "client",
         "group",
         "number",
         "path",
@@ -64,18 +67,22 @@ class Stream:
         self.number = 0
         self.group: Any = None
         """Whoever sends to it puts it where it belongs (`service.events.broadcaster`)."""
-        self._client = client
+        self.client = client
         self._connections = connections
         self._options = options
         self._on_end = on_end
         self._on_slow = on_slow
         self._backlog: Backlog | None = None
         self._held = self._taken = 0.0
-        self._progress = Progress(connections, client)
+        self._progress: Progress | None = None
+        self._unseen = 0
+        """Bytes that have been sent since it was asked how much the reader has taken."""
+        self._gone: Any = None
         self._transport = protocol.response_stream(200, headers)
-        # The future of the HTTP server itself: no task for each of thousands of streams that wait.
-        self._gone = _innermost(protocol).client_disconnect()
-        self._gone.add_done_callback(self._left)
+        if options.heartbeat is None:
+            # Otherwise the next heartbeat notices, and 2 KiB for each of thousands of streams are saved.
+            self._gone = _innermost(protocol).client_disconnect()
+            self._gone.add_done_callback(self._left)
 
     @property
     def open(self) -> bool:
@@ -91,19 +98,29 @@ class Stream:
             # Handed out piece by piece: the HTTP server copies whatever it is given, for every reader.
             self._hold(texts)
         else:
-            self._transport.send_bytes(joined)
-            progress = self._progress
-            progress.sent(len(joined))
-            if progress.unseen > LOOK_AFTER:
-                progress.look()
+            self._give(joined)
+            if self._unseen > LOOK_AFTER and self._transport is not None:
+                progress = self._look()
                 if progress.outstanding > WINDOW:
                     self._hold(())
 
     def beat(self, text: bytes) -> None:
         """Unless something else is waiting to be read."""
         if self._transport is not None and self._backlog is None:
-            self._transport.send_bytes(text)
-            self._progress.sent(len(text))
+            self._give(text)
+
+    def _give(self, data: bytes) -> None:
+        if type(self._transport.send_bytes(data)).__name__ == _CLOSED:
+            self.end()
+        self._unseen += len(data)
+
+    def _look(self) -> Progress:
+        progress = self._progress
+        if progress is None:
+            progress = self._progress = Progress(self._connections, self.client)
+        progress.look(self._unseen)
+        self._unseen = 0
+        return progress
 
     # --- slow readers ----------------------------------------------------------------------------------------------
 
@@ -125,18 +142,16 @@ class Stream:
         backlog = self._backlog
         if backlog is None or self._transport is None:
             return False
-        progress = self._progress
+        progress = self._look()
         now = time.monotonic()
-        if progress.look():
+        if progress.taken:
             self._taken = now
         elif now - self._taken > self._options.patience:
             self.cut()
             return False
         room = WINDOW - progress.outstanding
-        while backlog and room > 0:
-            piece = backlog.take()
-            self._transport.send_bytes(piece)
-            progress.sent(len(piece))
+        while backlog and room > 0 and self._transport is not None:
+            self._give(backlog.take())
             room -= PIECE
         if not backlog and progress.outstanding < WINDOW // 2:
             self._backlog = None
@@ -147,7 +162,7 @@ class Stream:
         """Ends with the connection: behind what its reader has not taken, no end could be said."""
         if self._transport is not None:
             self.end()
-            self._connections.cut(self._client)
+            self._connections.cut(self.client)
 
     # --- the end ---------------------------------------------------------------------------------------------------
 
@@ -160,7 +175,8 @@ class Stream:
         # The HTTP server ends the body when nobody holds its sending end any more.
         self._transport = None
         self._backlog = None
-        self._gone.cancel()
+        if self._gone is not None:
+            self._gone.cancel()
         self._on_end(self)
 
     def _left(self, _gone: Any) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
@@ -17,6 +18,9 @@ from rowcall.core.limits.policy import Kind, Policy, Source, SourceKind
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.limits.host_permits import SIZE, HostPermits
 from rowcall.service.pipeline.services import Services
+
+if TYPE_CHECKING:
+    from rowcall.service.limits.redis_permits import RedisPermits
 
 log = logging.getLogger("rowcall")
 
@@ -54,7 +58,12 @@ def limit_named(services: Services, name: str | None) -> Step | None:
 def limit(policy: Policy, services: Services) -> Step:
     permits = _permits(services)
     caller = _caller(policy, services)
-    step = _gate(policy, permits, caller) if policy.kind is Kind.CONCURRENCY else _window(policy, permits, caller)
+    if policy.kind is Kind.CONCURRENCY:
+        step = _gate(policy, permits, caller)
+    elif services.options.limits.redis is not None:
+        step = _shared_window(policy, _redis_permits(services, permits), caller)
+    else:
+        step = _window(policy, permits, caller)
     if not policy.free_for_users:
         return step
 
@@ -69,6 +78,14 @@ def _permits(services: Services) -> HostPermits:
     host = services.host
     options = services.options.limits
     return host.once("permits", lambda: HostPermits(host.environment("permits", SIZE), host.bus, options.policies))
+
+
+def _redis_permits(services: Services, permits: HostPermits) -> RedisPermits:
+    # Redis's client is only for those who use it.
+    from rowcall.service.limits.redis_permits import RedisPermits
+
+    address = services.options.limits.redis or ""
+    return services.host.once("redis permits", lambda: RedisPermits(address, permits))
 
 
 # --- whose permits ----------------------------------------------------------------------------------------------------
@@ -121,6 +138,17 @@ def _window(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
         return _wait_for(decision, exchange) if decision.wait > 0 else None
 
     return limit_rate
+
+
+def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Step:
+    async def limit_rate_of_all(exchange: Exchange) -> None:
+        decision = await permits.ask(policy, caller(exchange))
+        if not decision.allowed:
+            raise refusal(policy, decision.wait)
+        if decision.wait > 0:
+            await _wait_for(decision, exchange)
+
+    return limit_rate_of_all
 
 
 async def _wait_for(decision: Decision, exchange: Exchange) -> None:

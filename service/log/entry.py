@@ -40,17 +40,19 @@ def level_name(level: int) -> str:
 
 
 _ESCAPED = re.compile(r"[^\n\t]")
-_UNINDENTED = re.compile(r"\n(?=[^ \n])")
+_LIKE_AN_ENTRY = re.compile(r"\n(?=[\[{0-9])")
+"""With a time in front, or a brace: what the built-in forms of an entry begin with."""
 
 
 def harmless(text: str) -> str:
     """Routines, clients and servers have a say in many messages. None of its lines looks like an entry of its own, as
-    all but the first one are indented, and nothing in it steers a terminal.
+    those that could are indented, and nothing in it steers a terminal. Where all of a text comes from elsewhere, it is
+    told in `one_line`.
     """
     if text.isprintable():
         return text
     plain = _ESCAPED.sub(lambda match: match[0] if match[0].isprintable() else repr(match[0])[1:-1], text)
-    return _UNINDENTED.sub("\n    ", plain)
+    return _LIKE_AN_ENTRY.sub("\n    ", plain)
 
 
 def one_line(text: str) -> str:

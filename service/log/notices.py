@@ -7,6 +7,7 @@ import logging
 
 from rowcall.service.exchange.sensitive import HIDDEN, Discreet
 from rowcall.service.log import VERBOSE
+from rowcall.service.log.entry import one_line
 
 log = logging.getLogger("rowcall.notices")
 
@@ -41,6 +42,6 @@ class NoticeLog:
 
     def _text(self, message: str, context: str | None) -> str:
         if self._mode is NoticeMode.MESSAGE_ONLY or not context:
-            return message
+            return one_line(message)
         frames = context if self._mode is NoticeMode.FULL_STACK else context.splitlines()[-1]
-        return f"{frames}:\n{message}"
+        return f"{frames}:\n{one_line(message)}"

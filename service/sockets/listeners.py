@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from rowcall.service.startup_error import StartupError
 
 if TYPE_CHECKING:
-    from rowcall.service.sockets.certificates import CertificateFiles, PemFile
+    from rowcall.service.sockets.certificates import Certificate, CertificateFiles, PemFile
 
 BACKLOG = 4096
 """Connections that may wait to be accepted, for each socket."""
@@ -109,6 +109,19 @@ class Listener:
         return (self.fd, *(self.tls.descriptors if self.tls else ()))
 
 
+def certificate_of(plan: ListenerPlan) -> Certificate:
+    """Raises `StartupError` for an address that speaks https and has none that can be used."""
+    if plan.certificate is None:
+        raise StartupError(
+            f"{plan.address.url(plan.address.port)}: an https URL needs a certificate: "
+            "HttpServer:Certificates:Default:Path and KeyPath"
+        )
+    # The supervisor's business; workers take listeners over, and can do without cryptography's 10 MB.
+    from rowcall.service.sockets.certificates import load_certificate
+
+    return load_certificate(plan.certificate)
+
+
 class Listeners:
     """For each address one socket, or one for each worker where the system spreads connections."""
 
@@ -144,15 +157,9 @@ class Listeners:
             self._sockets[number].append((one, Listener(one.fileno(), tls, address.unix, plan.protocols)))
 
     def _tls(self, plan: ListenerPlan) -> Tls:
-        if plan.certificate is None:
-            raise StartupError(
-                f"{plan.address.url(plan.address.port)}: an https URL needs a certificate: "
-                "HttpServer:Certificates:Default:Path and KeyPath"
-            )
-        # The supervisor's business; workers take listeners over, and can do without cryptography's 10 MB.
-        from rowcall.service.sockets.certificates import PemFile, load_certificate
+        from rowcall.service.sockets.certificates import PemFile
 
-        certificate = load_certificate(plan.certificate)
+        certificate = certificate_of(plan)
         files = [PemFile(certificate.chain), PemFile(certificate.key)]
         self._pem_files += files
         oldest = "tls1.3" if plan.only_tls13 else "tls1.2"

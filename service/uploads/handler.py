@@ -71,6 +71,7 @@ class HandlerCommon:
         self.text_bytes = settings.number("test_buffer_size", common.text_bytes, minimum=1)
         self.control_bytes = settings.number("non_printable_threshold", common.control_bytes)
         self.fallback = settings.text_or_none("fallback_handler")
+        self.check_command = settings.text_or_none("check_command") or None
 
     def checks(self, *, text: bool = False, lines: bool = False, images: frozenset[str] = frozenset()) -> Checks:
         return Checks(self.included, self.excluded, text, lines, self.text_bytes, self.control_bytes, images)

@@ -24,6 +24,8 @@ from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.log import VERBOSE
 from rowcall.service.log.entry import one_line
 from rowcall.service.request.body import body_pieces
+from rowcall.service.uploads.checking import passes
+from rowcall.service.uploads.digests import digested
 from rowcall.service.uploads.folders import Folders
 from rowcall.service.uploads.handler import FormatError, Handler, Turn
 from rowcall.service.uploads.incoming import File
@@ -123,7 +125,8 @@ class _Receiving:
         return await self._take_by_all(handlers, form, pieces, turn)
 
     async def _pieces(self, exchange: Exchange, turn: Turn) -> AsyncIterator[bytes]:
-        async for piece in body_pieces(exchange.scope, exchange.protocol, self._limit, self._patience):
+        pieces = body_pieces(exchange.scope, exchange.protocol, self._limit, self._patience)
+        async for piece in digested(exchange.scope, pieces):
             yield piece
         turn.body_read = True
 
@@ -155,6 +158,12 @@ class _Receiving:
         """before: names of the files that earlier handlers have stored."""
         if handler.common.stop_after_first_success and file.name.casefold() in before:
             return await self._refuse(handler, file, Status.IGNORED)
+        command = handler.common.check_command
+        if command is not None:
+            stored = turn.cleanup.enter_context(await set_aside(file))
+            file = stored.file()
+            if not await passes(self._command(command), stored):
+                return await self._refuse(handler, file, Status.REJECTED)
         status, file, entries = await self._try(handler, file)
         fallback = self._factories.get(handler.common.fallback or "")
         if status is not Status.OK and fallback is not None:
@@ -167,6 +176,14 @@ class _Receiving:
         if self._options.log_event:
             self._say(logging.INFO, "stored", handler, file, status)
         return entries
+
+    def _command(self, name: str) -> tuple[str, ...]:
+        """Commands are the operator's: a comment, and even less a request, only chooses among them."""
+        command = self._options.checks.get(name.strip())
+        if command is None:
+            log.error("%s: check_command %s is none of Service:UploadOptions:CheckCommands", self._endpoint.name, name)
+            raise Problem(500, "uploaded files cannot be checked; the log of the service has it")
+        return command
 
     @staticmethod
     async def _try(handler: Handler, file: File) -> tuple[Status, File, list[Entry]]:

@@ -148,7 +148,8 @@ class Application:
     def clients(self) -> Clients:
         """Whose requests are being worked on."""
         active = [exchange.scope for exchange in self._runner.active]
-        busy = frozenset(scope.client for scope in active if scope not in arriving)
+        # A stream of events is open long after its request has been worked on.
+        busy = frozenset(scope.client for scope in active if scope not in arriving) | self.events.clients()
         return Clients(busy, frozenset(scope.client for scope in active if scope in arriving) - busy)
 
     @property

@@ -73,7 +73,7 @@ def _send(client: httpx.Client, exchange: Exchange, known: dict[str, str]) -> ht
         # Its lines end in CRLF, which a page does not show.
         body = body.replace("\n", "\r\n")
     content = body.encode() or None
-    return client.request(exchange.method, exchange.target, headers=headers, content=content)
+    return client.request(exchange.method, filled(exchange.target, known), headers=headers, content=content)
 
 
 def _differences(exchange: Exchange, response: httpx.Response, known: dict[str, str]) -> Iterator[str]:

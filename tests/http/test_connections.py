@@ -14,6 +14,7 @@ from tests.harness.database import Database, create_database, drop_database
 from tests.harness.expect import TEXT, answer, problem
 from tests.harness.postgres import PostgresServer, free_port
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SAME = """
@@ -70,6 +71,14 @@ def test_the_main_connection_has_a_name_and_an_alias(service: Service, database:
 def test_an_endpoint_runs_where_its_comment_says(service: Service, second: Database, path: str) -> None:
     for _ in range(40):  # long enough to have shared connections too
         assert answer(service.get(f"/api/{path}")) == (200, TEXT, second.name)
+
+
+def test_what_leaves_nothing_there_shares_connections_there(service: Service, second: Database) -> None:
+    def shares() -> bool:
+        assert answer(service.get("/api/there")) == (200, TEXT, second.name)
+        return bool(second.backends("query like 'with rowcall_wire%\"there\"(%'"))
+
+    wait_until(shares, "connections are shared")
 
 
 def test_writes_go_there_too(service: Service, database: Database, second: Database) -> None:

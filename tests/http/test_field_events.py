@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from tests.harness.database import Database, create_database, drop_database
@@ -190,6 +191,18 @@ def test_answer_of_a_subscription(service: Service) -> None:
             "connection": "keep-alive",
         }
         assert {name: stream.headers[name] for name in wanted} == wanted
+
+
+def test_a_stream_over_http_2(service: Service) -> None:
+    with (
+        httpx.Client(http1=False, http2=True, base_url=service.url, trust_env=False, timeout=15) as client,
+        client.stream("GET", "/api/plain/info") as response,
+    ):
+        lines = response.iter_lines()
+        assert (response.http_version, next(lines)) == ("HTTP/2", ": connected")
+        assert "connection" not in response.headers
+        service.post("/api/tell", json={"text": "hello"})
+        assert [next(lines), next(lines)] == ["", "data: hello"]
 
 
 def test_each_line_of_a_message_has_a_field_of_its_own(service: Service) -> None:

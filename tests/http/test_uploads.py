@@ -138,6 +138,10 @@ upload for file_system, large_object
 param _meta is upload metadata
 path = {_path}
 unique_name = false';
+create function up_by_default(_meta json) returns json language sql as 'select _meta';
+comment on function up_by_default(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata';
 create table pair (number int unique, sku text, count int, who text);
 create function add_pair(_n int, _cells text[], _previous bigint, _about jsonb) returns bigint language plpgsql as
     $$ begin
@@ -486,6 +490,12 @@ def test_an_error_of_a_command_undoes_the_rows_before(service: Service, database
     assert database.value("select count(*) from line") == 0
     (entry,) = upload(service, "up-failing-rows", ("s.csv", b"a\nb\n", "text/csv"))
     assert entry["lastResult"] is None
+
+
+def test_a_command_that_is_missing_is_told(service: Service) -> None:
+    for _ in range(2):
+        found = problem(send(service, "up-by-default", [("s.csv", b"a\nb\n", "text/csv")]), 500)
+        assert found["title"].startswith("42883: procedure process_csv_row(")
 
 
 # --- several handlers -----------------------------------------------------------------------------------------------

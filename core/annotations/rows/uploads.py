@@ -146,6 +146,12 @@ SETTINGS = (
     _setting("non_printable_threshold", _NUMBER, HANDLERS, "Uploads: how many control characters a text may have."),
     _setting("check_text", _BOOL, _STORES, "Uploads: refuse files that are no text."),
     _setting("check_image", "<true, false or image types>", _STORES, "Uploads: refuse files that are no such image."),
+    _setting(
+        "check_command",
+        "<name>",
+        HANDLERS,
+        "Uploads: refuse files that this command of `Service:UploadOptions:CheckCommands` does not let pass.",
+    ),
     _setting("oid", _NUMBER, ("large_object",), "Uploads: oid of the large object that is made."),
     _setting("unique_name", _BOOL, ("file_system",), "Uploads: store under a name made up for the file."),
     _setting("create_path", _BOOL, ("file_system",), "Uploads: make the folder when it is missing."),

@@ -1,6 +1,6 @@
 """Uploaded files and what becomes of them (spec 4.4)."""
 
-from rowcall.core.config.keys import Key, flag, integer, section, text
+from rowcall.core.config.keys import Key, flag, integer, section, text, text_map
 
 _P = "Service:UploadOptions:"
 _H = "Service:UploadOptions:UploadHandlers:"
@@ -30,6 +30,12 @@ ROWS: tuple[Key, ...] = (
     text(_P + "DefaultUploadMetadataParameterName", "_upload_metadata", "That parameter."),
     flag(_P + "UseDefaultUploadMetadataContextKey", False, "Give it to the session variable below."),
     text(_P + "DefaultUploadMetadataContextKey", "request.upload_metadata", "That session variable."),
+    text_map(
+        _P + "CheckCommands",
+        {},
+        "Programs, with their arguments, that `check_command` may name. Each gets a file on its standard input and "
+        "lets it pass by ending with 0.",
+    ),
     section(_P + "UploadHandlers", "What becomes of files."),
     flag(_H + "StopAfterFirstSuccess", False, "Ask no further handler once one has taken the file."),
     text(_H + "IncludedMimeTypePatterns", None, "Patterns of types that are taken, separated by commas."),

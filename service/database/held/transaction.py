@@ -13,12 +13,14 @@ those in one segment, only the result of the last is kept.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
+from rowcall.core.errors.error_policy import DatabaseError
 from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.request import Request, Statement
+from rowcall.ext.driver.request import Loss, Request, Statement
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Ahead, Values
 from rowcall.service.database.failures import Failures
@@ -26,6 +28,9 @@ from rowcall.service.database.lanes import RESET_SECONDS, ExclusiveLane
 from rowcall.service.database.statements import settings_statement, statement_for
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
+from rowcall.service.exchange.sensitive import hide_values
+
+log = logging.getLogger("rowcall.database")
 
 
 class Transaction:
@@ -174,8 +179,15 @@ class Transaction:
 
     def _problem(self, call: Call, request: Request) -> Problem:
         # It cannot run again in here; but a statement that no longer fits is made anew for the next request.
-        self._failures.renew(call, self._exchange.mask if call is self._call else 0, request)
-        return self._failures.problem(call, self._exchange, request)
+        own = call is self._call
+        self._failures.renew(call, self._exchange.mask if own else 0, request)
+        error = request.error
+        if own or error is None or request.loss != Loss.NOT_LOST:
+            return self._failures.problem(call, self._exchange, request)
+        # What a command names and the database lacks is the command's mistake: nobody has looked at it before.
+        message = hide_values(error.message, self._exchange.arguments) if call.sensitive else error.message
+        log.error("%s: %s: %s", call.label, error.sqlstate, message)
+        return call.policy.problem(DatabaseError(error.sqlstate, message))
 
 
 def _no_longer_owned(connection: Connection) -> None:

@@ -15,6 +15,7 @@ from rowcall.service.options.connection_string import ConnectionInfo
 SETTINGS = (
     ("Service:CrudSource:Enabled", "true"),
     ("CacheOptions:Enabled", "true"),
+    ("Service:UploadOptions:Enabled", "true"),
     ("Auth:CookieAuth", "true"),
     ("Auth:BearerTokenAuth", "true"),
     ("Service:SqlFileSource:FilePattern", f"{importlib.resources.files(__name__)}/files/*.sql"),
@@ -48,6 +49,7 @@ EXAMPLES = (
     ("curl {base}/round-page", "a page that shows how far a long routine is, while it runs; open it in a browser"),
     ("curl -i {base}/payroll", "only for dispatchers who have signed in: 401"),
     ("curl {base}/login", "a page to sign in with; open it in a browser, as alma (pedals) or dagny (bells)"),
+    ("curl {base}/orders", "a page to upload CSV files with; each line orders a parcel"),
     (
         'curl -i {base}/sign-in --json \'{{"name":"alma","password":"pedals"}}\'',
         "signs in: a session in a cookie, for /my/parcels",

@@ -345,6 +345,50 @@ comment on function login_page() is 'HTTP GET /login
 allow_anonymous
 Content-Type: text/html; charset=utf-8';
 
+-- Files: each line of a CSV is one call, all of them and the routine itself are one transaction.
+create function order_line(line int, cells text[]) returns int language sql as $$
+    select o.id from demo.order_parcel(cells[1]::demo.size, cells[2]::real, cells[3], cells[4]::int, cells[5]) o
+$$;
+create function orders_taken(files json) returns json language sql as $$
+    select json_agg(json_build_object('file', f ->> 'fileName', 'status', f ->> 'status', 'last_parcel', f -> 'lastResult'))
+    from json_array_elements(files) f
+$$;
+comment on function orders_taken(json) is 'HTTP POST /orders
+allow_anonymous
+upload for csv
+param files is upload metadata
+row_command = select demo.order_line($1, $2)';
+
+create function orders_page() returns text language sql immutable return $$<!doctype html>
+<meta charset="utf-8"><title>Bicycle couriers: orders</title>
+<p>Lines such as <code>box,2,Quay,5,uni</code>: size, weight, street, number, district.</p>
+<form id="orders"><input type="file" name="file" accept=".csv" multiple> <button>Order</button></form>
+<progress id="sent" value="0" max="1"></progress> <span id="done"></span>
+<ul id="said"></ul>
+<script>
+const line = text => { const li = document.createElement("li"); li.textContent = text; said.append(li) };
+document.getElementById("orders").onsubmit = event => {
+  event.preventDefault();
+  const request = new XMLHttpRequest();
+  request.upload.onprogress = event => {
+    sent.value = event.loaded / event.total;
+    done.textContent = `${Math.round(100 * sent.value)} %`;
+  };
+  request.onload = () => {
+    const answer = JSON.parse(request.responseText);
+    request.status === 200
+      ? answer.forEach(one => line(`${one.file}: ${one.status}, up to parcel ${one.last_parcel}`))
+      : line(`${answer.title}; nothing was ordered`);
+  };
+  request.open("POST", "orders");
+  request.send(new FormData(event.target));
+};
+</script>
+$$;
+comment on function orders_page() is 'HTTP GET /orders
+allow_anonymous
+Content-Type: text/html; charset=utf-8';
+
 -- What a routine raises while it runs reaches whoever listens, here only those who have named the same round.
 create function ride_round(_stops int default 5) returns text language plpgsql as $$
 begin

@@ -42,7 +42,9 @@ def cache_options(settings: Settings) -> CacheOptions:
         tags_path=settings.text_or_none(_P + "TagsPath") or None,
         tags_roles=frozenset(settings.texts(_P + "TagsRoles") or ()),
         hybrid=HybridOptions(
-            uses_redis=settings.flag(_P + "HybridCacheUseRedisBackend"),
+            # Explicitly nowhere is nowhere (reference 05, 1.1).
+            uses_redis=settings.flag(_P + "HybridCacheUseRedisBackend")
+            and bool((settings.text_or_none(_P + "RedisConfiguration") or "").strip()),
             longest_key=settings.integer(_P + "HybridCacheMaximumKeyLength"),
             largest_answer=settings.integer(_P + "HybridCacheMaximumPayloadBytes"),
             seconds=settings.seconds_or_none(_P + "HybridCacheDefaultExpiration"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from rowcall.core.config import Settings
@@ -22,6 +23,9 @@ def upload_options(settings: Settings) -> UploadOptions:
         metadata_parameter=settings.text(_P + "DefaultUploadMetadataParameterName") if named else None,
         context_key=settings.text(_P + "DefaultUploadMetadataContextKey") if kept else None,
         common=_common(settings),
+        checks={
+            name: tuple(shlex.split(text)) for name, text in settings.text_map(_P + "CheckCommands").items() if text
+        },
         handlers=_handlers(settings) if settings.flag(_P + "Enabled") else {},
     )
 

@@ -19,9 +19,9 @@ ROWS = 256
 """Sent together, and answered together."""
 FEW = 64
 """Rows that run one by one before anybody asks whether many can run at once."""
-FIRST_BATCH = 64
-LARGEST_BATCH = 1024
-SHORT, LONG = 0.02, 0.1
+FIRST_BATCH = 128
+LARGEST_BATCH = 2048
+SHORT, LONG = 0.05, 0.25
 """Seconds of a batch: below, the next is twice as large, above, half as large. A time limit is for one statement."""
 
 

@@ -110,7 +110,7 @@ def test_json_lines_hold_what_a_text_line_says() -> None:
     assert entry == {
         "level": "Warning",
         "source": "rowcall",
-        "message": "two\n    lines",
+        "message": "two\nlines",
         "exception": "ValueError: why",
         "Path": "/ä",
     }

@@ -1,0 +1,104 @@
+"""What the store of a host costs: reading and writing a key, an answer, a permit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rowcall.core.cache.entry import Entry
+from rowcall.core.limits.policy import Kind, Policy
+from rowcall.service.limits.host_permits import SIZE, HostPermits
+from rowcall.service.store.folder import StoreFolder
+from rowcall.service.store.host import HostStore
+from rowcall.service.store.memory_answers import MemoryAnswers
+
+
+def measured(benchmark: Any, make: Callable[[HostStore], Callable[[], object]]) -> None:
+    folder = StoreFolder()
+
+    async def run() -> None:
+        host = HostStore(Path(folder.path))
+        benchmark(make(host))
+        host.close()
+
+    asyncio.run(run())
+    folder.remove()
+
+
+def test_read_one_key(benchmark: Any) -> None:
+    def make(host: HostStore) -> Callable[[], object]:
+        environment = host.environment("one", 1 << 20)
+        with environment.write() as transaction:
+            transaction.put(b"key", b"value")
+        return lambda: environment.get(b"key")
+
+    measured(benchmark, make)
+
+
+def test_write_one_key(benchmark: Any) -> None:
+    def make(host: HostStore) -> Callable[[], object]:
+        environment = host.environment("one", 1 << 20)
+
+        def write() -> None:
+            with environment.write() as transaction:
+                transaction.put(b"key", b"value")
+
+        return write
+
+    measured(benchmark, make)
+
+
+def test_find_an_answer(benchmark: Any) -> None:
+    def make(host: HostStore) -> Callable[[], object]:
+        answers = MemoryAnswers(host.environment("answers", 64 << 20), host.bus)
+        answers.put(b"key", Entry(b"x" * 1024, 1), None)
+        return lambda: answers.begin(b"key", 1.0)
+
+    measured(benchmark, make)
+
+
+def test_compute_an_answer(benchmark: Any) -> None:
+    """Everything that a miss costs besides the run itself."""
+
+    def make(host: HostStore) -> Callable[[], object]:
+        answers = MemoryAnswers(host.environment("answers", 64 << 20), host.bus)
+        entry = Entry(b"x" * 1024, 1)
+        numbers = iter(range(10**9))
+
+        def compute() -> None:
+            ticket: Any = answers.begin(b"key %d" % next(numbers), 1.0)
+            ticket.keep(entry, 60.0)
+
+        return compute
+
+    measured(benchmark, make)
+
+
+@pytest.mark.parametrize("kind", [Kind.FIXED_WINDOW, Kind.SLIDING_WINDOW, Kind.TOKEN_BUCKET])
+def test_ask_for_a_permit(benchmark: Any, kind: Kind) -> None:
+    policy = Policy("p", kind, permits=10**8, seconds=60.0, segments=6, added=10)
+
+    def make(host: HostStore) -> Callable[[], object]:
+        permits = HostPermits(host.environment("permits", SIZE), host.bus, (policy,))
+        return lambda: permits.ask(policy, "0 127.0.0.1")
+
+    measured(benchmark, make)
+
+
+def test_hold_a_permit(benchmark: Any) -> None:
+    policy = Policy("p", Kind.CONCURRENCY, permits=10**4)
+
+    def make(host: HostStore) -> Callable[[], object]:
+        permits = HostPermits(host.environment("permits", SIZE), host.bus, (policy,))
+
+        def hold() -> None:
+            permits.enter(policy, "0 127.0.0.1")
+            permits.leave(policy, "0 127.0.0.1")
+
+        return hold
+
+    measured(benchmark, make)

@@ -1,0 +1,43 @@
+"""Files through a command of the operator's choice before a handler takes them: a virus scanner, or any other check.
+
+The command reads the file from its standard input. Its exit status says whether it passes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from rowcall.core.errors.problems import Problem
+from rowcall.service.uploads.spool import Stored
+
+log = logging.getLogger("rowcall")
+
+SECONDS = 300.0
+"""For one file."""
+
+
+async def passes(command: tuple[str, ...], stored: Stored) -> bool:
+    """Raises `Problem` when the command cannot say: nothing is taken unchecked."""
+    stored.stored.seek(0)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=stored.stored,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+    except OSError as error:
+        log.error("the check %s cannot be run: %s", command[0], error.strerror)
+        raise Problem(500, "uploaded files cannot be checked; the log of the service has it") from None
+    try:
+        async with asyncio.timeout(SECONDS):
+            status = await process.wait()
+    except TimeoutError:
+        log.error("the check %s has not ended within %g s", command[0], SECONDS)
+        raise Problem(500, "uploaded files cannot be checked; the log of the service has it") from None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    return status == 0

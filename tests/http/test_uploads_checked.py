@@ -1,0 +1,93 @@
+"""Uploads that are held against a digest, and given to a command of the operator (RFC 9530, issue 18)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SCHEMA = """
+create function up(_meta json) returns json language sql as 'select _meta';
+comment on function up(json) is 'HTTP POST
+upload for large_object
+param _meta is upload metadata';
+create function up_checked(_meta json) returns json language sql as 'select _meta';
+comment on function up_checked(json) is 'HTTP POST
+upload for large_object
+param _meta is upload metadata
+check_command = clean';
+create function up_unknown(_meta json) returns json language sql as 'select _meta';
+comment on function up_unknown(json) is 'HTTP POST
+upload for large_object
+param _meta is upload metadata
+check_command = rm -rf /';
+create function up_missing(_meta json) returns json language sql as 'select _meta';
+comment on function up_missing(json) is 'HTTP POST
+upload for large_object
+param _meta is upload metadata
+check_command = missing';
+"""
+
+CHECKS = "Service:UploadOptions:CheckCommands:"
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    settings = {
+        "Service:UploadOptions:Enabled": "true",
+        CHECKS + "clean": "sh -c '! grep -q virus'",
+        CHECKS + "missing": "/nowhere/scanner -",
+    }
+    return serve(database, SCHEMA, settings)
+
+
+def send(service: Service, content: bytes, digest: str | None, path: str = "up") -> httpx.Response:
+    body = b'--b\r\ncontent-disposition: form-data; name="f"; filename="x"\r\n\r\n' + content + b"\r\n--b--\r\n"
+    headers = {"content-type": "multipart/form-data; boundary=b"}
+    if digest is not None:
+        headers["content-digest"] = digest
+        for name in ("sha256", "sha512"):
+            value = base64.b64encode(hashlib.new(name, body).digest()).decode()
+            headers["content-digest"] = headers["content-digest"].replace(f"<{name}>", value)
+    return service.post(f"/api/{path}", content=body, headers=headers)
+
+
+@pytest.mark.parametrize(
+    "digest",
+    ["sha-256=:<sha256>:", "sha-512=:<sha512>:, sha-256=:<sha256>:", "md5=:AAAA:", "md5=:AAAA:,sha-256=:<sha256>:"],
+)
+def test_a_digest_that_fits(service: Service, digest: str) -> None:
+    response = send(service, b"some bytes" * 1000, digest)
+    assert response.status_code == 200, response.text
+
+
+@pytest.mark.parametrize(
+    "digest", ["sha-256=:AAAA:", "sha-512=:<sha256>:", "sha-256=:<sha256>:, sha-512=:AAAA:", "x", "a=:*:"]
+)
+def test_a_digest_that_does_not_fit(service: Service, database: Database, digest: str) -> None:
+    before = database.value("select count(*) from pg_largeobject_metadata")
+    assert "Content-Digest" in problem(send(service, b"some bytes" * 1000, digest), 400)["detail"]
+    assert database.value("select count(*) from pg_largeobject_metadata") == before
+
+
+def test_a_command_lets_files_pass_or_not(service: Service) -> None:
+    def status(content: bytes) -> Any:
+        return send(service, content, None, "up-checked").json()[0]["status"]
+
+    assert status(b"clean " * 100_000) == "Ok"
+    assert status(b"clean " * 100_000 + b"virus") == "Rejected"
+
+
+def test_nothing_is_taken_unchecked(service: Service) -> None:
+    for path in ("up-unknown", "up-missing"):
+        assert "cannot be checked" in problem(send(service, b"x", None, path), 500)["detail"]
+    assert "rm -rf / is none of Service:UploadOptions:CheckCommands" in service.log
+    assert "/nowhere/scanner cannot be run" in service.log

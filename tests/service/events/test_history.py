@@ -1,0 +1,104 @@
+"""What is kept for those who come back, and what waits for those who are slow."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.events.event import Event
+from rowcall.core.events.position import read_position
+from rowcall.service.events.backlog import PIECE, Backlog
+from rowcall.service.events.batches import Batch, pack, unpack
+from rowcall.service.events.history import History
+
+PUBLISHED = st.lists(st.sampled_from("abc"), max_size=60)
+"""Who publishes, one event after another."""
+
+
+def published(origins: list[str]) -> list[Batch]:
+    numbers = dict.fromkeys("abc", 0)
+    batches = []
+    for origin in origins:
+        numbers[origin] += 1
+        batches.append(Batch(origin, numbers[origin], [Event(f"{origin}{numbers[origin]}")]))
+    return batches
+
+
+@given(PUBLISHED, st.data())
+def test_whoever_comes_back_anywhere_has_everything_once(origins: list[str], data: st.DataObject) -> None:
+    """Two hosts hear the same publishers in different orders; a client moves from one to the other at any moment."""
+    batches = published(origins)
+    here, there = History(1000, 1_000_000), History(1000, 1_000_000)
+    seen = data.draw(st.integers(0, len(batches)))
+    position: dict[str, int] = {}
+    got = []
+    for batch in batches[:seen]:
+        position = read_position(here.add(batch)[-1])
+        got += [event.message for event in batch.events]
+    # Each publisher's own order holds everywhere; the order between them does not.
+    for batch in sorted(batches, key=lambda batch: batch.origin):
+        there.add(batch)
+    got += [kept.event.message for kept in there.after(position)]
+    assert sorted(got) == sorted(f"{batch.origin}{batch.first}" for batch in batches)
+    assert not there.misses(position)
+
+
+@given(PUBLISHED, st.integers(1, 10))
+def test_what_is_no_longer_kept_is_told(origins: list[str], most: int) -> None:
+    history = History(most, 1_000_000)
+    for batch in published(origins):
+        history.add(batch)
+    assert len(history.after({})) == min(most, len(origins))
+    assert history.misses({}) == (len(origins) > most)
+    assert not history.misses(history.position)
+
+
+def test_the_size_is_bounded_too() -> None:
+    history = History(1000, 100)
+    for number in range(1, 11):
+        history.add(Batch("a", number, [Event("x" * 30)]))
+    assert len(history.after({})) == 3
+
+
+@given(PUBLISHED)
+def test_a_copy_knows_the_same(origins: list[str]) -> None:
+    history, copy = History(20, 1_000_000), History(20, 1_000_000)
+    for batch in published(origins):
+        history.add(batch)
+    copy.restore(history.pack())
+    kept, copied = ([(one.origin, one.number, one.event.message) for one in each.after({})] for each in (history, copy))
+    assert copied == kept
+    assert copy.position == history.position
+    assert copy.misses({}) == history.misses({})
+
+
+def test_batches_travel() -> None:
+    batch = Batch("a", 5, [Event("ä\n", "job", "authorize", ("x", "y")), Event("", channel="news")])
+    (found,) = unpack(pack((batch,)))
+    assert [(event.message, tuple(event.names), event.channel) for event in found.events] == [
+        ("ä\n", ("x", "y"), ""),
+        ("", (), "news"),
+    ]
+    assert (found.origin, found.first) == ("a", 5)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=3 * PIECE), max_size=5))
+def test_a_backlog_gives_everything_in_pieces(texts: list[bytes]) -> None:
+    backlog = Backlog(10)
+    assert backlog.add(texts, bounded=True)
+    pieces = []
+    while backlog:
+        pieces.append(backlog.take())
+    assert b"".join(pieces) == b"".join(texts)
+    assert all(len(piece) <= PIECE for piece in pieces)
+
+
+def test_a_full_backlog_drops_the_oldest_and_says_so_but_not_what_has_begun() -> None:
+    backlog = Backlog(2)
+    backlog.add([b"a" * (PIECE + 1)], bounded=True)
+    assert backlog.take() == b"a" * PIECE
+    assert not backlog.add([b"b\n", b"c\n", b"d\n", b"e\n"], bounded=True)
+    assert backlog.take() == b"a"
+    assert backlog.take() == b'event: gap\ndata: {"missed":2}\n\nd\n'
+    assert backlog.take() == b"e\n"
+    assert not backlog

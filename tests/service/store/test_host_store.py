@@ -1,0 +1,167 @@
+"""What the workers of a host share: seen by others after its commit, bounded, and told of at once."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rowcall.core.cache.entry import Entry
+from rowcall.service.store import bus as bus_module
+from rowcall.service.store.bus import Bus
+from rowcall.service.store.environment import Environment, used
+from rowcall.service.store.flights import Ticket
+from rowcall.service.store.folder import PREFIX, StoreFolder
+from rowcall.service.store.host import HostStore
+from rowcall.service.store.memory_answers import MemoryAnswers
+
+MB = 1_048_576
+
+WRITER = """
+import sys
+from pathlib import Path
+from rowcall.service.store.environment import Environment
+environment = Environment(Path(sys.argv[1]), 1048576)
+with environment.write() as transaction:
+    transaction.put(b"whole", b"1")
+with environment.write() as transaction:
+    transaction.put(b"half", b"1")
+    print("in the middle", flush=True)
+    sys.stdin.read()
+"""
+
+SPEAKER = """
+import sys
+from pathlib import Path
+from rowcall.service.store.bus import Bus
+bus = Bus(Path(sys.argv[1]))
+for number in range(int(sys.argv[2])):
+    bus.publish("numbers", str(number).encode())
+"""
+
+
+def test_a_writer_that_is_killed_leaves_the_last_complete_state(tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "one", MB)
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path / "one")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == b"in the middle\n"
+    assert (environment.get(b"whole"), environment.get(b"half")) == (b"1", None)
+    writer.send_signal(signal.SIGKILL)
+    writer.communicate()
+    with environment.write() as transaction:
+        transaction.put(b"mine", b"1")
+    assert (environment.get(b"half"), environment.get(b"mine")) == (None, b"1")
+    environment.close()
+
+
+async def _until(heard: list[int], count: int) -> None:
+    async with asyncio.timeout(20):
+        while len(heard) < count:  # noqa: ASYNC110 (it is the list that tells)
+            await asyncio.sleep(0)
+
+
+def test_messages_of_several_processes_come_once_and_in_order(tmp_path: Path) -> None:
+    async def listen() -> list[int]:
+        bus = Bus(tmp_path)
+        heard: list[int] = []
+        bus.subscribe("numbers", lambda message: heard.append(int(message)))
+        bus.subscribe("others", lambda _message: pytest.fail("another topic"))
+        speakers = [
+            await asyncio.create_subprocess_exec(sys.executable, "-c", SPEAKER, str(tmp_path), "500") for _ in range(2)
+        ]
+        await _until(heard, 1000)
+        for speaker in speakers:
+            await speaker.wait()
+        bus.close()
+        return heard
+
+    heard = asyncio.run(listen())
+    assert sorted(heard) == sorted([*range(500)] * 2)
+    # Each speaker's are in order: what a number follows is the one before it, of the same speaker or of the other.
+    expected = [0, 0]
+    for number in heard:
+        assert number in expected
+        expected[expected.index(number)] += 1
+
+
+def test_who_has_been_away_for_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bus_module, "KEPT", 10)
+
+    async def listen() -> tuple[list[int], int]:
+        bus = Bus(tmp_path)
+        heard: list[int] = []
+        missed: list[int] = []
+        bus.subscribe("numbers", lambda message: heard.append(int(message)), lambda: missed.append(1))
+        for number in range(50):
+            bus.publish("numbers", str(number).encode())
+        await _until(heard, 10)
+        bus.close()
+        return heard, len(missed)
+
+    heard, missed = asyncio.run(listen())
+    assert (heard[-10:], missed) == (list(range(40, 50)), 1)
+
+
+def test_the_folder_of_a_service_that_is_gone_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowcall.service.store.folder._base", lambda: tmp_path)
+    abandoned = tmp_path / f"{PREFIX}x"
+    abandoned.mkdir()
+    (abandoned / "owner").touch()
+    begun = tmp_path / f"{PREFIX}y"
+    begun.mkdir()
+    first, second = StoreFolder(), StoreFolder()
+    assert {path.name for path in tmp_path.iterdir()} == {begun.name, first.path.name, second.path.name}
+    first.remove()
+    assert not first.path.exists()
+    assert second.path.exists()
+    second.remove()
+
+
+def test_answers_stay_within_their_memory_and_the_latest_are_kept(tmp_path: Path) -> None:
+    """100,000 answers of 1 kB where 32 MB may be used."""
+
+    async def fill() -> tuple[int, int, int]:
+        host = HostStore(tmp_path)
+        size = 32 * MB
+        answers = MemoryAnswers(host.environment("answers", size), host.bus)
+        body = b"x" * 1024
+        for number in range(100_000):
+            ticket = answers.begin(b"key %d" % number, 1.0)
+            assert not isinstance(ticket, Entry)
+            _as_ticket(ticket).keep(Entry(body, 1), None if number % 2 else 3600.0)
+        with host.environment("answers", size).begin() as transaction:
+            taken = used(transaction)
+        file = (tmp_path / "answers" / "data.mdb").stat().st_blocks * 512
+        latest = sum(answers.get(b"key %d" % number) is not None for number in range(99_000, 100_000))
+        host.close()
+        return taken, file, latest
+
+    taken, file, latest = asyncio.run(fill())
+    assert taken <= 32 * MB
+    assert file <= 1.5 * 32 * MB + 64 * 4096
+    assert latest == 1000
+
+
+def _as_ticket(found: object) -> Ticket:
+    return found  # type: ignore[return-value]
+
+
+def test_answers_of_very_different_sizes_never_fill_it(tmp_path: Path) -> None:
+    async def fill() -> int:
+        host = HostStore(tmp_path)
+        answers = MemoryAnswers(host.environment("answers", 4 * MB), host.bus)
+        for number in range(2_000):
+            found = answers.begin(b"key %d" % number, 1.0)
+            if hasattr(found, "keep"):
+                _as_ticket(found).keep(Entry(b"x" * (number * 7919 % 600_000), 1), None)
+        last = sum(answers.get(b"key %d" % number) is not None for number in range(1_990, 2_000))
+        host.close()
+        return last
+
+    assert asyncio.run(fill()) > 0
