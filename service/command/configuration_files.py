@@ -5,17 +5,20 @@ from __future__ import annotations
 import codecs
 import logging
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rowcall.core.config import ConfigError, Settings, SourceText, UnknownKey, assemble, load_files
 from rowcall.core.config.env_file import parse_env_file
+from rowcall.core.config.table import ALIASES
 from rowcall.core.config.tree import Scalar, find
 from rowcall.service.command.switches import Arguments
 from rowcall.service.command.switches import File as ConfigFile
 
 DEFAULT_FILES = ("rowcall.json", "rowcall.local.json")
+_SECOND_NAME = re.compile(r'"(NpgsqlRest|Kestrel)"\s*:\s*\{', re.IGNORECASE)
 _DEFAULT = tuple(ConfigFile(name, optional=True) for name in DEFAULT_FILES)
 _MODE = "Config:ValidateConfigKeys"
 _DEMO_FOLDER = ".demo"
@@ -94,10 +97,21 @@ def load_configuration(
         source = _read(file, directory)
         sources += [source] if source else []
         notes.append(Note(logging.DEBUG, f"Configuration file {file.path}: {'read' if source else 'not found'}"))
+    notes += _second_names(sources)
     merged = load_files(sources)
     variables, env_notes = _with_env_file(Settings(merged, environment), environment, directory)
     loaded = assemble(merged, overrides, variables)
     return Configuration(loaded.settings, loaded.unknown, (*notes, *env_notes))
+
+
+def _second_names(sources: Sequence[SourceText]) -> list[Note]:
+    """Sections that are called as the established system calls them: told once, as both names are good."""
+    found = {match.casefold() for source in sources for match in _SECOND_NAME.findall(source.text)}
+    return [
+        Note(logging.INFO, f"The section {shown} is read as {ALIASES[name]}")
+        for name, shown in (("npgsqlrest", "NpgsqlRest"), ("kestrel", "Kestrel"))
+        if name in found
+    ]
 
 
 def _read(file: ConfigFile, directory: Path) -> SourceText | None:

@@ -51,7 +51,8 @@ def rehearse(settings: Settings, *, reads_database: bool) -> Rehearsal:
         rehearsal.run(lambda: _open_log(settings))
         rehearsal.run(lambda: worker_count(settings))
         rehearsal.run(lambda: _look_at_listeners(settings, rehearsal.warnings))
-        rehearsal.run(lambda: _read(settings, rehearsal, reads_database=reads_database))
+        if reads_database:
+            rehearsal.run(lambda: _read(settings, rehearsal))
     return rehearsal
 
 
@@ -69,15 +70,12 @@ def _look_at_listeners(settings: Settings, warnings: list[str]) -> None:
             certificate_of(plan)
 
 
-def _read(settings: Settings, rehearsal: Rehearsal, *, reads_database: bool) -> None:
+def _read(settings: Settings, rehearsal: Rehearsal) -> None:
     plan = connection_plan(settings)
     if any(isinstance(connection_for(settings, name, "rowcall"), Embedded) for name in (plan.main, *plan.others)):
         return
     with connections(settings, demo=False) as opened:
-        reader = _reader(settings, opened)
-        if reads_database:
-            edition = asyncio.run(_edition(reader))
-            rehearsal.endpoints = edition
+        rehearsal.endpoints = asyncio.run(_count(_reader(settings, opened)))
 
 
 def _reader(settings: Settings, opened: Connections) -> EndpointReader:
@@ -85,7 +83,7 @@ def _reader(settings: Settings, opened: Connections) -> EndpointReader:
     return EndpointReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
 
 
-async def _edition(reader: EndpointReader) -> int:
+async def _count(reader: EndpointReader) -> int:
     return len((await reader.read(1)).endpoints)
 
 

@@ -70,8 +70,8 @@ def _serve(arguments: Arguments, configuration: Configuration, watch: Configurat
         client.log(note.level, "%s", note.message)
     if not _keys_are_acceptable(configuration, client):
         return 1
-    for key in without_effect(settings):
-        client.warning("Configuration key %s has no effect yet", key)
+    if idle := without_effect(settings):
+        client.warning("These configuration keys have no effect yet: %s", ", ".join(idle))
     with connections(settings, demo=demo) as opened:
         from rowcall.service.supervisor import run as server
 

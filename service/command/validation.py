@@ -81,7 +81,8 @@ def _report(arguments: Arguments) -> Report:
     errors = tuple(str(mistake) for mistake in mistakes(configuration.settings) if mistake.in_use)
     connection = _connection_test(configuration)
     # Wrong values are told once, all of them: each would be found again on the way.
-    rehearsal = Rehearsal() if errors else rehearse(configuration.settings, reads_database=connection == _OK)
+    reads_database = connection == _OK and _has_default(configuration)
+    rehearsal = Rehearsal() if errors else rehearse(configuration.settings, reads_database=reads_database)
     notes = [note.message for note in configuration.notes if note.level >= logging.WARNING]
     return Report(
         configuration.validation_mode,
@@ -140,6 +141,14 @@ def _as_json(report: Report) -> dict[str, object]:
 def _as_text(report: Report) -> Iterator[str]:
     good, bad, doubtful = ("\x1b[32m", "\x1b[31m", "\x1b[33m") if sys.stdout.isatty() else ("", "", "")
     end = "\x1b[0m" if good else ""
+    if report.start_errors:
+        yield f"{bad}Start: FAILED{end}"
+        yield from (f"  - {error}" for error in report.start_errors)
+    if report.start_warnings:
+        yield f"{doubtful}Warnings of a start:{end}"
+        yield from (f"  - {warning}" for warning in report.start_warnings)
+    if report.endpoints is not None:
+        yield f"Endpoints: {report.endpoints}"
     if report.config_valid and not report.unknown:
         yield f"Config validation: {good}OK{end}"
     if report.unknown:
@@ -152,14 +161,6 @@ def _as_text(report: Report) -> Iterator[str]:
     if report.without_effect:
         yield f"{doubtful}Without effect yet:{end}"
         yield from (f"  - {key}" for key in report.without_effect)
-    if report.start_errors:
-        yield f"{bad}Start: FAILED{end}"
-        yield from (f"  - {error}" for error in report.start_errors)
-    if report.start_warnings:
-        yield f"{doubtful}Warnings of a start:{end}"
-        yield from (f"  - {warning}" for warning in report.start_warnings)
-    if report.endpoints is not None:
-        yield f"Endpoints: {report.endpoints}"
     if report.connection == _OK:
         yield f"Connection test: {good}OK{end}"
     else:

@@ -15,8 +15,13 @@ SMALL = 65_536
 """Bytes up to which a body is read before it is sent: a request that is whole can be sent again."""
 
 
+async def gathered(exchange: Exchange, length: int | None, limit: int, on_piece: Callable[[], None]) -> bytes:
+    """The whole body as it comes, whatever it is encoded as: nobody here reads it."""
+    return b"".join([piece async for piece in pieces(exchange, length, limit, on_piece)])
+
+
 async def whole_body(exchange: Exchange, limit: int) -> bytes:
-    """Kept, for whoever asks next."""
+    """To be read here too. Kept, for whoever asks next."""
     if exchange.body is None:
         exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
     body: bytes = exchange.body

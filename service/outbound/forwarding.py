@@ -11,21 +11,21 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.capabilities import Forwarding
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
-from rowcall.core.outbound.address import read_address
+from rowcall.core.outbound.address import Address, read_address
 from rowcall.core.outbound.forwarding import (
     BODY_METHODS,
     PLAIN_TEXT,
     Given,
     Headers,
     body_with,
-    proxy_url,
+    encoded_path,
     query_with,
     request_headers,
 )
 from rowcall.core.outbound.options import ProxyOptions
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.outbound.automatic import automatic_parameters, context_headers, context_names, given_values
-from rowcall.service.outbound.bodies import SMALL, announced_length, may_have_body, pieces, whole_body
+from rowcall.service.outbound.bodies import SMALL, announced_length, gathered, may_have_body, pieces, whole_body
 from rowcall.service.upstream.messages import Answer, OutgoingRequest
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Forward:
         self._inside = services.inside
         self._method = wish.method
         self._host = wish.url or options.host
+        self._base: Address | None = None
         self._limit = services.options.http.body_limit
         self._automatic = automatic_parameters(endpoint, services)
         raw = endpoint.raw_body
@@ -94,11 +95,19 @@ class Forward:
             if host.startswith("/"):
                 content = body if isinstance(body, bytes) else None
                 return await inside(method, host, _anonymous(headers), content, exchange)
-            address = read_address(proxy_url(host, exchange.scope.path, query))
+            address = self._address(host, exchange.scope.path, query)
             expects = (exchange.scope.headers.get("expect") or "").lower() == "100-continue"
             streamed = body is not None and not isinstance(body, bytes)
             request = OutgoingRequest(method, address, headers, body, length, expects_continue=expects and streamed)
             return await client.send(request, named=True)
+
+    def _address(self, host: str, path: str, query: str) -> Address:
+        """What is the same for all requests is read once. Raises `BadUrlError`."""
+        base = self._base
+        if base is None:
+            base = self._base = read_address(host.rstrip("/") + "/")
+        target = base.target[:-1] + encoded_path(path)
+        return Address(base.origin, f"{target}?{query}" if query else target, base.userinfo)
 
     async def _query_and_body(
         self, exchange: Exchange, method: str, go_on: Callable[[], None]
@@ -134,8 +143,10 @@ class Forward:
             return None, None
         length = announced_length(scope, self._limit)
         inside = self._host is not None and self._host.startswith("/")
-        if self.keeps_body or inside or (length is not None and length <= SMALL):
+        if self.keeps_body or inside:
             return await whole_body(exchange, self._limit) or None, None
+        if length is not None and length <= SMALL:
+            return await gathered(exchange, length, self._limit, go_on) or None, None
         return pieces(exchange, length, self._limit, go_on), length
 
     def _headers(self, exchange: Exchange, *, with_body: bool) -> Headers:

@@ -150,7 +150,7 @@ def schema(url: str) -> str:
         + nothing("uploaded", f"HTTP POST /uploaded\nproxy {url}")
         + nothing("events", f"HTTP GET /events\nproxy {url}")
         + nothing("stays", f"HTTP GET /stays\nproxy {url}")
-        + nothing("patched", f"HTTP POST /patched\nproxy PATCH ftp://x {url}")
+        + nothing("patched", f"HTTP POST /patched\nproxy OPTIONS ftp://x {url}")
         + nothing("odd", f"HTTP GET /odd/{{what}}\nproxy {url}")
     )
 
@@ -186,7 +186,7 @@ def service(database: Database, serve: Serve, met: Upstream) -> Service:
     settings = {
         "Service:ProxyOptions:Enabled": "true",
         "Service:ProxyOptions:Host": met.url,
-        "Service:ProxyOptions:DefaultTimeout": "0.5s",
+        "Service:ProxyOptions:DefaultTimeout": "4s",
         "HttpServer:Limits:MaxRequestBodySize": "400000000",
     }
     return serve(database, schema(met.url), settings, workers=2)
@@ -245,7 +245,7 @@ def test_a_body_goes_on_with_methods_that_have_one(
 
 def test_a_word_that_is_neither_method_nor_url_does_not_count(service: Service) -> None:
     assert told(service.post("/patched", content=b"x"))["method"] == "POST"
-    service.wait_for_log("'PATCH' is none of GET, PUT, POST, DELETE, QUERY")
+    service.wait_for_log("'OPTIONS' is none of GET, PUT, POST")
     service.wait_for_log("'ftp://x' is none of")
 
 
@@ -275,7 +275,7 @@ def test_a_body_in_chunks_goes_on(service: Service) -> None:
         ("POST /asks-body {}", "404 is required"),
         ("POST /asks-body [1]", "404 is required"),
         ("GET /refused", "502 Connection refused"),
-        ("GET /slow", "504 Proxy request timed out after 0.5 seconds"),
+        ("GET /slow", "504 Proxy request timed out after 4 seconds"),
         ("GET /shown", "200T 200|hello|t|text/x|NULL"),
         ("GET /shown?unknown=1", "404 unknown parameter"),
         ("GET /shown?proxyBody=evil", "200T 200|hello|t|text/x|NULL"),
@@ -285,16 +285,16 @@ def test_a_body_in_chunks_goes_on(service: Service) -> None:
         ("GET /renamed", "200T renamed"),
         ("GET /bytes-of", "200T 00ff"),
         ("GET /fails", "200T 502|no connection to 127.0.0.1:1: Connection refused|NULL"),
-        ("GET /fails-slowly", "200T 504|Proxy request timed out after 0.5 seconds"),
+        ("GET /fails-slowly", "200T 504|Proxy request timed out after 4 seconds"),
         ("GET /wrong?id=1", "500 22012"),
         ("GET /out-refused", "502 Connection refused"),
-        ("GET /out-slow", "504 ProxyOut request timed out after 0.5 seconds"),
+        ("GET /out-slow", "504 ProxyOut request timed out after 4 seconds"),
         ("GET /to-inner?n=y", "200T inner x", {"x-inner": "1"}),
         ("GET /inner", "404 there is no endpoint"),
         ('POST /to-inner-body {"t":"hi"}', '200 {"got" : "hi"}'),
         ("GET /out-inner", '200 {"got" : "result"}'),
         ("GET /to-who", "401"),
-        ("GET /closed", "401 signed-in"),
+        ("GET /closed", "401"),
     ]),
 )  # fmt: skip
 def test_what_a_client_is_told(service: Service, exchange: Exchange) -> None:

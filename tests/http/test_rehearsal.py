@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from rowcall.service.command.configuration_files import load_configuration
+from rowcall.service.command.switches import File as ConfigFile
 from tests.harness.command import rowcall
 from tests.harness.database import Database
 
@@ -59,3 +61,12 @@ def test_a_missing_env_file_is_told(tmp_path: Path, own_database: Database) -> N
     (tmp_path / "own.json").write_text(json.dumps({"Config": {"EnvFile": "secrets.env"}}))
     _, report = validate(tmp_path, own_database, "own.json")
     assert any("secrets.env" in warning for warning in report["startWarnings"])
+
+
+def test_a_configuration_of_the_established_system_starts_as_it_is(tmp_path: Path, own_database: Database) -> None:
+    settings = {"NpgsqlRest": {"UrlPathPrefix": "/v1"}, "ConnectionStrings": {"Default": own_database.conninfo}}
+    (tmp_path / "appsettings.json").write_text(json.dumps(settings))
+    done = rowcall(tmp_path, "appsettings.json", "--config", "UrlPathPrefix")
+    assert '"UrlPathPrefix": "/v1"' in done.stdout
+    loaded = load_configuration([ConfigFile("appsettings.json")], (), {}, tmp_path)
+    assert [note.message for note in loaded.notes].count("The section NpgsqlRest is read as Service") == 1

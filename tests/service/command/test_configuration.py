@@ -174,6 +174,9 @@ def test_validate_is_fine_with_a_right_configuration_and_a_database(tmp_path: Pa
         "connectionTest": "ok",
         "errors": [],
         "withoutEffect": [],
+        "startErrors": [],
+        "startWarnings": [],
+        "endpoints": 0,
     }
 
 

@@ -1,0 +1,137 @@
+"""Kept answers against a model: none older than a forgetting allows, one ticket for a key, none mixed up."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from rowcall.core.cache.entry import Entry
+from rowcall.service.store.flights import Ticket
+from rowcall.service.store.host import HostStore
+from rowcall.service.store.memory_answers import MemoryAnswers
+
+KEYS = st.sampled_from([b"a", b"b", b"c", b"d" * 600])
+TAGS = {b"a": ("even", "all"), b"b": ("odd", "all"), b"c": ("even", "all"), b"d" * 600: ()}
+
+
+class Computing:
+    """A ticket that is out. holds: others wait for it. counts: what it gives may be kept."""
+
+    def __init__(self, key: bytes, ticket: Ticket, value: bytes) -> None:
+        self.key = key
+        self.ticket = ticket
+        self.value = value
+        self.holds = True
+        self.counts = True
+
+
+class Answers(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.loop = asyncio.new_event_loop()
+        self.host = HostStore(self.folder)
+        self.answers: MemoryAnswers = self.run(self._made)
+        self.numbers = itertools.count(1)
+        self.kept: dict[bytes, bytes] = {}
+        self.computing: list[Computing] = []
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        return self.loop.run_until_complete(work())
+
+    async def _made(self) -> MemoryAnswers:
+        return MemoryAnswers(self.host.environment("answers", 8_388_608), self.host.bus)
+
+    @rule(key=KEYS)
+    def ask(self, key: bytes) -> None:
+        async def asked() -> Any:
+            return self.answers.begin(key, 5.0)
+
+        found = self.run(asked)
+        if key in self.kept:
+            assert isinstance(found, Entry)
+            assert found.body == self.kept[key]
+        elif any(one.key == key and one.holds for one in self.computing):
+            assert asyncio.iscoroutine(found), "somebody else is at it"
+            found.close()
+        else:
+            assert not isinstance(found, Entry)
+            self.computing.append(Computing(key, found, b"%d of %b" % (next(self.numbers), key)))
+
+    @precondition(lambda self: self.computing)
+    @rule(data=st.data())
+    def land(self, data: st.DataObject) -> None:
+        one = self._taken(data)
+
+        async def landed() -> None:
+            one.ticket.keep(Entry(one.value, 1, tags=TAGS[one.key]), None)
+
+        self.run(landed)
+        if one.counts:
+            self.kept[one.key] = one.value
+
+    @precondition(lambda self: self.computing)
+    @rule(data=st.data())
+    def fail(self, data: st.DataObject) -> None:
+        one = self._taken(data)
+
+        async def failed() -> None:
+            one.ticket.give_up(None)
+
+        self.run(failed)
+
+    def _taken(self, data: st.DataObject) -> Computing:
+        return self.computing.pop(data.draw(st.integers(0, len(self.computing) - 1)))
+
+    @rule(key=KEYS)
+    def forget(self, key: bytes) -> None:
+        async def forgotten() -> bool:
+            return self.answers.forget(key)
+
+        assert self.run(forgotten) == (key in self.kept)
+        self.kept.pop(key, None)
+        for one in self.computing:
+            if one.key == key:
+                one.holds = one.counts = False
+
+    @rule(tag=st.sampled_from(["even", "odd", "all", "none"]))
+    def forget_tag(self, tag: str) -> None:
+        async def forgotten() -> int:
+            return self.answers.forget_tag(tag)
+
+        gone = [key for key in self.kept if tag in TAGS[key]]
+        assert self.run(forgotten) == len(gone)
+        for key in gone:
+            del self.kept[key]
+        for one in self.computing:
+            if tag in TAGS[one.key]:
+                one.counts = False
+
+    @rule()
+    def prune(self) -> None:
+        async def pruned() -> int:
+            return self.answers.prune()
+
+        assert self.run(pruned) == 0
+
+    def teardown(self) -> None:
+        async def closed() -> None:
+            self.answers.close()
+            self.host.close()
+
+        self.run(closed)
+        self.loop.close()
+        shutil.rmtree(self.folder)
+
+
+TestAnswers = Answers.TestCase
+TestAnswers.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
