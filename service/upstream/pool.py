@@ -93,11 +93,14 @@ class Pool:
             host.open -= 1
             self._wake(host)
             raise
+        if not connection.usable:
+            # Closed before anybody could be told.
+            host.open -= 1
+            self._wake(host)
+            raise NotReachedError(f"no connection to {origin.authority}: it was closed at once")
         made.append(connection)
         if isinstance(connection, Http2Connection):
             host.shared.append(connection)
-        if not connection.usable:
-            raise NotReachedError(f"no connection to {origin.authority}: it was closed at once")
         return connection
 
     def _on_free(self, host: _Host, made: list[Connection]) -> Callable[[Connection], None]:
