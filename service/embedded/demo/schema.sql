@@ -324,7 +324,8 @@ create function login_page() returns text language sql immutable return $$<!doct
 <p id="said">Nobody is signed in.</p>
 <script>
 const say = text => { document.getElementById("said").textContent = text };
-const post = (path, body) => fetch(path, { method: "POST", body: JSON.stringify(body) });
+const json = { "Content-Type": "application/json" };
+const post = (path, body) => fetch(path, { method: "POST", headers: json, body: JSON.stringify(body) });
 const mine = async () => {
   const answer = await fetch("my/parcels");
   say(answer.ok ? `You carry ${(await answer.json()).length} parcels.` : (await answer.json()).title);
