@@ -28,6 +28,7 @@ from rowcall.core.cache.diagnostics import cache_diagnostics
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.catalogue.catalog import Catalog, Routine, Volatility
 from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.capabilities import Tool
 from rowcall.core.endpoint.chosen_response import chosen_diagnostics, without_chosen
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode, NullText, Options, QueryNull, ResultPath, ResultShape
 from rowcall.core.endpoint.parameter_changes import change_parameters
@@ -45,6 +46,9 @@ from rowcall.core.text.naming import default_path
 
 _SEGMENT = re.compile(r"\{(\w+)\??\}")
 _VOLATILITY_TAGS = {Volatility.IMMUTABLE: "immutable", Volatility.STABLE: "stable", Volatility.VOLATILE: "volatile"}
+
+
+_NO_TOOL = Tool()
 
 
 class CommentsMode(enum.Enum):
@@ -104,6 +108,8 @@ class EndpointDefaults:
     """None: composite types send nothing."""
     proxies: ProxyOptions | None = None
     """None: no endpoint is a proxy."""
+    tools: bool = False
+    """Endpoints may be tools of language models, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,10 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         read_comment(routine.comment or "", draft)
     if draft.misses_method:
         return Built(None, tuple(draft.diagnostics))
+    if defaults.tools and not draft.exposed and defaults.comments_mode is CommentsMode.ONLY_ANNOTATED:
+        draft.exposed = draft.get("tool", _NO_TOOL).enabled
+        if draft.exposed:
+            draft.set(internal=True)
     if not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
         return Built(None, tuple(draft.diagnostics))
     if not draft.enabled:

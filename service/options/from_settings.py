@@ -87,6 +87,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         ),
         http_types=options.outbound.types if options.outbound.types.enabled else None,
         proxies=options.outbound.proxy if options.outbound.proxy.enabled else None,
+        tools=settings.flag("Service:McpOptions:Enabled"),
     )
 
 

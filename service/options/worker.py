@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.documents.http_files import HttpFileOptions
+from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApi
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
 from rowcall.core.endpoint.validation import BUILT_IN, Rule
@@ -163,6 +164,7 @@ class WorkerOptions:
     health: HealthOptions | None = None
     openapi: OpenApi | None = None
     http_files: HttpFileOptions | None = None
+    mcp: McpOptions | None = None
     static: StaticFileOptions | None = None
     statistics: StatisticsOptions | None = None
     application: str = "rowcall"

@@ -62,17 +62,19 @@ class _FakeHeaders:
 class _Scope:
     proto = "http"
     http_version = "1.1"
-    scheme = "http"
     server = "localhost"
     authority = "localhost"
-    client = ""
 
-    def __init__(self, method: str, path: str, query: str, headers: Headers, depth: int) -> None:
+    def __init__(
+        self, method: str, path: str, query: str, headers: Headers, depth: int, client: str = "", scheme: str = "http"
+    ) -> None:
         self.method = method
         self.path = path
         self.query_string = query
         self.headers = _FakeHeaders([("host", "localhost"), *headers])
         self.depth = depth
+        self.client = client
+        self.scheme = scheme
 
 
 class Capture:
@@ -212,7 +214,26 @@ class SelfCalls:
         self._steps = steps
 
     async def call(self, method: str, target: str, headers: Headers, body: bytes | None, outer: Exchange) -> Answer:
-        """Raises `OutboundError` for calls that call each other without end."""
+        """For nobody in particular. Raises `OutboundError` for calls that call each other without end."""
+        return await self._called(method, target, headers, body, outer)
+
+    async def call_for_caller(
+        self, method: str, target: str, headers: Headers, body: bytes | None, outer: Exchange
+    ) -> Answer:
+        """As `call`, and as if it came from where the outer request comes from."""
+        scope = outer.scope
+        return await self._called(method, target, headers, body, outer, str(scope.client), str(scope.scheme))
+
+    async def _called(
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes | None,
+        outer: Exchange,
+        client: str = "",
+        scheme: str = "http",
+    ) -> Answer:
         depth = getattr(outer.scope, "depth", 0) + 1
         if depth > DEEPEST:
             raise OutboundError(f"endpoints of this service call each other more than {DEEPEST} times deep")
@@ -221,7 +242,7 @@ class SelfCalls:
         own = [(name, value) for name, value in headers if name.lower() != "host"]
         if body and not any(name.lower() == "content-length" for name, _ in own):
             own.append(("content-length", str(len(body))))
-        exchange = Exchange(_Scope(method, raw_path, query, own, depth), capture)
+        exchange = Exchange(_Scope(method, raw_path, query, own, depth, client, scheme), capture)
         try:
             exchange.scope.path = decode_path(raw_path)
             match = self._find(method, exchange.scope.path)

@@ -33,8 +33,10 @@ from rowcall.service.events.channels import ChannelListener, channels_of
 from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
+from rowcall.service.mcp.server import announce_tools
 from rowcall.service.options.capabilities.client_code import client_code_options
 from rowcall.service.options.capabilities.documents import http_file_options, open_api
+from rowcall.service.options.capabilities.mcp import mcp_options
 from rowcall.service.options.server import client_connections
 from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
 from rowcall.service.options.worker import WorkerOptions
@@ -187,6 +189,7 @@ class Supervisor:
             self._options,
             openapi=open_api(settings, database, self._listeners.urls),
             http_files=http_file_options(settings, database, self._listeners.urls),
+            mcp=mcp_options(settings, database, self._options.auth),
         )
         self._clients = None if clients is None else ClientWriter(clients, self._connector)
         self._workers: list[WorkerProcess | None] = [None] * self._count
@@ -259,6 +262,8 @@ class Supervisor:
         if self._clients is not None:
             await self._clients.write(edition.endpoints, edition.types_of)
         write_documents(edition.endpoints, edition.types_of, options.openapi, options.http_files)
+        if options.mcp is not None:
+            announce_tools(edition.endpoints)
 
     def _announce(self) -> None:
         seconds = time.monotonic() - self._began

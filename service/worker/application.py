@@ -41,6 +41,7 @@ from rowcall.service.limits.steps import limit_named
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
+from rowcall.service.mcp.server import mcp_routes
 from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outbound.self_calls import SelfCalls
@@ -175,7 +176,8 @@ class Application:
             key: (database, codecs_for(edition.other_types.get(key, {}), self._options))
             for key, database in self._databases.open(names - self._options.main_names).items()
         }
-        inside = None if self._client is None else SelfCalls(self._runner.start, self._fail)
+        called = self._client is not None or self._options.mcp is not None
+        inside = SelfCalls(self._runner.start, self._fail) if called else None
         services = Services(
             self._options,
             self._databases.main,
@@ -190,7 +192,10 @@ class Application:
             hear=partial(hear_notices, options=self._options.events, publish=self.events.publish),
         )
         streams = dict(stream_steps(edition.endpoints, services, self.events))
-        self._prepared = Table(edition, services, {**self._fixed, **self._documents(edition)}, streams)
+        fixed = {**self._fixed, **self._documents(edition)}
+        if inside is not None:
+            fixed.update(self._tools(edition, services, inside))
+        self._prepared = Table(edition, services, fixed, streams)
         tidy(edition.endpoints, self._options.uploads)
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
@@ -200,6 +205,14 @@ class Application:
         options = self._options
         found = document_routes(edition.endpoints, edition.types_of, options.openapi, options.http_files)
         return {Route("GET", path.lower(), (), ()): (step,) for path, step in found}
+
+    def _tools(self, edition: Edition, services: Services, inside: SelfCalls) -> dict[Route, tuple[Step, ...]]:
+        options = self._options.mcp
+        if options is None:
+            return {}
+        services = replace(services, limiting=partial(limit_named, services))
+        found = mcp_routes(edition.endpoints, edition.types_of, options, services, inside.call_for_caller)
+        return {Route(method, path.lower(), (), ()): steps for method, path, steps in found}
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""

@@ -62,7 +62,6 @@ def lines(service: Service, level: str, text: str) -> list[str]:
         ("{_idd} in /orders/{_idd} names no parameter", "HTTP GET /orders/{_idd}"),
         ("the routine has no parameter nobody; it is no part of the cache key", "cached nobody"),
         ("the annotation cached is understood but not in effect yet", "cached nobody"),
-        ("the annotation mcp is understood but not in effect yet", "mcp Lists orders"),
         ("name and password are missing", "basic_auth ***"),
         ("{whom} names no parameter and stays as it is", "X-Who: {whom}"),
         ("{when} names no parameter and stays as it is", "note = {when}"),

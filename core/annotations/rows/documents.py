@@ -49,7 +49,6 @@ ANNOTATIONS = (
         description="Offers the endpoint as a tool of the MCP server, under the routine's name or another, with this "
         "description or the prose of the comment.",
         apply=_mcp,
-        in_effect=False,
         everywhere=True,
     ),
     Annotation(

@@ -6,7 +6,7 @@ _P = "Service:McpOptions:"
 _AUTH = _P + "Authorization:"
 _TOOLS = _P + "ToolSchemas:"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("Service:McpOptions", "Annotated routines as tools of language models (Model Context Protocol)."),
     flag(_P + "Enabled", False, "Offer them."),
     text(_P + "UrlPath", "/mcp", "Path of the JSON-RPC endpoint."),
@@ -23,18 +23,22 @@ ROWS: tuple[Key, ...] = pending(
     text(_AUTH + "Audience", None, "Audience a token must have."),
     text(_AUTH + "ProtectedResourceMetadataPath", None, "Path of the metadata. null works it out."),
     flag(_AUTH + "FilterToolsByRole", False, "Hide tools that the caller may not use."),
-    section(_P + "ToolSchemas", "Descriptions of the tools as files; they do not need Enabled above."),
-    flag(_TOOLS + "Enabled", False, "Make them."),
-    flag(_TOOLS + "FileOverwrite", True, "Write over files that exist."),
-    text(_TOOLS + "OpenAiFileName", "rowcall_tools_openai.json", "File in OpenAI's form; null: none.", nullable=True),
-    text(_TOOLS + "OpenAiUrlPath", "/tools/openai.json", "Path of the same; null: none.", nullable=True),
-    text(
-        _TOOLS + "AnthropicFileName",
-        "rowcall_tools_anthropic.json",
-        "File in Anthropic's form; null: none.",
-        nullable=True,
+    *pending(
+        section(_P + "ToolSchemas", "Descriptions of the tools as files; they do not need Enabled above."),
+        flag(_TOOLS + "Enabled", False, "Make them."),
+        flag(_TOOLS + "FileOverwrite", True, "Write over files that exist."),
+        text(
+            _TOOLS + "OpenAiFileName", "rowcall_tools_openai.json", "File in OpenAI's form; null: none.", nullable=True
+        ),
+        text(_TOOLS + "OpenAiUrlPath", "/tools/openai.json", "Path of the same; null: none.", nullable=True),
+        text(
+            _TOOLS + "AnthropicFileName",
+            "rowcall_tools_anthropic.json",
+            "File in Anthropic's form; null: none.",
+            nullable=True,
+        ),
+        text(_TOOLS + "AnthropicUrlPath", "/tools/anthropic.json", "Path of the same; null: none.", nullable=True),
+        text(_TOOLS + "LlmsTxtFileName", "llms.txt", "File llms.txt; null: none.", nullable=True),
+        text(_TOOLS + "LlmsTxtUrlPath", "/llms.txt", "Path of the same; null: none.", nullable=True),
     ),
-    text(_TOOLS + "AnthropicUrlPath", "/tools/anthropic.json", "Path of the same; null: none.", nullable=True),
-    text(_TOOLS + "LlmsTxtFileName", "llms.txt", "File llms.txt; null: none.", nullable=True),
-    text(_TOOLS + "LlmsTxtUrlPath", "/llms.txt", "Path of the same; null: none.", nullable=True),
 )

@@ -1,0 +1,53 @@
+"""Messages of JSON-RPC 2.0, as the Model Context Protocol sends them (reference 03, 12.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+PROTOCOL = "2025-11-25"
+"""The one version of the Model Context Protocol that is spoken."""
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+
+
+class RpcError(Exception):
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class RpcRequest:
+    method: str
+    id: Any
+    params: Mapping[str, Any]
+
+
+def rpc_request(body: bytes) -> RpcRequest:
+    """Raises `RpcError`. A blank body is an empty object."""
+    try:
+        message = orjson.loads(body) if body.strip() else {}
+    except orjson.JSONDecodeError:
+        raise RpcError(PARSE_ERROR, "Parse error") from None
+    if not isinstance(message, dict):
+        raise RpcError(INVALID_REQUEST, "Invalid Request")
+    method, params = message.get("method"), message.get("params")
+    return RpcRequest(
+        method if isinstance(method, str) else "", message.get("id"), params if isinstance(params, dict) else {}
+    )
+
+
+def rpc_result(id_: Any, result: Mapping[str, Any]) -> bytes:
+    return orjson.dumps({"jsonrpc": "2.0", "id": id_, "result": result})
+
+
+def rpc_error(id_: Any, error: RpcError) -> bytes:
+    return orjson.dumps({"jsonrpc": "2.0", "id": id_, "error": {"code": error.code, "message": error.message}})

@@ -1,0 +1,76 @@
+"""What the server of the Model Context Protocol says about itself and to whom (reference 03, 12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rowcall.core.documents.json_rpc import PROTOCOL
+from rowcall.core.documents.tools import ToolOptions
+
+
+@dataclass(frozen=True, slots=True)
+class McpOptions:
+    path: str = "/mcp"
+    name: str = "rowcall"
+    version: str = "1.0.0"
+    instructions: str | None = None
+    tools: ToolOptions = field(default_factory=ToolOptions)
+    rate_limiter: str | None = None
+    origins: frozenset[str] = frozenset()
+    """In lower case."""
+    closed: bool = False
+    servers: tuple[str, ...] = ()
+    """That issue tokens."""
+    scopes: tuple[str, ...] = ()
+    audience: str | None = None
+    metadata_path: str | None = None
+    """None: worked out."""
+    by_role: bool = False
+    """Callers see the tools that they may use."""
+
+    @property
+    def metadata(self) -> str:
+        return self.metadata_path or f"/.well-known/oauth-protected-resource{self.path}"
+
+
+def introduction(options: McpOptions) -> dict[str, Any]:
+    """`result` of `initialize`."""
+    told: dict[str, Any] = {
+        "protocolVersion": PROTOCOL,
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": options.name, "version": options.version},
+    }
+    return {**told, "instructions": options.instructions} if options.instructions else told
+
+
+def challenge(options: McpOptions, status: int, base: str) -> str:
+    """`WWW-Authenticate`. base: `https://host` as the caller has it."""
+    parts = ['error="insufficient_scope"'] if status == 403 else []
+    if options.scopes:
+        parts.append(f'scope="{" ".join(options.scopes)}"')
+    if options.servers:
+        parts.append(f'resource_metadata="{base}{options.metadata}"')
+    return f"Bearer {', '.join(parts)}" if parts else "Bearer"
+
+
+REFUSALS = {
+    401: {
+        "error": "invalid_token",
+        "error_description": "This tool requires authentication. Provide a valid bearer token.",
+    },
+    403: {
+        "error": "insufficient_scope",
+        "error_description": "This tool requires a role your token does not have.",
+    },
+}
+
+
+def resource_metadata(options: McpOptions, base: str) -> dict[str, Any]:
+    """RFC 9728."""
+    told: dict[str, Any] = {
+        "resource": options.audience or f"{base}{options.path}",
+        "authorization_servers": list(options.servers),
+        "bearer_methods_supported": ["header"],
+    }
+    return {**told, "scopes_supported": list(options.scopes)} if options.scopes else told

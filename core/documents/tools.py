@@ -1,0 +1,263 @@
+"""Endpoints as tools of language models (reference 03, 12.1): endpoints in, tool objects and requests out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from rowcall.core.auth.filling import filled_parameters
+from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.catalogue.catalog import TypeKind
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.codegen.automatic import automatic_parameters, is_optional
+from rowcall.core.documents.openapi import TypesOf
+from rowcall.core.documents.schemas import Schema, Types, column_schema, named_schema, parameter_schema
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultColumn, ResultPath, ResultShape
+from rowcall.core.errors.problems import CONTENT_TYPE
+
+_BOOLEANS = {"t": True, "true": True, "f": False, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOptions:
+    suffix: str | None = None
+    """Behind each description."""
+    claims: ClaimMapping = field(default_factory=ClaimMapping)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEntry:
+    """What is listed, and what is called for it."""
+
+    endpoint: Endpoint
+    described: Mapping[str, Any]
+    value: Schema | None
+    """Type of a single value, None for everything else."""
+
+    @property
+    def name(self) -> str:
+        return str(self.described["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRequest:
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes | None
+
+
+def offered(endpoints: Iterable[Endpoint]) -> tuple[dict[str, Endpoint], list[str]]:
+    """Those that are asked for, by name, and the warnings about them. Of one name the first is kept."""
+    tools: dict[str, Endpoint] = {}
+    warnings: list[str] = []
+    for endpoint in endpoints:
+        asked = endpoint.options.tool
+        if asked is None or not asked.enabled:
+            continue
+        name = asked.name or endpoint.routine.name
+        if name in tools:
+            warnings.append(f"{endpoint.name}: there is a tool {name} already, for {tools[name].name}; this one is not")
+            continue
+        tools[name] = endpoint
+        warnings += (f"{endpoint.name}: {text}" for text in _doubts(endpoint))
+    return tools, warnings
+
+
+def _doubts(endpoint: Endpoint) -> Iterator[str]:
+    options = endpoint.options
+    if not _text(endpoint):
+        yield "the tool has no description; mcp <text> gives it one"
+    for what, there in (
+        ("login", options.login),
+        ("logout", options.logout),
+        ("basic_auth", options.basic_auth is not None),
+        ("upload", options.upload is not None),
+        ("sse", options.events is not None),
+    ):
+        if there:
+            yield f"{what} does not go together with a tool"
+    if options.rate_limiter is not None:
+        yield "rate_limiter does not count the calls of a tool; RateLimiterPolicy of McpOptions limits all of them"
+
+
+def _text(endpoint: Endpoint) -> str:
+    asked = endpoint.options.tool
+    told = (asked.description or asked.text) if asked is not None else None
+    return told or "\n".join(endpoint.prose).strip()
+
+
+def tool_entries(endpoints: Iterable[Endpoint], types_of: TypesOf, options: ToolOptions) -> dict[str, ToolEntry]:
+    return {
+        name: _entry(name, endpoint, types_of(endpoint), options) for name, endpoint in offered(endpoints)[0].items()
+    }
+
+
+def _entry(name: str, endpoint: Endpoint, types: Types, options: ToolOptions) -> ToolEntry:
+    text = _text(endpoint) or endpoint.routine.name
+    hints: dict[str, bool] = {"readOnlyHint": endpoint.method in ("GET", "QUERY")}
+    if endpoint.method == "DELETE":
+        hints["destructiveHint"] = True
+    described: dict[str, Any] = {
+        "name": name,
+        "description": f"{text} {options.suffix}" if options.suffix else text,
+        "inputSchema": _input(endpoint, options),
+        "annotations": hints,
+    }
+    output = _output(endpoint, types)
+    if output is not None:
+        described["outputSchema"] = output
+    return ToolEntry(endpoint, described, _value_type(endpoint, types))
+
+
+def _input(endpoint: Endpoint, options: ToolOptions) -> Schema:
+    listed = {one.api_name: one for one in _asked_for(endpoint, options)}
+    schema: Schema = {
+        "type": "object",
+        "properties": {name: parameter_schema(one) for name, one in listed.items()},
+    }
+    if required := [name for name, one in listed.items() if not is_optional(one)]:
+        schema["required"] = required
+    return schema
+
+
+def _asked_for(endpoint: Endpoint, options: ToolOptions) -> Iterator[EndpointParameter]:
+    """What a model gives: nothing that the service fills."""
+    filled = {one.index for one in filled_parameters(endpoint, options.claims)}
+    filled |= automatic_parameters(endpoint, frozenset())
+    resolved = {name for name, _ in endpoint.options.expressions}
+    for index, one in enumerate(endpoint.parameters):
+        if index not in filled and not one.virtual and one.db_name not in resolved:
+            yield one
+
+
+def _envelope(endpoint: Endpoint) -> str | None:
+    """Member that a result stands in: `items`, `value`; an empty text: none, it is an object. None: nothing is told."""
+    options, shape = endpoint.options, endpoint.shape
+    if options.void or options.raw or options.login or options.logout or shape.path is ResultPath.VOID:
+        return None
+    if options.table_format is not None or options.upload is not None or endpoint.passes_through:
+        return None
+    if shape.path is ResultPath.SCALAR:
+        return "value"
+    if shape.path is ResultPath.ROWS and shape.is_set and not options.single:
+        return "items"
+    return "" if shape.path is ResultPath.OBJECT or shape.named else "value"
+
+
+def _output(endpoint: Endpoint, types: Types) -> Schema | None:
+    member = _envelope(endpoint)
+    shape = endpoint.shape
+    if member is None or shape.path is ResultPath.OBJECT:
+        return None
+    if not member:
+        return _row(shape, types)
+    one = _row(shape, types) if shape.named else _nullable(_bare(endpoint, types))
+    return {"type": "object", "properties": {member: {"type": "array", "items": one} if member == "items" else one}}
+
+
+def _row(shape: ResultShape, types: Types) -> Schema:
+    return {
+        "type": "object",
+        "properties": {one.key.decode(): _nullable(_column(one, types)) for one in shape.columns},
+    }
+
+
+def _nullable(schema: Schema) -> Schema:
+    if schema["type"] in ("array", "object"):
+        return {}
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+def _column(column: ResultColumn, types: Types) -> Schema:
+    return column_schema(column.column.type_oid, column.column.type_name, types, camel=True, depth=1)
+
+
+def _bare(endpoint: Endpoint, types: Types) -> Schema:
+    if endpoint.shape.columns:
+        return _column(endpoint.shape.columns[0], types)
+    routine = endpoint.routine
+    info = types.get(routine.return_type_oid)
+    if routine.return_type_name == "record" or (info is not None and info.kind is TypeKind.COMPOSITE):
+        return {"type": "object"}
+    return column_schema(routine.return_type_oid, routine.return_type_name, types, camel=True, depth=1)
+
+
+def _value_type(endpoint: Endpoint, types: Types) -> Schema | None:
+    if _envelope(endpoint) != "value":
+        return None
+    return named_schema("text") if endpoint.shape.named else _bare(endpoint, types)
+
+
+# --- a call ------------------------------------------------------------------------------------------------------
+
+
+def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolRequest:
+    """Values of the path go there, the others into a JSON body or into the query string (reference 03, 12.2)."""
+    left = dict(arguments)
+    path = endpoint.path
+    for one in endpoint.parameters:
+        if one.path and one.segment is not None:
+            text = quote(_plain(left.pop(one.api_name, None)), safe="")
+            path = path.replace(f"{{{one.segment}}}", text).replace(f"{{{one.segment}?}}", text)
+    raw = endpoint.raw_body
+    if endpoint.transport is Transport.BODY:
+        return ToolRequest(endpoint.method, path, (("content-type", "application/json"),), orjson.dumps(left))
+    body = _plain(left.pop(raw.api_name)).encode() if raw is not None and raw.api_name in left else None
+    arrays = {one.api_name for one in endpoint.parameters if one.array}
+    pairs = [
+        f"{quote(name, safe='')}={quote(_plain(part), safe='')}"
+        for name, value in left.items()
+        for part in (value if name in arrays and isinstance(value, list) and value else (value,))
+    ]
+    headers = () if body is None else (("content-type", "application/json"),)
+    return ToolRequest(endpoint.method, f"{path}?{'&'.join(pairs)}" if pairs else path, headers, body)
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
+
+
+def tool_result(entry: ToolEntry, status: int, content_type: str, body: bytes) -> dict[str, Any]:
+    """`result` of a `tools/call`, from the endpoint's answer."""
+    if not 200 <= status < 300:
+        return _told(body.decode(errors="replace"), failed=True)
+    structured = _structured(entry, content_type, body) if body else None
+    if structured is None:
+        return _told(body.decode(errors="replace"), failed=False)
+    return {**_told(orjson.dumps(structured).decode(), failed=False), "structuredContent": structured}
+
+
+def _told(text: str, *, failed: bool) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": failed}
+
+
+def _structured(entry: ToolEntry, content_type: str, body: bytes) -> dict[str, Any] | None:
+    member = _envelope(entry.endpoint)
+    if member is None or content_type.startswith(CONTENT_TYPE):
+        return None
+    try:
+        if member == "value":
+            return {"value": _value(entry.value or {}, content_type, body)}
+        result = orjson.loads(body)
+    except ValueError:
+        return None
+    if member:
+        return {member: result} if isinstance(result, list) else None
+    return result if isinstance(result, dict) else None
+
+
+def _value(schema: Schema, content_type: str, body: bytes) -> Any:
+    kind = schema.get("type")
+    if kind == "boolean":
+        text = body.decode()
+        return _BOOLEANS[text] if text in _BOOLEANS else orjson.loads(body)
+    if kind != "string" or content_type.startswith("application/json"):
+        return orjson.loads(body)
+    return body.decode()

@@ -1,0 +1,179 @@
+"""The paths of the Model Context Protocol: JSON-RPC over HTTP, and the metadata of the resource (reference 03, 12.2).
+
+A tool is called as its endpoint is, inside this process and with what the caller brought along to say who it is: what
+the endpoint lets nobody do, the tool lets nobody do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from rowcall.core.auth.access import Access
+from rowcall.core.documents.json_rpc import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    PROTOCOL,
+    RpcError,
+    RpcRequest,
+    rpc_error,
+    rpc_request,
+    rpc_result,
+)
+from rowcall.core.documents.mcp import REFUSALS, McpOptions, challenge, introduction, resource_metadata
+from rowcall.core.documents.openapi import TypesOf, is_closed
+from rowcall.core.documents.tools import ToolEntry, offered, tool_entries, tool_request, tool_result
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.exchange.client_address import client_reader
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.pipeline.services import Inside, Services
+from rowcall.service.request.body import read_body
+
+log = logging.getLogger("rowcall")
+
+_JSON = ("content-type", "application/json")
+_REPLY = [_JSON, ("MCP-Protocol-Version", PROTOCOL)]
+_SCHEMES = {"ws": "http", "wss": "https"}
+_PASSED_ON = ("host", "user-agent", "cookie", "authorization", "forwarded", "accept-language", "x-correlation-id")
+"""Headers of the caller that the endpoint sees, and all that begin with `x-`: who it is, and from where."""
+
+
+def mcp_routes(
+    endpoints: Sequence[Endpoint], types_of: TypesOf, options: McpOptions, services: Services, inside: Inside
+) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
+    """Method, path and steps."""
+    server = _Server(tool_entries(endpoints, types_of, options.tools), options, services, inside)
+    steps: list[Step] = [server.refuse_strange_origins]
+    if services.options.auth.schemes:
+        steps.append(services.auth.sessions.authenticate)
+    limited = services.limiting(options.rate_limiter) if services.limiting is not None else None
+    if limited is not None:
+        steps.append(limited)
+    steps.append(server.answer)
+    for method in ("GET", "POST"):
+        yield method, options.path, tuple(steps)
+    if options.servers:
+        yield "GET", options.metadata, (server.tell_metadata,)
+
+
+def announce_tools(endpoints: Sequence[Endpoint]) -> None:
+    tools, warnings = offered(endpoints)
+    for warning in warnings:
+        log.warning("%s", warning)
+    log.info("MCP: %d tools: %s", len(tools), ", ".join(tools))
+
+
+class _Server:
+    def __init__(self, tools: dict[str, ToolEntry], options: McpOptions, services: Services, inside: Inside) -> None:
+        self._tools = tools
+        self._options = options
+        self._inside = inside
+        self._limit = services.options.http.body_limit
+        self._client = client_reader(services.options.forwarding)
+        matching = services.options.auth.roles_match_users
+        self._access = {
+            name: Access(entry.endpoint.options.roles, roles_match_users=matching)
+            for name, entry in tools.items()
+            if entry.endpoint.options.roles
+        }
+
+    def refuse_strange_origins(self, exchange: Exchange) -> None:
+        """Pages elsewhere must not use what their reader may do (DNS rebinding), and other versions are not spoken."""
+        headers = exchange.scope.headers
+        origin, version = headers.get("origin"), headers.get("mcp-protocol-version")
+        if origin is not None and origin.lower() not in (*self._options.origins, self._base(exchange).lower()):
+            self._empty(exchange, 403)
+        elif version is not None and version != PROTOCOL:
+            self._empty(exchange, 400)
+
+    async def answer(self, exchange: Exchange) -> None:
+        if self._is_stranger(exchange):
+            self._challenge(exchange, 401)
+            return
+        if exchange.scope.method != "POST":
+            self._empty(exchange, 405, [("allow", "POST")])
+            return
+        body = await read_body(exchange.scope, exchange.protocol, self._limit)
+        try:
+            request = rpc_request(body)
+        except RpcError as error:
+            self._send(exchange, 200, _REPLY, rpc_error(None, error))
+            return
+        if request.method.startswith("notifications/"):
+            self._empty(exchange, 202)
+            return
+        try:
+            result = await self._result(exchange, request)
+        except RpcError as error:
+            self._send(exchange, 200, _REPLY, rpc_error(request.id, error))
+            return
+        if isinstance(result, int):
+            self._challenge(exchange, result)
+        else:
+            self._send(exchange, 200, _REPLY, rpc_result(request.id, result))
+
+    def _is_stranger(self, exchange: Exchange) -> bool:
+        user, audience = exchange.user, self._options.audience
+        if user is None:
+            return self._options.closed
+        return audience is not None and ("aud", audience) not in user.claims
+
+    async def _result(self, exchange: Exchange, request: RpcRequest) -> dict[str, Any] | int:
+        """Or the status of a challenge."""
+        match request.method:
+            case "initialize":
+                return introduction(self._options)
+            case "ping":
+                return {}
+            case "tools/list":
+                return {"tools": [one.described for one in self._tools.values() if self._shows(one, exchange.user)]}
+            case "tools/call":
+                return await self._call(exchange, request)
+        raise RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method}")
+
+    def _shows(self, entry: ToolEntry, user: Any) -> bool:
+        if not self._options.by_role or not is_closed(entry.endpoint):
+            return True
+        access = self._access.get(entry.name)
+        return user is not None and (access is None or access.admits(user))
+
+    async def _call(self, exchange: Exchange, request: RpcRequest) -> dict[str, Any] | int:
+        name, arguments = request.params.get("name"), request.params.get("arguments")
+        entry = self._tools.get(name) if isinstance(name, str) else None
+        if entry is None:
+            raise RpcError(INVALID_PARAMS, f"Unknown tool: {name if isinstance(name, str) else ''}")
+        asked = tool_request(entry.endpoint, arguments if isinstance(arguments, dict) else {})
+        brought = [(key, value) for key, value in exchange.scope.headers.items() if _is_passed_on(key)]
+        answer = await self._inside(asked.method, asked.target, [*brought, *asked.headers], asked.body, exchange)
+        body = await answer.read(None)
+        if answer.status in REFUSALS:
+            return answer.status
+        return tool_result(entry, answer.status, answer.header("content-type") or "", body)
+
+    def tell_metadata(self, exchange: Exchange) -> None:
+        body = orjson.dumps(resource_metadata(self._options, self._base(exchange)))
+        self._send(exchange, 200, [_JSON], body)
+
+    def _base(self, exchange: Exchange) -> str:
+        client = self._client(exchange.scope)
+        host = client.host or exchange.scope.authority or exchange.scope.headers.get("host") or ""
+        return f"{_SCHEMES.get(client.scheme, client.scheme)}://{host}"
+
+    def _challenge(self, exchange: Exchange, status: int) -> None:
+        text = challenge(self._options, status, self._base(exchange))
+        self._send(exchange, status, [_JSON, ("www-authenticate", text)], orjson.dumps(REFUSALS[status]))
+
+    def _empty(self, exchange: Exchange, status: int, headers: Sequence[tuple[str, str]] = ()) -> None:
+        exchange.protocol.response_empty(status, list(headers))
+        exchange.answered = True
+
+    def _send(self, exchange: Exchange, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        exchange.protocol.response_bytes(status, list(headers), body)
+        exchange.answered = True
+
+
+def _is_passed_on(name: str) -> bool:
+    return name in _PASSED_ON or name.startswith("x-")

@@ -1,0 +1,310 @@
+"""Endpoints as tools: the server of the Model Context Protocol (reference 03, 12)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create function bed_notes(_bed_id int, _q text default null) returns table (id int, note text, tags text[])
+    language sql stable as $$ select _bed_id, coalesce(_q, '<"&">'), array['a'] $$;
+comment on function bed_notes is 'HTTP GET
+mcp List notes of one bed.';
+create function add_note(_bed_id int, _note jsonb) returns bigint language sql as
+    $$ select _bed_id + (_note->>'n')::bigint $$;
+comment on function add_note is 'HTTP POST /beds/{_bed_id}/notes
+mcp
+mcp_name write_note
+Adds a note.
+To one bed.';
+create function is_wet(_marks int[]) returns boolean language sql stable as 'select _marks[2] > 1';
+comment on function is_wet is 'HTTP GET
+mcp_description Tells whether it is wet.
+mcp Not this.';
+create function names(_path text) returns setof text language sql stable as $$ select _path union all select null $$;
+comment on function names is 'HTTP GET /names/{_path}
+mcp Names.';
+create function one_bed() returns table (id int, note text) language sql stable as $$ select 1, 'x' $$;
+comment on function one_bed is 'HTTP GET
+single
+mcp One.';
+create function clear_all() returns void language sql as '';
+comment on function clear_all is 'HTTP DELETE
+mcp Clears.';
+create function only_tool(_a text) returns text language sql stable as 'select _a';
+comment on function only_tool is 'mcp Says it again.';
+create function undescribed() returns int language sql stable as 'select 1/0';
+comment on function undescribed is 'HTTP GET
+mcp';
+create function twice() returns int language sql stable as 'select 1';
+comment on function twice is 'HTTP GET
+mcp Second
+mcp_name names';
+create function untold() returns int language sql stable as 'select 1';
+comment on function untold is 'HTTP GET';
+create function who(_user_id text default null, _x int default 1) returns text language sql stable as
+    $$ select coalesce(_user_id, '-') $$;
+comment on function who is 'HTTP GET
+authorize
+user_params
+mcp Who am I.';
+create function for_admins() returns text language sql stable as $$ select 'secret' $$;
+comment on function for_admins is 'HTTP GET
+authorize admin
+mcp Secrets.';
+create function sign_in(_name text) returns table (user_id int, user_name text, user_roles text[], aud text)
+    language sql as $$ select 7, _name, array['clerk'], case when _name = 'kiri' then 'garden' end $$;
+comment on function sign_in is 'HTTP POST
+login';
+"""
+P = "Service:McpOptions:"
+A = P + "Authorization:"
+BASE = {
+    P + "Enabled": "true",
+    "Auth:BearerTokenAuth": "true",
+    "Service:AuthenticationOptions:ParameterNameClaimsMapping:_user_id": "user_id",
+}
+VERSION = "2025-11-25"
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    settings = {**BASE, P + "Instructions": "Be kind.", P + "AllowedOrigins:0": "https://chat.example"}
+    return serve(database, SQL, settings, workers=2)
+
+
+@pytest.fixture(scope="module")
+def guarded(database: Database, service: Service, serve: Serve) -> Service:
+    """`service` is asked for only because it loads the functions."""
+    settings = {
+        **BASE,
+        P + "UrlPath": "/ai",
+        P + "ServerName": "garden",
+        P + "ServerVersion": " ",
+        P + "ToolDescriptionSuffix": "Mind the bees.",
+        A + "RequireAuthorization": "true",
+        A + "AuthorizationServers:0": "https://id.example",
+        A + "ScopesSupported:0": "a",
+        A + "ScopesSupported:1": "b",
+        A + "Audience": "garden",
+        A + "FilterToolsByRole": "true",
+    }
+    return serve(database, settings=settings)
+
+
+def ask(service: Service, method: str, params: Any = None, *, path: str = "/mcp", **options: Any) -> httpx.Response:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method}
+    return service.post(path, json=message if params is None else {**message, "params": params}, **options)
+
+
+def reply(response: httpx.Response) -> Any:
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["mcp-protocol-version"] == VERSION
+    return response.json()
+
+
+def call(service: Service, name: str, **arguments: Any) -> Any:
+    answer = reply(ask(service, "tools/call", {"name": name, "arguments": arguments}))
+    assert (answer["jsonrpc"], answer["id"]) == ("2.0", 1)
+    return answer["result"]
+
+
+def token(service: Service, name: str) -> dict[str, str]:
+    answer = service.post("/api/sign-in", json={"name": name})
+    return {"Authorization": f"Bearer {answer.json()['accessToken']}"}
+
+
+def test_tools_are_described(service: Service) -> None:
+    tools = {tool["name"]: tool for tool in reply(ask(service, "tools/list"))["result"]["tools"]}
+    assert sorted(tools) == [
+        "bed_notes", "clear_all", "for_admins", "is_wet", "names", "one_bed", "only_tool", "undescribed", "who",
+        "write_note",
+    ]  # fmt: skip
+    number = {"type": ["integer", "null"], "format": "int32"}
+    row = {"type": "object", "properties": {"id": number, "note": {"type": ["string", "null"]}, "tags": {}}}
+    assert tools["bed_notes"] == {
+        "name": "bed_notes",
+        "description": "List notes of one bed.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"bedId": {"type": "integer", "format": "int32"}, "q": {"type": "string"}},
+            "required": ["bedId"],
+        },
+        "annotations": {"readOnlyHint": True},
+        "outputSchema": {"type": "object", "properties": {"items": {"type": "array", "items": row}}},
+    }
+    assert tools["write_note"]["description"] == "Adds a note.\nTo one bed."
+    assert tools["write_note"]["annotations"] == {"readOnlyHint": False}
+    assert tools["write_note"]["inputSchema"]["properties"]["note"] == {"type": "object"}
+    value = {"type": ["integer", "null"], "format": "int64"}
+    assert tools["write_note"]["outputSchema"] == {"type": "object", "properties": {"value": value}}
+    assert tools["is_wet"]["description"] == "Tells whether it is wet."
+    assert tools["names"]["outputSchema"]["properties"] == {
+        "items": {"type": "array", "items": {"type": ["string", "null"]}}
+    }
+    assert tools["one_bed"]["inputSchema"] == {"type": "object", "properties": {}}
+    assert tools["one_bed"]["outputSchema"]["properties"] == {"id": number, "note": {"type": ["string", "null"]}}
+    assert tools["clear_all"]["annotations"] == {"readOnlyHint": False, "destructiveHint": True}
+    assert "outputSchema" not in tools["clear_all"]
+    assert tools["undescribed"]["description"] == "undescribed"
+    assert list(tools["who"]["inputSchema"]["properties"]) == ["x"]
+
+
+def test_what_was_asked_for_in_vain_is_told_at_the_start(service: Service) -> None:
+    assert "there is a tool names already" in service.log
+    assert "GET /api/undescribed: the tool has no description" in service.log
+    assert service.log.count("MCP: 10 tools: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "structured"),
+    [
+        ("bed_notes", {"bedId": 4}, {"items": [{"id": 4, "note": '<"&">', "tags": ["a"]}]}),
+        ("bed_notes", {"bedId": 4, "q": "a&b=c"}, {"items": [{"id": 4, "note": "a&b=c", "tags": ["a"]}]}),
+        ("write_note", {"bedId": 4, "note": {"n": 5}}, {"value": 9}),
+        ("is_wet", {"marks": [1, 2]}, {"value": True}),
+        ("is_wet", {"marks": [1, 1]}, {"value": False}),
+        ("names", {"path": "a b?ü"}, {"items": ["a b?ü", None]}),
+        ("one_bed", {}, {"id": 1, "note": "x"}),
+        ("only_tool", {"a": "5"}, {"value": "5"}),
+    ],
+)
+def test_a_tool_is_called(service: Service, name: str, arguments: dict[str, Any], structured: Any) -> None:
+    result = call(service, name, **arguments)
+    assert result["structuredContent"] == structured
+    assert result["isError"] is False
+    text = json.dumps(structured, ensure_ascii=False, separators=(",", ":"))
+    assert result["content"] == [{"type": "text", "text": text}]
+
+
+def test_a_tool_without_result_says_nothing(service: Service) -> None:
+    assert call(service, "clear_all") == {"content": [{"type": "text", "text": ""}], "isError": False}
+
+
+@pytest.mark.parametrize("name", ["undescribed", "bed_notes"])
+def test_a_failure_is_a_problem_in_the_result(service: Service, name: str) -> None:
+    result = call(service, name)
+    assert (result["isError"], "structuredContent" in result) == (True, False)
+    assert json.loads(result["content"][0]["text"])["status"] == {"undescribed": 500, "bed_notes": 404}[name]
+
+
+def test_what_is_only_a_tool_is_no_endpoint(service: Service) -> None:
+    assert service.get("/api/only-tool?a=1").status_code == 404
+    assert service.get("/api/names").status_code == 404
+    assert service.get("/api/one-bed").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"{", {"id": None, "error": {"code": -32700, "message": "Parse error"}}),
+        (b"[]", {"id": None, "error": {"code": -32600, "message": "Invalid Request"}}),
+        (b"", {"id": None, "error": {"code": -32601, "message": "Method not found: "}}),
+        (b'{"id":"a","method":"x"}', {"id": "a", "error": {"code": -32601, "message": "Method not found: x"}}),
+        (b'{"id":7,"method":"ping"}', {"id": 7, "result": {}}),
+        (
+            b'{"id":1,"method":"tools/call","params":{"name":"untold"}}',
+            {"id": 1, "error": {"code": -32602, "message": "Unknown tool: untold"}},
+        ),
+        (b'{"id":1,"method":"tools/call"}', {"id": 1, "error": {"code": -32602, "message": "Unknown tool: "}}),
+    ],
+)
+def test_messages(service: Service, body: bytes, expected: dict[str, Any]) -> None:
+    assert reply(service.post("/mcp", content=body)) == {"jsonrpc": "2.0", **expected}
+
+
+def test_it_introduces_itself(service: Service, database: Database) -> None:
+    result = reply(ask(service, "initialize"))["result"]
+    name = result["serverInfo"].pop("name")
+    assert name == database.name
+    assert result == {
+        "protocolVersion": VERSION,
+        "capabilities": {"tools": {}},
+        "serverInfo": {"version": "1.0.0"},
+        "instructions": "Be kind.",
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        ("POST", {"Origin": "https://evil.example"}, 403),
+        ("POST", {"Origin": "HTTPS://chat.example"}, 200),
+        ("POST", {"MCP-Protocol-Version": "2025-03-26"}, 400),
+        ("POST", {"MCP-Protocol-Version": VERSION}, 200),
+        ("GET", {}, 405),
+        ("GET", {"Origin": "https://evil.example"}, 403),
+    ],
+)
+def test_checks_in_front(service: Service, method: str, headers: dict[str, str], status: int) -> None:
+    answer = service.request(method, "/mcp", headers=headers, content=b'{"method":"ping"}')
+    assert answer.status_code == status
+    assert (answer.content == b"") is (status != 200)
+
+
+def test_its_own_pages_may_ask(service: Service) -> None:
+    assert ask(service, "ping", headers={"Origin": service.url.upper()}).status_code == 200
+
+
+def test_notifications_are_not_answered(service: Service) -> None:
+    answer = ask(service, "notifications/initialized")
+    assert (answer.status_code, answer.content) == (202, b"")
+
+
+@pytest.mark.parametrize(
+    ("name", "headers", "status", "challenge"),
+    [("who", False, 401, "Bearer"), ("for_admins", True, 403, 'Bearer error="insufficient_scope"')],
+)
+def test_a_tool_is_as_closed_as_its_endpoint(
+    service: Service, name: str, headers: bool, status: int, challenge: str
+) -> None:
+    answer = ask(service, "tools/call", {"name": name}, headers=token(service, "kiri") if headers else {})
+    assert (answer.status_code, answer.headers["www-authenticate"]) == (status, challenge)
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json()["error"] == ("invalid_token" if status == 401 else "insufficient_scope")
+
+
+def test_a_tool_runs_for_its_caller(service: Service) -> None:
+    answer = reply(ask(service, "tools/call", {"name": "who"}, headers=token(service, "kiri")))
+    assert answer["result"]["structuredContent"] == {"value": "7"}
+
+
+def test_strangers_are_told_where_to_sign_in(guarded: Service) -> None:
+    answer = ask(guarded, "ping", path="/ai")
+    metadata = f"{guarded.url}/.well-known/oauth-protected-resource/ai"
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == f'Bearer scope="a b", resource_metadata="{metadata}"'
+    assert guarded.get(metadata.removeprefix(guarded.url)).json() == {
+        "resource": "garden",
+        "authorization_servers": ["https://id.example"],
+        "bearer_methods_supported": ["header"],
+        "scopes_supported": ["a", "b"],
+    }
+    assert guarded.post(metadata.removeprefix(guarded.url)).status_code == 405
+
+
+def test_a_token_for_somebody_else_is_none(guarded: Service) -> None:
+    assert ask(guarded, "ping", path="/ai", headers=token(guarded, "mere")).status_code == 401
+    headers = token(guarded, "kiri")
+    result = reply(ask(guarded, "initialize", path="/ai", headers=headers))["result"]
+    assert result["serverInfo"] == {"name": "garden", "version": "1.0.0"}
+    tools = {
+        tool["name"]: tool for tool in reply(ask(guarded, "tools/list", path="/ai", headers=headers))["result"]["tools"]
+    }
+    assert ("who" in tools, "for_admins" in tools) == (True, False)
+    assert tools["names"]["description"] == "Names. Mind the bees."
+
+
+def test_without_the_key_there_is_nothing(database: Database, service: Service, serve: Serve) -> None:
+    plain = serve(database)
+    assert plain.post("/mcp", content=b"{}").status_code == 404
+    assert plain.get("/api/only-tool?a=1").status_code == 404
+    assert plain.get("/api/one-bed").status_code == 200
