@@ -98,12 +98,15 @@ def flood(service: Service, fast: EventStream) -> int:
     it. Gives the number of events."""
     sent, before = 0, fast.body.count(b"data: ")
 
+    def all_there() -> bool:
+        return fast.body.count(b"data: ") >= before + sent
+
     def more(bursts: int = 1) -> None:
         nonlocal sent
         for _ in range(bursts):
             service.post("/api/tell-long", json={"length": 20_000, "times": BURST})
             sent += BURST
-            fast.wait(lambda: fast.body.count(b"data: ") >= before + sent, "everything")
+            fast.wait(all_there, "everything")
 
     more(5)
     until = time.monotonic() + 2
