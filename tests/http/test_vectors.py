@@ -66,7 +66,7 @@ def meaning(text: str) -> Any:
 
 
 def wanted(vector: dict[str, Any]) -> str:
-    """The JSON of a vector. Where it reports the blank of a timestamp in a composite, design 1 wins: `T` at every depth."""
+    """The JSON of a vector. Where it has the blank of a timestamp in a composite, design 1 wins: `T` at every depth."""
     return BLANK.sub(r"\1T", vector.get("recommended", vector["json"]))
 
 
