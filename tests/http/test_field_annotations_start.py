@@ -11,18 +11,15 @@ from tests.harness.service import Service
 from tests.http.conftest import Serve
 
 SILENT = """
-internal_only_not|internals are prose
 authorized_not|X-Note: authorized
 timeout|timeout 5s
 command_timeout|command_timeout 00:00:05
 timeout_assigned|timeout = 5 minutes
-timeout_alone|timeout
 headers_mode|request_headers_mode ignore
 headers_mode_2|request_headers context
 headers_name|request_headers_parameter_name _c
 headers_name_2|request_headers_param_name _c
 headers_name_3|request-headers-param-name _c
-body_alone|body_parameter_name
 null_text|response_null_handling empty
 null_text_2|response_null null
 null_text_3|text_response_null_handling 204_no_content
@@ -33,7 +30,6 @@ query_null_3|query_string_null ignore
 query_null_4|query_null null_literal
 param_type|request_param_type query
 param_type_2|param_type query_string
-param_type_alone|param_type
 buffer|buffer_rows 10
 buffer_2|buffer 1
 buffer_3|buffer_rows = 5
@@ -63,7 +59,6 @@ policy_2|error_code_policy_name Default
 policy_3|error_code = Default
 validate|validate _c using not_null
 validation|validation _c using not_null, not_empty
-validate_short|validate _c
 nested|nested
 nested_2|nested_json
 nested_3|nested_composite
@@ -87,7 +82,6 @@ excel_sheet|excel_sheet x
 enabled|enabled
 for_function|for function
 prose|Nothing, of any (kind).
-misspelt|cacheed _a
 sse|sse
 sse_path|sse_path events on notice
 sse_events_path|sse_events_path = true
@@ -99,9 +93,6 @@ sse_level|sse_level info
 sse_events_level|sse_events_level = warning
 sse_scope|sse_scope matching
 sse_events_scope|sse_events_scope authorize a, b
-"""
-
-NOT_YET = """
 cached|cached
 cached_names|cached _a, _b
 cache_expires|cache_expires 5 minutes
@@ -119,11 +110,6 @@ decrypt|decrypt
 decrypted|decrypted a, b
 unprotect|unprotect
 unprotected|unprotected b
-mcp|mcp
-mcp_text|mcp Does a thing.
-mcp_name|mcp_name thing
-mcp_description|mcp_description Does a thing.
-mcp_desc|mcp_desc Does a thing.
 openapi|openapi
 openapi_hide|openapi hide
 openapi_hidden|openapi hidden
@@ -136,6 +122,14 @@ url_only|tsclient_url_only
 url_only_assigned|tsclient_url_only = 1
 tsclient|tsclient = false
 tsclient_module|tsclient_module = shop
+"""
+
+NOT_YET = """
+mcp|mcp
+mcp_text|mcp Does a thing.
+mcp_name|mcp_name thing
+mcp_description|mcp_description Does a thing.
+mcp_desc|mcp_desc Does a thing.
 """
 
 WRONG = """
@@ -177,6 +171,12 @@ validate_words|validate _c with not_null please|is expected
 placeholder|X-Colour: {nope}|{nope} names no parameter
 placeholder_custom|colour = {nope}|{nope} names no parameter
 body|body_parameter_name _nope|_nope is no parameter
+timeout_none|timeout|it is written `timeout <interval>`
+body_none|body_parameter_name|it is written `body_parameter_name <parameter>`
+param_type_none|param_type|it is written `request_param_type
+validate_none|validate _c|it is written `validate <parameter> using <rule>, ...`
+misspelt|cacheed _a|did you mean 'cached'?
+near_prose|internals are prose|did you mean 'internal'?
 framing|Content-Length: 5|Content-Length is set by the service itself
 """
 

@@ -144,7 +144,7 @@ RESULTS = {
     "r_headers": ("-- X-One: 1\n-- X-Two: a, b\nselect 1", "GET /api/r-headers", "200 [1]", {"x-one": "1",
                   "x-two": "a, b"}),
     "r_error": ("select fail(:state)", "GET /api/r-error?state=P0001", "400 as told|P0001"),
-    "r_error_500": ("select fail(:state), 1", "GET /api/r-error-500?state=23505", "500 23505: as told|23505"),
+    "r_error_500": ("select fail(:state), 1", "GET /api/r-error-500?state=23505", "409 as told|23505"),
     "r_error_403": ("select fail(:state), 2", "GET /api/r-error-403?state=42501", "403 Insufficient Privilege|42501"),
     "r_error_late": ("select 1 / (2 - n) from generate_series(1, 3) n", "GET /api/r-error-late", "500 22012"),
     "r_timeout": ("-- timeout 50ms\nselect pg_sleep(20)", "GET /api/r-timeout", "504 Command execution timed out"),

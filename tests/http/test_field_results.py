@@ -224,7 +224,7 @@ CASES: list[Case] = [
     ("GET /api/flag-direct", None, '200 json {"isOn":true}'),
     ("GET /api/flag-column", None, '200 json [{"n":1,"f":{"isOn":true}}]'),
     ("GET /api/stamps", None,
-     '200 json [{"n":1,"s":[{"at":"2024-01-15 10:30:00","camel":5,"tags":["a",null],"ok":false,"doc":{"k": 1}}]}]'),
+     '200 json [{"n":1,"s":[{"at":"2024-01-15T10:30:00","camel":5,"tags":["a",null],"ok":false,"doc":{"k": 1}}]}]'),
     ("GET /api/stamp-direct", None,
      '200 json {"at":"2024-01-15T10:30:00","Camel":5,"tags":["a",null],"ok":false,"doc":{"k": 1}}'),
     ("GET /api/deeps", None,
