@@ -71,7 +71,13 @@ def with_filled(endpoint: Endpoint, indexes: Collection[int], sources: Collectio
     parameters = list(endpoint.parameters)
     for index in indexes:
         parameters[index] = replace(
-            parameters[index], has_default=True, kind=ValueKind.OTHER, array=False, defaulted=False, exact=False
+            parameters[index],
+            has_default=True,
+            kind=ValueKind.OTHER,
+            array=False,
+            defaulted=False,
+            exact=False,
+            ignored=index not in sources,
         )
     for index in sources:
         parameters[index] = replace(parameters[index], has_default=True)

@@ -308,7 +308,7 @@ class Binder:
     def _from_texts(self, slot: _Slot, texts: list[str]) -> str | None:
         """Query, path and raw body values (reference 01, 7.2 and 7.3)."""
         if not slot.parameter.array:
-            if len(texts) > 1 and not self._refusals.lenient:
+            if len(texts) > 1 and not (self._refusals.lenient or slot.parameter.ignored):
                 raise unfit(f"takes one value, and has {len(texts)}", slot.parameter.type_text)
             return self._from_text(slot, "".join(texts))
         if slot.parameter.kind is ValueKind.COMPOSITE and len(texts) == 1 and texts[0].lstrip()[:1] == "[":

@@ -84,12 +84,16 @@ def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
     return annotation
 
 
+_HEADERS_TOO = frozenset({"connection", "etag"})
+"""Annotations that are called like headers of HTTP: with a colon behind them the header is meant."""
+
+
 def _apply_header(line: Line, draft: Draft) -> Annotation | None:
     sides = line.split_at(":")
     if sides is None or _names_with_colon(line) or not _HEADER_NAME.fullmatch(sides[0]):
         return None
     annotation = BY_WORD.get(sides[0].lower())
-    if annotation is not None and sides[0].lower() != "connection":
+    if annotation is not None and sides[0].lower() not in _HEADERS_TOO:
         draft.refused |= annotation.name in ACCESS
         written = f"{sides[0]} {sides[1]}".strip()
         raise BadValueError(f"a header cannot be called like an annotation and is left out; did you mean `{written}`?")

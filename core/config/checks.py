@@ -21,7 +21,6 @@ from rowcall.core.text.interval import parse_interval
 _LENIENT = {
     "CacheOptions:Profiles:<name>:Expiration",
     "CacheOptions:Profiles:<name>:Type",
-    "RateLimiterOptions:Policies",
     "RateLimiterOptions:Policies:<name>:Partition:Sources:[]:Type",
     "RateLimiterOptions:Policies:<name>:Type",
     "Config:ValidateConfigKeys",

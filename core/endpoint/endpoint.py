@@ -141,6 +141,8 @@ class EndpointParameter(Record):
     default: str | None = None
     reads_as: str | None = None
     """Type that the comment has values read as; None: that of `cast`."""
+    ignored: bool = False
+    """The service fills it in, and nobody looks at what is sent for it, nor at how often."""
 
     fields: tuple[Field, ...] = ()
     """Attributes of a composite that is one value, or an element of an array."""

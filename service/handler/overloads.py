@@ -33,6 +33,8 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     in_body = route.primary.transport is Transport.BODY
     limit = max(body_limit(endpoint, services) for endpoint in endpoints)
     known = frozenset().union(*(candidate.names | candidate.groups.keys() for candidate in candidates))
+    guard = services.auth.antiforgery
+    not_bound = None if guard is None or not guard.options.reads_forms else guard.options.field
     strangers_pass = route.primary.options.strangers_pass
 
     async def choose_by_query(exchange: Exchange) -> None:
@@ -44,6 +46,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     async def choose_by_body(exchange: Exchange) -> None:
         exchange.body = body = await read_body(exchange.scope, exchange.protocol, limit)
         keys = await aside(_keys_of_body, exchange) if len(body) > LARGE_BODY else _keys_of_body(exchange)
+        keys = [key for key in keys if key != not_bound]
         exchange.follow(compiled[choose(candidates, keys, route.path_values)])
 
     # Nobody sends a body, however large, to have it read and then be told that he may not.

@@ -25,6 +25,7 @@ from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.ext.rendering.timed_rows import TimedWriter
 from rowcall.service.auth.access import authenticate, authorize
+from rowcall.service.auth.antiforgery import ask_for_token
 from rowcall.service.auth.context import user_context
 from rowcall.service.auth.cross_site import refuse_cross_site
 from rowcall.service.auth.filling import bind, hash_parameters
@@ -360,6 +361,7 @@ STEPS: Sequence[Factory] = (
     limit_callers,
     refuse_cross_site,
     authorize,
+    ask_for_token,
     refuse_unknown_connection,
     refuse_to_lose,
     keep_body,

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.service.exchange.client_address import address_reader
+from rowcall.service.identity.antiforgery import Antiforgery
 from rowcall.service.identity.passwords import Hasher
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.protection.protector import Keys
 
 
 class Identity:
-    def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding) -> None:
+    def __init__(
+        self,
+        options: AuthOptions,
+        keys: Keys,
+        forwarding: Forwarding,
+        antiforgery: AntiforgeryOptions | None = None,
+    ) -> None:
         self.keys = keys
         self.sessions = Sessions(options, keys, forwarding)
+        self.antiforgery = None if antiforgery is None else Antiforgery(antiforgery, keys, self.sessions)
         self.hasher = Hasher(options.login.iterations)
         self.address = address_reader(forwarding)
         """Address of the client of a request's scope."""

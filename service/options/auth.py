@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Sch
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
 from rowcall.core.text.interval import parse_interval
+from rowcall.service.options.server.browsers import as_browsers_write
 from rowcall.service.options.server.http import listener_plans
 from rowcall.service.startup_error import StartupError
 
@@ -59,17 +59,17 @@ def _cross_site(settings: Settings) -> CrossSite | None:
         if settings.flag(_AUTH + "CookieAuth"):
             log.warning("%sRefuseCrossSite is false: pages of any site can act for who is signed in by cookie", _AUTH)
         return None
-    origins = [*(settings.texts(_AUTH + "TrustedOrigins") or ())]
+    key = _AUTH + "TrustedOrigins"
+    trusted = [text.strip() for text in settings.texts(key) or ()]
+    if "null" in map(str.lower, trusted):
+        raise StartupError(f"{key}: 'null' is no origin: every page in a sandbox says that it comes from there")
+    origins = set(as_browsers_write(trusted, key))
     if settings.flag("Cors:Enabled"):
-        # `*` is for calls without a session.
-        origins += (origin for origin in settings.texts("Cors:AllowedOrigins") or () if origin != "*")
-    wrong = next((origin for origin in origins if not _ORIGIN.fullmatch(origin)), None)
-    if wrong is not None:
-        raise StartupError(f"{_AUTH}TrustedOrigins: {wrong!r} is no origin, such as https://app.example")
-    return CrossSite(frozenset(origin.lower() for origin in origins))
-
-
-_ORIGIN = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#\s*]+")
+        # `*` is for calls without a session, and `null` is anybody.
+        allowed = [text.strip() for text in settings.texts("Cors:AllowedOrigins") or ()]
+        named = [text for text in allowed if text and text.lower() not in ("*", "null")]
+        origins.update(as_browsers_write(named, "Cors:AllowedOrigins"))
+    return CrossSite(frozenset(origins))
 
 
 def opened(settings: Settings, key: str, consequence: str) -> bool:

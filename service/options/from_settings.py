@@ -20,6 +20,7 @@ from rowcall.service.database.databases import Access
 from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
+from rowcall.service.options.antiforgery import antiforgery_options
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options, opened
 from rowcall.service.options.before_routine import before_commands
@@ -169,6 +170,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         request_log=logs_requests(settings),
         correlation_header=correlation_header(settings),
         auth=auth_options(settings),
+        antiforgery=antiforgery_options(settings),
         forwarding=forwarding(settings),
         events=event_options(settings),
         cache=cache_options(settings),

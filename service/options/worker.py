@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.documents.http_files import HttpFileOptions
@@ -155,6 +156,7 @@ class WorkerOptions:
     """What holds for endpoints whose comment says nothing."""
     headers: RequestHeaders = RequestHeaders()
     auth: AuthOptions = field(default_factory=AuthOptions)
+    antiforgery: AntiforgeryOptions | None = None
     forwarding: Forwarding = field(default_factory=Forwarding)
     events: EventOptions = field(default_factory=EventOptions)
     cache: CacheOptions = NO_CACHE

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.claims import User, grouped
 from rowcall.core.http.page_template import PageTemplate, json_text
 from rowcall.core.text.globs import matches
 from rowcall.service.exchange.protocols import Headers
+from rowcall.service.identity.antiforgery import Antiforgery
 from rowcall.service.options.capabilities.static_files import PageOptions, StaticFileOptions
 from rowcall.service.static.folder import StaticFile
 
+_FORMS_IN = (".html", ".htm")
+"""Endings of pages that get antiforgery tokens."""
+
 
 class Pages:
-    def __init__(self, options: StaticFileOptions, pages: PageOptions) -> None:
+    def __init__(self, options: StaticFileOptions, pages: PageOptions, guard: Antiforgery | None) -> None:
         self._pages = pages
+        self._guard = guard
+        self._tags = frozenset() if guard is None else frozenset(_tags(guard.options, ""))
         self._id, self._name, self._roles = options.names
         self._fills: dict[str, bool] = {}
         self._templates: dict[str, tuple[tuple[int, int, int, int], PageTemplate]] = {}
@@ -35,28 +44,43 @@ class Pages:
             known = self._fills[url] = any(matches(url, pattern) for pattern in self._pages.patterns)
         return known
 
-    def fill(self, file: StaticFile, user: User | None) -> tuple[Headers, bytes]:
+    def fill(self, scope: Any, file: StaticFile, user: User | None) -> tuple[Headers, bytes]:
         """Neither tag nor date: the page is another one for everybody who asks."""
         values, real = dict(self._defaults), set(self._real)
+        headers = self._pages.headers
+        guard = self._guard if file.url.lower().endswith(_FORMS_IN) else None
+        if guard is not None:
+            issued = guard.issue(scope, user)
+            tags = _tags(guard.options, issued.token)
+            values.update(tags)
+            real.update(tags)
+            set_anew = {name for name, _ in issued.headers}
+            headers = (*(field for field in headers if field[0] not in set_anew), *issued.headers)
         if user is not None:
             for kind, value in grouped(user.claims, self._roles).items():
                 name = kind.encode()
                 if name in self._names and value is not None:
                     values[name] = json_text(value)
                     real.add(name)
-        body = self._template(file).fill(values, real)
-        return [("content-type", file.content_type), *self._pages.headers], body
+        body = self._template(file, self._names if guard is None else self._names | self._tags).fill(values, real)
+        return [("content-type", file.content_type), *headers], body
 
-    def _template(self, file: StaticFile) -> PageTemplate:
+    def _template(self, file: StaticFile, names: frozenset[bytes]) -> PageTemplate:
         known = self._templates.get(file.url)
         if known is not None and known[0] == file.state:
             return known[1]
-        template = PageTemplate(_text(file), self._names)
+        template = PageTemplate(_text(file), names)
         if self._pages.keep:
             if len(self._templates) >= 256:
                 self._templates.clear()
             self._templates[file.url] = (file.state, template)
         return template
+
+
+def _tags(options: AntiforgeryOptions, token: str) -> dict[bytes, bytes]:
+    """Placeholders, and what stands there as it is."""
+    both = ((options.field_tag, options.field), (options.token_tag, token))
+    return {tag.encode(): text.encode() for tag, text in both if tag}
 
 
 def _text(file: StaticFile) -> bytes:

@@ -28,7 +28,7 @@ class StaticFiles:
         self._worker = worker
         self._identity = identity
         self._folder = Folder(options.root)
-        self._pages = None if options.pages is None else Pages(options, options.pages)
+        self._pages = None if options.pages is None else Pages(options, options.pages, identity.antiforgery)
         self._closed: dict[str, bool] = {}
         self._cached: Headers = [("cache-control", options.cache_control)] if options.cache_control else []
 
@@ -63,7 +63,7 @@ class StaticFiles:
         if closed and exchange.user is None:
             self._refuse(exchange, found)
         elif self._pages is not None and exchange.scope.method == "GET" and self._pages.fills(found.url):
-            headers, body = self._pages.fill(found, exchange.user)
+            headers, body = self._pages.fill(exchange.scope, found, exchange.user)
             exchange.protocol.response_bytes(200, headers, body)
         else:
             self._send(exchange.scope, exchange.protocol, found, private=closed)

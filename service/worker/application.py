@@ -22,6 +22,7 @@ from rowcall.core.text.naming import nested_name
 from rowcall.ext.driver.exchange import Runner
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.auth.access import stranger_refusal
+from rowcall.service.auth.antiforgery import token_routes
 from rowcall.service.auth.refreshing import refresh_routes
 from rowcall.service.cache.tags import tag_routes
 from rowcall.service.codegen.documents import document_routes
@@ -120,7 +121,7 @@ class Application:
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner = Runner(self._await, self._fail)
         self.keys = Keys(options.application)
-        self._identity = Identity(options.auth, self.keys, options.forwarding)
+        self._identity = Identity(options.auth, self.keys, options.forwarding, options.antiforgery)
         self._static = None if options.static is None else StaticFiles(options.static, options, self._identity)
         self.single_use = RefreshTokenUse()
         self._host = HostStore(Path(options.store))
@@ -143,7 +144,11 @@ class Application:
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
         services = replace(services, limiting=partial(limit_named, services))
-        for method, path, steps in (*operation_routes(services), *tag_routes(services)):
+        for method, path, steps in (
+            *operation_routes(services),
+            *tag_routes(services),
+            *token_routes(self._identity),
+        ):
             self._fixed[Route(method, ascii_lower(path), (), ())] = steps
 
     def clients(self) -> Clients:

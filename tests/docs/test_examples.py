@@ -83,7 +83,7 @@ def _differences(exchange: Exchange, response: httpx.Response, known: dict[str, 
     for name in promised:
         wanted = [value for key, value in exchange.promised_headers if key == name]
         got = response.headers.get_list(name)
-        if len(got) != len(wanted) or not all(map(fits, wanted, got)):
+        if len(got) != len(wanted) or not all(fits(*pair, known) for pair in zip(wanted, got, strict=True)):
             yield f"{name} {got}, the page says {wanted}"
     if not fits(exchange.promised_body, response.content.decode(errors="replace"), known):
         yield f"the body is\n{response.text[:500]}\nand the page says\n{exchange.promised_body[:500]}"

@@ -391,7 +391,7 @@ def test_a_review_is_written_and_taken_back(service: Service, database: Database
         ("/tracks/1/reviews?stars=6", "Too good", 422),
         ("/tracks/99999/reviews?stars=3", "Which one?", 404),
         ("/tracks/1/reviews?stars=3", "", 400),
-        ("/tracks/1/reviews?stars=many", "Good", 404),
+        ("/tracks/1/reviews?stars=many", "Good", 400),
         ("/tracks/1/reviews", "Good", 404),
     ],
 )

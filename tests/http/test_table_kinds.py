@@ -111,7 +111,7 @@ class TestKinds:
         assert kinds.request("PUT", "/api/log/on-conflict-do-nothing/returning", json=row).json() == [row]
         assert kinds.request("PUT", "/api/log/on-conflict-do-nothing/returning", json=row).json() == []
         assert kinds.get("/api/log?day=2026-05-01").json() == [row]
-        assert problem(kinds.request("PUT", "/api/log", json={**row, "day": "2027-05-01"}), 500)["detail"] == "23514"
+        assert problem(kinds.request("PUT", "/api/log", json={**row, "day": "2027-05-01"}), 400)["detail"] == "23514"
 
     def test_a_parent_shows_the_rows_of_its_children(self, kinds: Service) -> None:
         assert kinds.get("/api/parent").json() == [{"a": 5}]
@@ -244,10 +244,15 @@ class TestTypes:
     def test_a_domain_brings_its_default_and_checks(self, types: Service) -> None:
         [made] = types.request("PUT", "/sample/returning", json={"id": 3}).json()
         assert made["code"] == "none"
-        assert problem(types.request("PUT", "/sample", json={"id": 4, "grade": 9}), 500)["detail"] == "23514"
+        refused = problem(types.request("PUT", "/sample", json={"id": 4, "grade": 9}), 400)
+        message = "parameter 'grade' (shop.grade): the value is not allowed"
+        assert refused["errors"] == [{"parameter": "grade", "path": "grade", "message": message}]
+        assert types.get("/sample?id=4").json() == []
 
-    def test_an_unknown_enum_label_is_an_error_of_the_database(self, types: Service) -> None:
-        assert problem(types.get("/sample?feel=bored"), 500)["detail"] == "22P02"
+    def test_an_unknown_enum_label_is_a_value_that_cannot_be(self, types: Service) -> None:
+        refused = problem(types.get("/sample?feel=bored"), 400)
+        message = "parameter 'feel' (shop.mood): invalid input value for enum shop.mood: \"bored\""
+        assert refused["errors"] == [{"parameter": "feel", "path": "feel", "message": message}]
 
 
 PRIVILEGES = """

@@ -117,9 +117,11 @@ class TestSelect:
     def test_an_unknown_column_is_404(self, service: Service) -> None:
         assert "unknown parameter 'lable'" in problem(service.get("/api/crate?lable=x"), 404)["detail"]
 
-    def test_a_value_that_does_not_convert_is_404_and_widens_nothing(self, service: Service) -> None:
-        refused = problem(service.get("/api/crate?crateId=abc&label=own"), 404)
-        assert refused["detail"] == "parameter 'crateId' (integer): 'abc' is not an integer"
+    def test_a_value_that_does_not_convert_is_400_and_widens_nothing(self, service: Service) -> None:
+        refused = problem(service.get("/api/crate?crateId=abc&label=own"), 400)
+        message = "parameter 'crateId' (integer): 'abc' is not an integer"
+        assert refused["detail"] == message
+        assert refused["errors"] == [{"parameter": "crateId", "path": "crateId", "message": message}]
 
 
 class TestInsert:
@@ -141,11 +143,11 @@ class TestInsert:
 
     def test_null_in_a_column_that_has_none_is_an_error_of_the_database(self, service: Service, number: int) -> None:
         response = service.request("PUT", "/api/crate", json={"crateId": number, "label": None})
-        assert problem(response, 500)["detail"] == "23502"
+        assert problem(response, 400)["detail"] == "23502"
 
     def test_a_key_that_exists_is_an_error_of_the_database(self, service: Service, crate: int) -> None:
         response = service.request("PUT", "/api/crate", json={"crateId": crate, "label": "again"})
-        assert problem(response, 500)["detail"] == "23505"
+        assert problem(response, 409)["detail"] == "23505"
 
     def test_a_generated_column_cannot_be_given(self, service: Service, number: int) -> None:
         row = {"crateId": number, "label": "x", "tenth": 1}
@@ -162,11 +164,13 @@ class TestInsert:
 
     def test_a_text_that_is_too_long_is_refused_and_not_cut(self, service: Service, number: int) -> None:
         response = service.request("PUT", "/api/ticket", json={"ticketId": number, "title": "too long"})
-        assert problem(response, 500)["detail"] == "22001"
+        assert problem(response, 400)["detail"] == "22001"
 
     def test_a_value_of_the_wrong_type_writes_nothing(self, service: Service, number: int) -> None:
         row = {"crateId": number, "label": "x", "weight": True}
-        assert "weight" in problem(service.request("PUT", "/api/crate", json=row), 500)["detail"]
+        refused = problem(service.request("PUT", "/api/crate", json=row), 400)
+        message = "parameter 'weight' (numeric): 'true' is not a number"
+        assert refused["errors"] == [{"parameter": "weight", "path": "weight", "message": message}]
         assert crates(service, number) == []
 
 
@@ -208,7 +212,7 @@ class TestConflict:
     def test_a_conflict_with_something_else_than_the_key_is_an_error(self, service: Service) -> None:
         title = {"title": "once"}
         assert service.request("PUT", "/api/ticket/on-conflict-do-nothing", json=title).status_code == 204
-        assert problem(service.request("PUT", "/api/ticket/on-conflict-do-nothing", json=title), 500)
+        assert problem(service.request("PUT", "/api/ticket/on-conflict-do-nothing", json=title), 409)
 
 
 class TestUpdate:
@@ -268,9 +272,13 @@ class TestDelete:
         assert refused["detail"] == "a delete needs a column that says which rows are meant"
         assert len(crates(service, crate)) == 1
 
-    @pytest.mark.parametrize("query", ["crateId=abc&label=own", "crateId=&label=own", "label=own&unknown=1"])
-    def test_a_filter_that_cannot_be_used_never_widens_it(self, service: Service, crate: int, query: str) -> None:
-        assert service.request("DELETE", f"/api/crate?{query}").status_code in (204, 404)
+    @pytest.mark.parametrize(
+        ("query", "status"), [("crateId=abc&label=own", 400), ("crateId=&label=own", 204), ("label=own&unknown=1", 404)]
+    )
+    def test_a_filter_that_cannot_be_used_never_widens_it(
+        self, service: Service, crate: int, query: str, status: int
+    ) -> None:
+        assert service.request("DELETE", f"/api/crate?{query}").status_code == status
         assert len(crates(service, crate)) == 1
 
 
@@ -319,9 +327,9 @@ class TestComments:
         assert service.request("DELETE", f"/api/parcel?id={number}").status_code == 405
         assert service.request("PUT", "/api/parcel/on-conflict-do-update", json=row).status_code == 404
 
-    def test_a_path_value_that_does_not_convert_is_404(self, service: Service) -> None:
-        assert problem(service.get("/parcels/abc"), 404)
-        assert problem(service.post("/parcels/abc", json={"label": "all?"}), 404)
+    def test_a_path_value_that_does_not_convert_is_400(self, service: Service) -> None:
+        for response in (service.get("/parcels/abc"), service.post("/parcels/abc", json={"label": "all?"})):
+            assert [error["parameter"] for error in problem(response, 400)["errors"]] == ["id"]
 
     def test_authorize_outside_a_block_protects_what_no_block_opens(self, service: Service) -> None:
         assert service.get("/api/guarded").json() == []

@@ -19,13 +19,14 @@ FORMS = {
     "0.00001h": "timeout 0.00001hours",
     "clock": "timeout 00:00:00.05",
     "words": "timeout = 50 milliseconds",
+    "two words": "timeout 50 milliseconds",
     "assigned": "command_timeout = 0.05 seconds",
     "week": "timeout 0.0000001w",
     "less than PostgreSQL can tell": "timeout 100us",
 }
 NONE = {
     "off": "timeout 0",
-    "first word": "timeout 5 milliseconds",
+    "two words, longer": "timeout 5 seconds",
     "bad": "timeout soon",
     "negative": "timeout -5ms",
     "more than PostgreSQL can tell": "timeout 30days",

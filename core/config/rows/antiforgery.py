@@ -1,10 +1,12 @@
 """Tokens that tie a form to the page that showed it."""
 
-from rowcall.core.config.keys import Key, flag, pending, section, text
+from rowcall.core.config.keys import Key, flag, section, text
 
-ROWS: tuple[Key, ...] = pending(
-    section("Antiforgery", "Anti-forgery tokens of forms that upload."),
-    flag("Antiforgery:Enabled", False, "Ask for a token."),
+ROWS: tuple[Key, ...] = (
+    section("Antiforgery", "Tokens without which forms and sessions by cookie change nothing."),
+    flag("Antiforgery:Enabled", False, "Issue tokens, and ask for them."),
+    flag("Antiforgery:Enforce", True, "Refuse what comes without a token. false issues tokens only."),
+    text("Antiforgery:TokenPath", None, "Path where GET gives a token as JSON. null: only pages have tokens."),
     text(
         "Antiforgery:CookieName",
         None,

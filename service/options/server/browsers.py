@@ -59,7 +59,7 @@ def cors(settings: Settings) -> Cors | None:
     if not origins:
         log.warning("Cors:Enabled is true, but Cors:AllowedOrigins names nobody: pages of other origins stay outside")
     policy = Cors(
-        origins=None if ANY in origins else frozenset(_origins(origins)),
+        origins=None if ANY in origins else frozenset(as_browsers_write(origins, "Cors:AllowedOrigins")),
         methods=_tokens(settings, "Cors:AllowedMethods"),
         headers=_tokens(settings, "Cors:AllowedHeaders"),
         exposed=_tokens(settings, "Cors:ExposedHeaders") or (),
@@ -83,14 +83,14 @@ def _tokens(settings: Settings, key: str) -> tuple[str, ...] | None:
     return None if ANY in words else words
 
 
-def _origins(texts: Iterable[str]) -> Iterable[str]:
-    """As browsers write them: lower case, no default port, no slash at the end."""
+def as_browsers_write(texts: Iterable[str], key: str) -> Iterable[str]:
+    """Origins in lower case, without a default port and a slash at the end. key: whose values they are."""
     for text in texts:
         origin = text.lower().removesuffix("/")
         if origin == "null":
             yield origin
             continue
         if not _ORIGIN.fullmatch(origin):
-            raise StartupError(f"Cors:AllowedOrigins: {text!r} is no origin such as https://shop.example:8443")
+            raise StartupError(f"{key}: {text!r} is no origin such as https://shop.example:8443")
         scheme = origin.partition(":")[0]
         yield origin.removesuffix(_DEFAULT_PORTS.get(scheme, "/"))

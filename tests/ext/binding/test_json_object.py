@@ -141,9 +141,17 @@ def test_the_depth_limit_is_that_of_orjson(depth: int, brackets: tuple[bytes, by
         assert len(members(body)) == 1
 
 
-def test_a_hundred_thousand_keys_and_ten_megabytes_are_read() -> None:
-    body = b"{" + b",".join(b'"k%d":1' % number for number in range(100_000)) + b"}"
-    assert len(members(body)) == 100_000
+@pytest.mark.parametrize(("count", "read"), [(2048, True), (2049, False), (100_000, False)])
+def test_an_object_has_so_many_keys_at_most(count: int, read: bool) -> None:
+    body = b"{" + b",".join(b'"k%d":1' % number for number in range(count)) + b"}"
+    if read:
+        assert len(members(body)) == count
+    else:
+        with pytest.raises(JsonError, match="2048 keys"):
+            members(body)
+
+
+def test_ten_megabytes_are_read() -> None:
     assert len(unescape(b'"' + b"\\u00e9" * 1_600_000 + b'"')) == 3_200_000
     with pytest.raises(JsonError):
         members(b'{"x":[1e400,"' + b'\\"' * 4_000_000)

@@ -1,0 +1,59 @@
+"""What the manual's examples about generated clients show is what is generated, word for word."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rowcall.core.annotations import GROUPS
+from rowcall.core.annotations.manual import examples
+from tests.docs.pages import FOLDER
+from tests.harness.database import Database
+from tests.http.conftest import Serve
+
+EXAMPLES = examples((FOLDER / "examples" / "client_code.md").read_text(encoding="utf-8"))
+IN_EFFECT = [one.name for one in GROUPS["client_code"] if one.in_effect and one.name != "tsclient_hooks"]
+"""Hooks stand in a file of their own, which tests/http/test_client_code.py generates."""
+P = "Service:ClientCodeGen:"
+SETTINGS = {
+    P + "Enabled": "true",
+    P + "IncludeHost": "false",
+    P + "CommentHeader": "None",
+    P + "CreateSeparateTypeFile": "false",
+}
+
+_SQL = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"^```ts(?: (?P<out>left out)| (?P<file>\w+\.ts))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_ANNOTATION = re.compile(r"^tsclient\w* = \w+(?=';$)", re.MULTILINE)
+
+
+def test_the_code_shown_is_generated_because_of_the_annotation(
+    database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    """With the annotations there is what ```ts shows, and not what ```ts left out does; without them the reverse."""
+    sql = "".join(text for name in IN_EFFECT for text in _SQL.findall(EXAMPLES[name]))
+    without, count = _ANNOTATION.subn("", sql)
+    assert count == len(IN_EFFECT)
+    plain = _generated(database, serve_once, without, tmp_path / "plain")
+    annotated = _generated(
+        database, serve_once, sql.replace("create function", "create or replace function"), tmp_path / "annotated"
+    )
+    wrong = []
+    for name in IN_EFFECT:
+        shown = list(_CODE.finditer(EXAMPLES[name]))
+        assert shown, name
+        for block in shown:
+            file = block["file"] or ""
+            expected, other = (plain, annotated) if block["out"] else (annotated, plain)
+            if block["text"] not in _of(expected, file) or block["text"] in _of(other, file):
+                wrong.append(name)
+    assert wrong == [], f"{plain}\n{annotated}"
+
+
+def _generated(database: Database, serve_once: Serve, sql: str, folder: Path) -> dict[str, str]:
+    serve_once(database, sql, {**SETTINGS, P + "FilePath": str(folder / "{0}.ts")})
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.ts")}
+
+
+def _of(made: dict[str, str], file: str) -> str:
+    return made.get(file, "") if file else "\n".join(made.values())

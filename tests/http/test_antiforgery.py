@@ -1,0 +1,229 @@
+"""Antiforgery tokens over two workers: where they come from, what asks for them, what they are bound to
+(reference 04, 15 and issue 20)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.harness.command import rowcall
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.members import EVERY_SCHEME, bearer, member_sql, sign_in, tokens, with_cookie
+
+SQL = """
+create function note(_text text) returns text language sql volatile as $$select _text$$;
+comment on function note(text) is E'HTTP POST\\nallow_anonymous';
+create function bare() returns text language sql volatile as $$select 'bare'$$;
+comment on function bare() is E'HTTP POST\\nallow_anonymous\\nrequest_param_type body';
+create function pay(_n int) returns int language sql volatile as $$select _n$$;
+comment on function pay(int) is E'HTTP POST\\nauthorize';
+create function twin(_a int) returns text language sql volatile as $$select 'one'$$;
+comment on function twin(int) is E'HTTP POST /twin\\nallow_anonymous';
+create function twin(_a int, _b int) returns text language sql volatile as $$select 'two'$$;
+comment on function twin(int, int) is E'HTTP POST /twin\\nallow_anonymous';
+"""
+ANTIFORGERY = {**EVERY_SCHEME, "Antiforgery:Enabled": "true", "Antiforgery:TokenPath": "/token"}
+FIELD, HEADER = "__RequestVerificationToken", "RequestVerificationToken"
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+PARSED = "StaticFiles:ParseContentOptions:"
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    root = tmp_path_factory.mktemp("www")
+    for name in ("form.html", "form.htm", "plain.txt"):
+        (root / name).write_text("{antiForgeryFieldName}|{antiForgeryToken}|{user_id}|{other}")
+    files = {"StaticFiles:Enabled": "true", "StaticFiles:RootPath": str(root), PARSED + "Enabled": "true"}
+    patterns = {f"{PARSED}FilePaths:{number}": pattern for number, pattern in enumerate(("*.htm*", "*.txt"))}
+    return serve(database, member_sql() + SQL, {**ANTIFORGERY, **files, **patterns}, workers=2)
+
+
+def fresh(service: Service, method: str, path: str, **options: object) -> httpx.Response:
+    """On a connection of its own, so by whichever worker; no cookie but those that are given."""
+    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+        return client.request(method, path, **options)  # type: ignore[arg-type]
+
+
+def fetch(service: Service, headers: dict[str, str] | None = None) -> tuple[str, dict[str, str]]:
+    """A token, and the cookies to send with it."""
+    response = fresh(service, "GET", "/token", headers=headers)
+    assert response.status_code == 200, response.text
+    own = response.headers["set-cookie"].partition(";")[0]
+    others = [headers["Cookie"]] if headers and "Cookie" in headers else []
+    return response.json()["token"], {"Cookie": "; ".join([*others, own])}
+
+
+def test_a_token_for_scripts(service: Service) -> None:
+    response = fresh(service, "GET", "/token")
+    assert response.json() == {"fieldName": FIELD, "headerName": HEADER, "token": response.json()["token"]}
+    assert list(response.json()) == ["fieldName", "headerName", "token"]
+    name, _, attributes = response.headers["set-cookie"].partition("=")
+    assert name.startswith(".AspNetCore.Antiforgery.")
+    assert attributes.partition("; ")[2] == "path=/; samesite=strict; httponly"
+    assert response.headers["cache-control"] == "no-cache, no-store"
+    assert response.headers["pragma"] == "no-cache"
+    assert response.headers["x-frame-options"] == "SAMEORIGIN"
+
+
+@pytest.mark.parametrize("path", ["/form.html", "/form.htm"])
+def test_a_page_has_a_token(service: Service, path: str) -> None:
+    page = fresh(service, "GET", path)
+    field, token, user, rest = page.text.split("|")
+    assert (field, user, rest) == (FIELD, "null", "{other}")
+    assert page.headers.get_list("cache-control") == ["no-cache, no-store"]
+    assert page.headers.get_list("pragma") == ["no-cache"]
+    assert page.headers["x-frame-options"] == "SAMEORIGIN"
+    cookie = {"Cookie": page.headers["set-cookie"].partition(";")[0]}
+    sent = fresh(service, "POST", "/api/note", data={"text": "hi", FIELD: token}, headers=cookie)
+    assert (sent.status_code, sent.text) == (200, "hi")
+
+
+def test_other_files_have_none(service: Service) -> None:
+    response = fresh(service, "GET", "/plain.txt")
+    assert response.text == "{antiForgeryFieldName}|{antiForgeryToken}|null|{other}"
+    assert "set-cookie" not in response.headers
+    assert "x-frame-options" not in response.headers
+
+
+def test_the_cookie_of_a_browser_stays(service: Service) -> None:
+    first, cookie = fetch(service)
+    again = fresh(service, "GET", "/token", headers=cookie)
+    assert "set-cookie" not in again.headers
+    for token in (first, again.json()["token"]):
+        assert fresh(service, "POST", "/api/note", data={"text": "x", FIELD: token}, headers=cookie).text == "x"
+
+
+def test_a_token_is_good_on_every_worker(service: Service) -> None:
+    token, cookie = fetch(service)
+    answers = {
+        fresh(service, "POST", "/api/note", data={"text": "x"}, headers={**cookie, HEADER: token}).text
+        for _ in range(24)
+    }
+    assert answers == {"x"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/x-www-form-urlencoded", b"text=x"),
+        (
+            "multipart/form-data; boundary=b",
+            b'--b\r\nContent-Disposition: form-data; name="text"\r\n\r\nx\r\n--b--\r\n',
+        ),
+        ("text/plain;charset=utf-8", b'{"text":"x"}'),
+        ("Text/Plain", b'{"text":"x"}'),
+    ],
+)
+def test_a_form_without_a_token_is_refused(service: Service, kind: str, body: bytes) -> None:
+    token, cookie = fetch(service)
+    sent = {**cookie, "Content-Type": kind}
+    problem(fresh(service, "POST", "/api/note", content=body, headers=sent), 400)
+    problem(fresh(service, "POST", "/api/note", content=body, headers={**sent, HEADER: "A" + token}), 400)
+    problem(fresh(service, "POST", "/api/note", content=body, headers={"Content-Type": kind, HEADER: token}), 400)
+    good = fresh(service, "POST", "/api/note", content=body, headers={**sent, HEADER: token})
+    assert (good.status_code, good.text) == (200, "x")
+
+
+def test_the_field_of_a_multipart_form(service: Service) -> None:
+    token, cookie = fetch(service)
+    files = {"text": (None, "x"), FIELD: (None, token)}
+    sent = fresh(service, "POST", "/api/note", files=files, headers=cookie)
+    assert (sent.status_code, sent.text) == (200, "x")
+    alone = fresh(service, "POST", "/api/bare", files={FIELD: (None, token)}, headers=cookie)
+    assert (alone.status_code, alone.text) == (200, "bare")
+    alone = fresh(service, "POST", "/api/bare", data={FIELD: token}, headers=cookie)
+    assert (alone.status_code, alone.text) == (200, "bare")
+
+
+@pytest.mark.parametrize(("values", "answer"), [({"a": "1"}, "one"), ({"a": "1", "b": "2"}, "two")])
+def test_the_field_does_not_choose_the_routine(service: Service, values: dict[str, str], answer: str) -> None:
+    token, cookie = fetch(service)
+    assert fresh(service, "POST", "/twin", data={**values, FIELD: token}, headers=cookie).text == answer
+
+
+def test_another_browsers_token_is_refused(service: Service) -> None:
+    token, _ = fetch(service)
+    _, cookie = fetch(service)
+    response = fresh(service, "POST", "/api/note", data={"text": "x", FIELD: token}, headers=cookie)
+    problem(response, 400)
+    assert "another browser" in response.json()["detail"]
+
+
+def test_json_of_nobody_is_free(service: Service) -> None:
+    assert fresh(service, "POST", "/api/note", json={"text": "x"}).text == "x"
+
+
+def test_a_session_by_cookie_needs_a_token(service: Service) -> None:
+    session = with_cookie(service)
+    problem(fresh(service, "POST", "/api/pay", json={"n": 1}, headers=session), 400)
+    anonymous, cookie = fetch(service)
+    both = {"Cookie": f"{session['Cookie']}; {cookie['Cookie']}"}
+    problem(fresh(service, "POST", "/api/pay", json={"n": 1}, headers={**both, HEADER: anonymous}), 400)
+    token, both = fetch(service, session)
+    assert fresh(service, "POST", "/api/pay", json={"n": 1}, headers={**both, HEADER: token}).text == "1"
+    assert fresh(service, "POST", "/api/pay", data={"n": 1, FIELD: token}, headers=both).text == "1"
+    assert fresh(service, "GET", "/api/closed", headers=session).text == "in"
+
+
+def test_a_token_is_bound_to_the_user(service: Service) -> None:
+    token, both = fetch(service, with_cookie(service))
+    own = both["Cookie"].rpartition("; ")[2]
+    other = sign_in(service, "mo", "swordfish", "Cookies").headers["set-cookie"].partition(";")[0]
+    service.client.cookies.clear()
+    theirs = {"Cookie": f"{other}; {own}", HEADER: token}
+    problem(fresh(service, "POST", "/api/pay", json={"n": 1}, headers=theirs), 400)
+
+
+def test_signing_out_needs_a_token(service: Service) -> None:
+    session = with_cookie(service)
+    problem(fresh(service, "POST", "/api/sign-out", json={}, headers=session), 400)
+    token, both = fetch(service, session)
+    done = fresh(service, "POST", "/api/sign-out", json={}, headers={**both, HEADER: token})
+    assert done.status_code in (200, 204)
+
+
+def test_bearer_tokens_are_free(service: Service) -> None:
+    token = bearer(tokens(service, "BearerToken")["accessToken"])
+    assert fresh(service, "POST", "/api/pay", json={"n": 1}, headers=token).text == "1"
+    assert fresh(service, "POST", "/api/pay", data={"n": 1}, headers=token).text == "1"
+
+
+def test_names_and_places_are_configured(own_database: Database, serve_once: Serve) -> None:
+    settings = {
+        **ANTIFORGERY,
+        "Antiforgery:CookieName": "xsrf",
+        "Antiforgery:FormFieldName": "proof",
+        "Antiforgery:HeaderName": "X-Proof",
+        "Antiforgery:SuppressReadingTokenFromFormBody": "true",
+        "Antiforgery:SuppressXFrameOptionsHeader": "true",
+    }
+    service = serve_once(own_database, member_sql() + SQL, settings)
+    response = fresh(service, "GET", "/token")
+    told = response.json()
+    assert (told["fieldName"], told["headerName"]) == ("proof", "X-Proof")
+    assert response.headers["set-cookie"].startswith("xsrf=")
+    assert "x-frame-options" not in response.headers
+    cookie = {"Cookie": response.headers["set-cookie"].partition(";")[0]}
+    problem(fresh(service, "POST", "/api/note", data={"text": "x", "proof": told["token"]}, headers=cookie), 400)
+    sent = fresh(service, "POST", "/api/note", data={"text": "x"}, headers={**cookie, "X-Proof": told["token"]})
+    assert sent.text == "x"
+
+
+def test_tokens_may_be_issued_only(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, member_sql() + SQL, {**ANTIFORGERY, "Antiforgery:Enforce": "false"})
+    token, _ = fetch(service)
+    assert fresh(service, "POST", "/api/note", data={"text": "x"}).text == "x"
+    assert fresh(service, "POST", "/api/note", data={"text": "x", FIELD: token}).text == "x"
+    assert fresh(service, "POST", "/api/pay", json={"n": 1}, headers=with_cookie(service)).text == "1"
+
+
+def test_a_path_that_is_none_ends_the_start(own_database: Database, tmp_path: Path) -> None:
+    given = {"ConnectionStrings:Default": own_database.conninfo, **ANTIFORGERY, "Antiforgery:TokenPath": "token"}
+    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
+    assert done.returncode == 1
+    assert "Antiforgery:TokenPath" in done.stderr + done.stdout
