@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from rowcall.service.supervisor.prefork import Template, copies, possible, single_threaded
 from tests.harness.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +60,7 @@ class Launcher:
     """The process that has imported the command, seen from the tests."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._ours, theirs = socket.socketpair()
+        ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.harness.launcher", str(theirs.fileno())],
@@ -68,27 +69,20 @@ class Launcher:
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
             )
-        self._answers = self._ours.makefile("r")
+        self._template = Template(ours)
+        self.exit_code = self._template.exit_code
 
     def start(
         self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], output: IO[bytes]
     ) -> Launched:
-        asked = {"arguments": arguments, "folder": str(folder), "environment": dict(environment)}
-        return Launched(self, self._ask(asked, [output.fileno()]))
-
-    def exit_code(self, pid: int) -> int | None:
-        code: int | None = self._ask({"exit_code": pid})
-        return code
-
-    def _ask(self, question: object, descriptors: Sequence[int] = ()) -> Any:
-        socket.send_fds(self._ours, [json.dumps(question).encode() + b"\n"], list(descriptors))
-        return json.loads(self._answers.readline())
+        wanted = {"arguments": arguments, "folder": str(folder), "environment": dict(environment)}
+        return Launched(self, self._template.copy(json.dumps(wanted).encode(), [output.fileno()]))
 
 
 @functools.cache
 def launcher() -> Launcher | None:
     """That of this process of pytest; None where copies of a process are no safe thing to have."""
-    if sys.platform != "linux":
+    if not possible():
         return None
     return Launcher(service_environment())
 
@@ -101,49 +95,31 @@ def service_environment() -> dict[str, str]:
     return inherited | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", "TZ": "UTC"}
 
 
-def _serve(channel: socket.socket) -> None:
-    """Answers until the tests are over. A copy comes back from here as the command, and ends as that."""
+def _be_template(channel: socket.socket) -> None:
+    """A copy ends as the command ends."""
     from rowcall.service import cli
     from rowcall.service.command import serve  # noqa: F401
     from rowcall.service.supervisor import run  # noqa: F401
 
-    assert len(os.listdir("/proc/self/task")) == 1, "a thread would be missing in a copy"
-    while True:
-        received, descriptors, _, _ = socket.recv_fds(channel, 1_000_000, 1)
-        if not received:
-            return
-        while not received.endswith(b"\n"):
-            received += channel.recv(1_000_000)
-        question = json.loads(received)
-        if "exit_code" in question:
-            answer = _exit_code(question["exit_code"])
-        else:
-            answer = os.fork()
-            if not answer:
-                channel.close()
-                _become(question, descriptors[0])
-                sys.exit(cli.main(question["arguments"]))
-            os.close(descriptors[0])
-        channel.sendall(json.dumps(answer).encode() + b"\n")
+    assert single_threaded(), "a thread would be missing in a copy"
+    payload, descriptors = copies(channel)
+    wanted = json.loads(payload)
+    _become(wanted, *descriptors)
+    sys.exit(cli.main(wanted["arguments"]))
 
 
-def _exit_code(pid: int) -> int | None:
-    ended, status = os.waitpid(pid, os.WNOHANG)
-    return os.waitstatus_to_exitcode(status) if ended else None
-
-
-def _become(question: Mapping[str, Any], output: int) -> None:
+def _become(wanted: Mapping[str, Any], output: int) -> None:
     os.setsid()
-    os.chdir(question["folder"])
+    os.chdir(wanted["folder"])
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)
     os.environ.clear()
-    os.environ.update(question["environment"])
+    os.environ.update(wanted["environment"])
     time.tzset()
-    sys.path[0] = question["folder"]
-    sys.argv = [sys.modules["rowcall.service.cli"].__file__ or "", *question["arguments"]]
+    sys.path[0] = wanted["folder"]
+    sys.argv = [sys.modules["rowcall.service.cli"].__file__ or "", *wanted["arguments"]]
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _be_template(socket.socket(fileno=int(sys.argv[1])))

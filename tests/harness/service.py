@@ -189,9 +189,8 @@ def _limited(open_files: int | None) -> list[str]:
 
 
 def _is_worker(process: psutil.Process) -> bool:
-    """Python starts a `resource_tracker` beside the workers of a supervisor; that one serves nobody."""
+    """Beside the workers there are the template they are copied from, and a `resource_tracker`: these serve nobody."""
     try:
-        line = " ".join(process.cmdline())
+        return bool(process.cmdline()) and process.name() == "rowcall-worker"
     except psutil.Error:
         return False
-    return bool(line) and "resource_tracker" not in line and "forkserver" not in line
