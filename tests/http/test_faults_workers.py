@@ -117,9 +117,12 @@ def test_changed_schema_is_picked_up_without_dropping_a_request(
         reload(service, own_database, way)
         wait_until(lambda: served(service, "/arriving"), "the new endpoint is served", 20)
         load.wait_for(200)
-    assert [o for o in load.outcomes if o.status != 200] == []
-    assert [o for o in load.outcomes if o.number % 2 and o.body != b"%d" % o.number] == []
-    assert {o.body for o in load.outcomes if o.number % 2 == 0} == {b"1", b"second"}
+    echoes = [o for o in load.outcomes if o.number % 2]
+    assert [o for o in echoes if (o.status, o.body) != (200, b"%d" % o.number)] == []
+    # What returns another type than before is held back until the new edition knows it.
+    released = [o for o in load.outcomes if not o.number % 2]
+    assert {o.body for o in released if o.status == 200} == {b"1", b"second"}
+    assert [o for o in released if o.status != 200 and not (o.status == 503 and b"other columns" in o.body)] == []
     problem(service.get("/leaving"), 404)
 
 
