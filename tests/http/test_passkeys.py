@@ -179,7 +179,7 @@ def test_counters_rise(caller: httpx.Client, database: Database) -> None:
     assert signed_in(caller, authenticator.but(count=9)).status_code == 200
 
 
-def test_challenges_hold_on_every_worker_and_once(service: Service, database: Database) -> None:
+def test_challenges_hold_on_every_worker_and_once(service: Service) -> None:
     """Each request on a connection of its own, so that the workers take turns; all at the same time, one succeeds."""
     assert len(service.pids()) == 2
 
@@ -196,7 +196,6 @@ def test_challenges_hold_on_every_worker_and_once(service: Service, database: Da
             answers = list(threads.map(lambda content: ask("login", content), [request] * 4))
             codes = sorted(answer.status_code for answer in answers)
             assert codes == [200, 400, 400, 400]
-    assert database.value("select count(*) from passkey_challenge where operation = 'authentication'") < 50
 
 
 # --- attacks: registrations ----------------------------------------------------------------------------------------
