@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import jwt
@@ -30,7 +31,11 @@ class KeySet:
     how long keys are believed when it cannot be fetched.
     """
 
-    def __init__(self, url: str, fresh: float, longest: float) -> None:
+    def __init__(
+        self, url: str, fresh: float, longest: float, download: Callable[[str], Awaitable[bytes]] | None = None
+    ) -> None:
+        """download: gives the document at a URL."""
+        self._download = download or _download
         self._url = url
         self._fresh = fresh
         self._longest = max(fresh, longest)
@@ -71,7 +76,7 @@ class KeySet:
                 return
             self._tried = time.monotonic()
             try:
-                self._keys = _read(await _download(self._url))
+                self._keys = _read(await self._download(self._url))
                 self._fetched = time.monotonic()
             except Exception as error:
                 log.error(

@@ -150,6 +150,12 @@ class Application:
             *token_routes(self._identity),
         ):
             self._fixed[Route(method, ascii_lower(path), (), ())] = steps
+        if options.auth.external is not None:
+            # Brings the client and pyjwt along: for those who use it.
+            from rowcall.service.auth.external.sign_in import external_routes
+
+            for method, path, steps in external_routes(services, self.keys, self.single_use):
+                self._fixed[Route(method, ascii_lower(path), (), ())] = steps
 
     def clients(self) -> Clients:
         """Whose requests are being worked on."""
