@@ -32,14 +32,19 @@ class KeySet:
     """
 
     def __init__(
-        self, url: str, fresh: float, longest: float, download: Callable[[str], Awaitable[bytes]] | None = None
+        self,
+        url: str,
+        fresh: float,
+        longest: float,
+        download: Callable[[str], Awaitable[bytes]] | None = None,
+        between: float = BETWEEN_FETCHES,
     ) -> None:
-        """download: gives the document at a URL."""
+        """download: gives the document at a URL. between: seconds, at least."""
         self._download = download or _download
         self._url = url
         self._fresh = fresh
         self._longest = max(fresh, longest)
-        self._between = min(BETWEEN_FETCHES, fresh)
+        self._between = min(between, fresh)
         self._keys: list[tuple[str | None, Any]] = []
         self._fetched = float("-inf")
         self._tried = float("-inf")

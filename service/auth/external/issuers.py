@@ -14,12 +14,15 @@ from rowcall.core.auth.external.identity_token import fault_of
 from rowcall.core.auth.external.options import Provider
 from rowcall.service.auth.external.talking import Talker, TalkError
 from rowcall.service.identity.key_set import KeySet
+from rowcall.service.log.entry import one_line
 
 FRESH = 3600.0
 """Seconds after which the document is read again."""
 BETWEEN_FAILURES = 5.0
 """Seconds for which a document that could not be read is not asked for again."""
 KEYS_FRESH, KEYS_LONGEST = 600.0, 86_400.0
+BETWEEN_KEYS = 1.0
+"""The tokens come from the issuer himself: no stranger can make us ask for keys he has made up."""
 CLOCK_SKEW = 120.0
 
 
@@ -117,7 +120,7 @@ class Issuers:
     def _key_set(self, url: str) -> KeySet:
         """The keys stay when the document is read again and names the same address."""
         if self._keys is None or self._keys[0] != url:
-            self._keys = url, KeySet(url, KEYS_FRESH, KEYS_LONGEST, self._talker.question)
+            self._keys = url, KeySet(url, KEYS_FRESH, KEYS_LONGEST, self._talker.question, BETWEEN_KEYS)
         return self._keys[1]
 
 
@@ -152,7 +155,7 @@ async def verified(
         except jwt.InvalidSignatureError:
             continue
         except (jwt.PyJWTError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
-            fault = f"{type(error).__name__}"
+            fault = one_line(str(error)[:200]) or type(error).__name__
             continue
         found = fault_of(provider, claims, nonce, algorithms[0], access_token)
         if found is None:

@@ -39,7 +39,7 @@ class KeptTokens:
 
     def keep(self, scope: Any, kept: Kept) -> list[str]:
         """Set-Cookie headers."""
-        value = self._protector.seal(orjson.dumps(kept))
+        value = self._protector.seal(orjson.dumps([*kept]))
         return set_session(self._cookie, value, secure=self._sessions.is_secure(scope))
 
     def forget(self, scope: Any) -> list[str]:
