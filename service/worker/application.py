@@ -151,6 +151,12 @@ class Application:
             *self._passkeys(services),
         ):
             self._fixed[Route(method, ascii_lower(path), (), ())] = steps
+        if options.auth.external is not None:
+            # Brings the client and pyjwt along: for those who use it.
+            from rowcall.service.auth.external.sign_in import external_routes
+
+            for method, path, steps in external_routes(services, self.keys, self.single_use):
+                self._fixed[Route(method, ascii_lower(path), (), ())] = steps
 
     def _passkeys(self, services: Services) -> Iterable[tuple[str, str, tuple[Step, ...]]]:
         options = self._options.passkeys
