@@ -76,7 +76,8 @@ ROWS: tuple[Key, ...] = (
         _P + "CompleteAddExistingUserCommand",
         f"select * from passkey_complete_add_existing({_COMPLETE})",
         "Query that keeps another key of a user: $1 credential id, $2 user handle, $3 key, $4 algorithm, "
-        "$5 transports, $6 backup eligible, $7 user context, $8 analytics; $9, if it is used, the claims of who is signed in (JSON).",
+        "$5 transports, $6 backup eligible, $7 user context, $8 analytics; $9, if it is used, the claims of who is "
+        "signed in (JSON).",
     ),
     text(
         _P + "CompleteRegistrationCommand",
