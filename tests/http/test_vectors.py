@@ -1,4 +1,5 @@
-"""The vectors (`tests.harness.vectors`) through the real service: each value as a column, as an element of an array, as a field of a nested column and as a field of a composite in an array.
+"""The vectors (`tests.harness.vectors`) through the real service: each value as a column, as an element of an array,
+as a field of a nested column and as a field of a composite in an array.
 
 A vector says what one place gives. Where another place differs, the difference has a name (`in_column`, `in_array`).
 """
