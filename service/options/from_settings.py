@@ -29,6 +29,7 @@ from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.limits import limit_options
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
+from rowcall.service.options.capabilities.passkeys import passkey_options
 from rowcall.service.options.capabilities.static_files import static_file_options
 from rowcall.service.options.capabilities.uploads import upload_options
 from rowcall.service.options.connection_string import ConnectionInfo
@@ -145,6 +146,7 @@ def comments_mode(settings: Settings, key: str) -> CommentsMode:
 def worker_options(settings: Settings, connections: Connections) -> WorkerOptions:
     plan = connections.plan
     target, database = _access(settings, plan.main, connections.main)
+    auth = auth_options(settings)
     return WorkerOptions(
         target=target,
         database=database,
@@ -169,7 +171,8 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         problem_traces=not settings.flag("ErrorHandlingOptions:RemoveTraceId"),
         request_log=logs_requests(settings),
         correlation_header=correlation_header(settings),
-        auth=auth_options(settings),
+        auth=auth,
+        passkeys=passkey_options(settings, auth.schemes, {name.casefold(): 0 for name in connections.others}),
         antiforgery=antiforgery_options(settings),
         forwarding=forwarding(settings),
         events=event_options(settings),
