@@ -79,6 +79,13 @@ SWITCHES = (
     ),
     Switch(("--endpoints",), "Read the database and print its endpoints as JSON.", run="endpoints:show"),
     Switch(
+        ("--test",),
+        "Run the tests written in SQL that TestRunner:FilePattern names, without serving. The exit code is 0 when all "
+        "pass, 1 for failures, 2 for errors, 3 when the preparation fails, 4 when there is none.",
+        run="testing.run:test",
+    ),
+    Switch(("--update",), "With --test: write the answers that tests compare with as snapshots."),
+    Switch(
         ("--completion",),
         "Print a script that completes this command in a shell: bash, zsh or fish.",
         ("SHELL",),
@@ -88,7 +95,8 @@ SWITCHES = (
     Switch(("--demo",), "Serve a demo database from a private PostgreSQL in ./.demo (needs rowcall[embedded])."),
     Switch(
         ("--watch",),
-        "Serve changes of .sql files, the database and configuration files as they are made, as Watch:Enabled does.",
+        "Serve changes of .sql files, the database and configuration files as they are made, as Watch:Enabled does. "
+        "With --test: run tests again whenever something changes.",
     ),
     Switch(("--json",), "With --version and --validate: print JSON."),
     Switch(("--strict",), "With --validate: warnings count as errors."),
