@@ -97,8 +97,8 @@ def diff(expected: Iterable[str], actual: Iterable[str]) -> list[str]:
 
 def row_differences(expected: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> list[str]:
     """expected: lines of cells; the first may be the names of the columns. NULL is an empty cell."""
-    wanted = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in expected]
-    wanted = [cells for cells in wanted if not all(re.fullmatch(r"[-+:]*", cell) and cell for cell in cells)]
+    wanted = [_cells(line.strip()) for line in expected]
+    wanted = [cells for cells in wanted if not all(re.fullmatch(r"[-+:]+", cell) for cell in cells)]
     given = [["" if cell is None else cell for cell in row] for row in rows]
     if wanted and wanted[0] == list(columns):
         wanted = wanted[1:]
@@ -106,3 +106,9 @@ def row_differences(expected: Sequence[str], columns: Sequence[str], rows: Seque
         len(one) == len(other) and all(map(fits_text, one, other)) for one, other in zip(wanted, given, strict=True)
     )
     return [] if fitting else diff((" | ".join(cells) for cells in wanted), (" | ".join(cells) for cells in given))
+
+
+def _cells(line: str) -> list[str]:
+    """As psql writes them, or as Markdown does, with a bar on both sides."""
+    framed = len(line) > 1 and line.startswith("|") and line.endswith("|")
+    return [cell.strip() for cell in (line[1:-1] if framed else line).split("|")]

@@ -1,4 +1,4 @@
-"""Places in an expected text that stand for whatever fits them: `{{any}}`, `{{integer}}`, `{{/regular expression/}}`."""
+"""Places in an expected text that stand for whatever fits: `{{any}}`, `{{integer}}`, `{{/regular expression/}}`."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from rowcall.core.testing.request import HttpBlock, Stub
 from rowcall.service.testing.database import TestDatabase
+from rowcall.service.testing.session import SessionPool
 
 
 class CallRefusedError(Exception):
@@ -33,6 +34,9 @@ class Caller(Protocol):
 
     @property
     def database(self) -> TestDatabase: ...
+
+    @property
+    def sessions(self) -> SessionPool: ...
 
     async def call(self, block: HttpBlock, stubs: Sequence[Stub]) -> Reply:
         """Raises CallRefusedError."""

@@ -21,7 +21,7 @@ from rowcall.service.log.entry import VERBOSE
 from rowcall.service.options.capabilities.testing import PreparationStep, TestOptions
 from rowcall.service.startup_error import StartupError
 from rowcall.service.testing.calls import Caller, CallRefusedError, Reply
-from rowcall.service.testing.files import TestFile, runnable
+from rowcall.service.testing.files import TestFile, connection_key, isolation_of, runnable
 from rowcall.service.testing.preparation import Connect, Preparation, PreparationError, said
 from rowcall.service.testing.responses import ResponseTables
 from rowcall.service.testing.session import Session
@@ -107,7 +107,7 @@ class FileRunner:
             self._fail(Assertion(broken.message, Verdict.ERROR, broken.file, broken.line))
         header = self._file.header
         await self._means.preparation.run_all(self._named(header.setup))
-        isolation = header.isolation or self._means.options.isolation
+        isolation = isolation_of(self._file, self._means.options)
         if isolation not in ("none", "transaction", "template"):
             self._fail(
                 Assertion(
@@ -118,8 +118,9 @@ class FileRunner:
         connector = self._means.connect(header.connection)
         async with contextlib.AsyncExitStack() as stack:
             if isolation == "template":
-                connector = await stack.enter_async_context(self._means.templates.copy(connector))
-            session = await stack.enter_async_context(self._session(connector))
+                connector = await stack.enter_async_context(self._means.templates.copy(connection_key(self._file)))
+            key = None if isolation == "template" else connection_key(self._file)
+            session = await stack.enter_async_context(self._session(connector, key))
             if isolation == "transaction":
                 await session.run("begin")
             for step in self._steps:
@@ -128,8 +129,8 @@ class FileRunner:
             self._report.step = None
 
     @contextlib.asynccontextmanager
-    async def _session(self, connector: Connector) -> AsyncIterator[Session]:
-        async with Session.open(connector, self._hear) as session:
+    async def _session(self, connector: Connector, key: str | None) -> AsyncIterator[Session]:
+        async with self._caller.sessions.session(connector, self._hear, key) as session:
             self._caller.database.session = session
             try:
                 yield session

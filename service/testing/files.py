@@ -82,3 +82,13 @@ def _included(include: Include, above: tuple[str, ...]) -> Iterator[Step]:
 
 def runnable(file: TestFile) -> tuple[Step, ...]:
     return tuple(step for step in file.steps if not isinstance(step, Note | Remark))
+
+
+def isolation_of(file: TestFile, options: TestOptions) -> str:
+    """In lower case; what the file says may be anything."""
+    return file.header.isolation or options.isolation
+
+
+def connection_key(file: TestFile) -> str:
+    """Equal for files that run on the same database."""
+    return (file.header.connection or "").casefold()

@@ -23,12 +23,18 @@ MARK = "rowcall_request"
 CANCEL_SECONDS = 2.0
 
 
-class Session:
-    """`async with Session.open(connector, hear) as session`; what is open at the end is rolled back."""
+Hear = Callable[[Notice], None]
 
-    def __init__(self, opened: psycopg.AsyncConnection[tuple[object, ...]], hear: Callable[[Notice], None]) -> None:
+
+class Session:
+    """What is open at its end is rolled back. hear: told of notices."""
+
+    def __init__(self, connector: Connector, opened: psycopg.AsyncConnection[tuple[object, ...]], hear: Hear) -> None:
         self.plain = opened
-        self._hear = hear
+        self.hear = hear
+        self._connector = connector
+        # A test may deallocate what it likes.
+        opened.prepare_threshold = None
         self._socket = opened.pgconn.socket
         self._kept: dict[str, str] = {}
         """Settings that requests have changed, with what they were."""
@@ -40,15 +46,9 @@ class Session:
         self._leave()
 
     @classmethod
-    @contextlib.asynccontextmanager
-    async def open(cls, connector: Connector, hear: Callable[[Notice], None]) -> AsyncIterator[Session]:
+    async def open(cls, connector: Connector, hear: Hear) -> Session:
         """Raises `psycopg.Error`."""
-        opened = await connector.open_plain()
-        session = cls(opened, hear)
-        try:
-            yield session
-        finally:
-            await session.close(connector)
+        return cls(connector, await connector.open_plain(), hear)
 
     # --- state -----------------------------------------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ class Session:
         return TransactionStatus.UNKNOWN if self.plain.closed else self.plain.pgconn.transaction_status
 
     def _notice(self, _label: str | None, severity: str, _sqlstate: str, message: str, _context: str | None) -> None:
-        self._hear(Notice(severity, message))
+        self.hear(Notice(severity, message))
 
     # --- statements ------------------------------------------------------------------------------------------------
 
@@ -154,15 +154,61 @@ class Session:
 
     # --- the end ---------------------------------------------------------------------------------------------------
 
-    async def close(self, connector: Connector) -> None:
+    async def renew(self) -> bool:
+        """Makes it what it was when it was opened, which costs a tenth of a new one. False: that cannot be."""
+        if self.lost or self.driver.state != ConnectionState.READY:
+            return False
+        try:
+            if self.inside:
+                await self.run("rollback")
+            await self.run("discard all")
+        except psycopg.Error:
+            return False
+        return True
+
+    async def close(self) -> None:
         """What still runs is cancelled, what is open rolled back. Never raises, never waits for long."""
         if self.lost:
             return
         with contextlib.suppress(psycopg.Error, OSError, TimeoutError):
             async with asyncio.timeout(2 * CANCEL_SECONDS):
                 if self._status == TransactionStatus.ACTIVE:
-                    await connector.cancel(self.driver, CANCEL_SECONDS)
+                    await self._connector.cancel(self.driver, CANCEL_SECONDS)
                 elif self.inside:
                     await self.run("rollback")
         self.driver.close("the test is over")
         await self.plain.close()
+
+
+class SessionPool:
+    """Those of files that run one after another. One is used again when its file has passed."""
+
+    def __init__(self) -> None:
+        self._idle: dict[str, Session] = {}
+
+    @contextlib.asynccontextmanager
+    async def session(self, connector: Connector, hear: Hear, key: str | None) -> AsyncIterator[Session]:
+        """key: equal for the same database; None: nobody else can use it. Raises `psycopg.Error`."""
+        session = None if key is None else self._idle.pop(key, None)
+        if session is None or session.lost:
+            session = await Session.open(connector, hear)
+        session.hear = hear
+        passed = False
+        try:
+            yield session
+            passed = True
+        finally:
+            if passed and key is not None and await session.renew():
+                session.hear = _nobody
+                self._idle[key] = session
+            else:
+                await session.close()
+
+    async def close(self) -> None:
+        for session in self._idle.values():
+            await session.close()
+        self._idle.clear()
+
+
+def _nobody(_notice: Notice) -> None:
+    """Between two files."""

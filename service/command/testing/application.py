@@ -30,6 +30,7 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.request.self_calls import Capture, InnerScope, SelfCalls
 from rowcall.service.testing.calls import CallRefusedError, Reply
 from rowcall.service.testing.database import TestDatabase
+from rowcall.service.testing.session import SessionPool
 from rowcall.service.testing.stubs import StubbedClient
 from rowcall.service.worker.application import Application, Compiled, codecs_for
 
@@ -73,6 +74,7 @@ class TestApplication(Application):
         """To be made in the running event loop. calls: what is called is noted there, by name of the endpoint."""
         super().__init__(options)
         self.database = TestDatabase(options.target, options.database)
+        self.sessions = SessionPool()
         self._calls = calls
         self._identity.sessions = _ClaimedSessions(options.auth, self.keys, options.forwarding)
         self._stubbed = None if self._client is None else StubbedClient(self._client.options)
@@ -83,6 +85,10 @@ class TestApplication(Application):
     @property
     def routes(self) -> tuple[Route, ...]:
         return self._router.routes
+
+    async def close(self) -> None:
+        await self.sessions.close()
+        await super().close()
 
     def prepare(self, edition: Edition) -> None:
         names = {(endpoint.options.connection or "").casefold() for endpoint in edition.endpoints}

@@ -40,7 +40,7 @@ from rowcall.service.protection.key_storage import Memory
 from rowcall.service.startup_error import StartupError
 from rowcall.service.store.folder import StoreFolder
 from rowcall.service.testing.file_runner import Means
-from rowcall.service.testing.files import TestFile, find_tests, read_test, selected
+from rowcall.service.testing.files import TestFile, connection_key, find_tests, isolation_of, read_test, selected
 from rowcall.service.testing.preparation import Preparation, PreparationError
 from rowcall.service.testing.responses import DebugTable
 from rowcall.service.testing.runner import Progress, Runner
@@ -50,7 +50,11 @@ _FORCED = (
     ("Service:WrapInTransaction", "false"),
     ("Service:LogConnectionNoticeEvents", "false"),
 )
-_QUIET = (("Log:MinimalLevels:rowcall", "Warning"), ("Log:MinimalLevels:rowcall.database", "Error"))
+_QUIET = (
+    ("Log:MinimalLevels:rowcall", "Warning"),
+    ("Log:MinimalLevels:rowcall.client", "Warning"),
+    ("Log:MinimalLevels:rowcall.database", "Error"),
+)
 """A test may provoke what the log of a service would warn of. Whoever sets these levels has them."""
 _DAY = 86_400.0
 
@@ -150,21 +154,29 @@ class Run:
             return self._nothing()
         applications = await self._applications(options, edition, len(files))
         debug = await self._debug_table()
+        templates = Templates(self._options.channel)
         means = Means(
             self._options,
             self._connect,
-            Templates(self._options.channel),
+            templates,
             self._preparation,
             None if debug is None else debug.add,
             self._update,
         )
         try:
-            return await self._run(Runner(means, applications), files, applications[0])
+            async with templates.prepared(self._copied(files)):
+                return await self._run(Runner(means, applications), files, applications[0])
         finally:
             if debug is not None:
                 await debug.finish()
             for application in applications:
                 await application.close()
+
+    def _copied(self, files: Sequence[TestFile]) -> list[tuple[str, Connector]]:
+        """The databases that files want copies of. A name that nobody knows is told where the file runs."""
+        wanted = {connection_key(file) for file in files if isolation_of(file, self._options) == "template"}
+        known = {"", *(name.casefold() for name in self._settings.names("ConnectionStrings"))}
+        return [(key, self._connect(key or None)) for key in sorted(wanted & known)]
 
     def _reader(self, options: WorkerOptions) -> EndpointReader:
         # Profiles of the cache are known, though nothing is cached.
