@@ -1,4 +1,4 @@
-"""The page about tests, run: its tests are files of a folder, and what stands below a `$` is what the command prints."""
+"""The page about tests, run: its tests are files of a folder, and below a `$` stands what the command prints."""
 
 from __future__ import annotations
 
