@@ -6,16 +6,12 @@ import codecs
 import logging
 import os
 import re
-import secrets
-import string
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from rowcall.core.config import ConfigError, Settings, SourceText, UnknownKey, assemble, load_files
 from rowcall.core.config.env_file import parse_env_file
-from rowcall.core.config.random_names import random_names
 from rowcall.core.config.table import ALIASES
 from rowcall.core.config.tree import Scalar, find
 from rowcall.service.command.switches import Arguments
@@ -72,15 +68,7 @@ def load(arguments: Arguments) -> Configuration:
         overrides = (("ConnectionStrings:Default", f"embedded:{_DEMO_FOLDER}"), *SETTINGS, *overrides)
     if arguments.has("--watch"):
         overrides = (*overrides, ("Watch:Enabled", "true"))
-    # The environment wins: whoever has such a variable has meant it.
-    variables = {**_chance(), **_readable(os.environ)}
-    return load_configuration(arguments.files, overrides, variables, Path.cwd())
-
-
-@cache
-def _chance() -> Mapping[str, str]:
-    """The same for the whole process, however often its configuration is read."""
-    return random_names(lambda length: "".join(secrets.choice(string.ascii_lowercase) for _ in range(length)))
+    return load_configuration(arguments.files, overrides, _readable(os.environ), Path.cwd())
 
 
 def configuration_files(arguments: Arguments) -> tuple[Path, ...]:
