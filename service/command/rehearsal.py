@@ -34,6 +34,8 @@ class Rehearsal:
     warnings: list[str] = field(default_factory=list)
     endpoints: int | None = None
     """None: the database was not read."""
+    left_out: list[str] = field(default_factory=list)
+    """What asks to be served and would not be, with the reason."""
 
     def run(self, part: Callable[[], object]) -> None:
         try:
@@ -75,7 +77,7 @@ def _read(settings: Settings, rehearsal: Rehearsal) -> None:
     if any(isinstance(connection_for(settings, name, "rowcall"), Embedded) for name in (plan.main, *plan.others)):
         return
     with connections(settings, demo=False) as opened:
-        rehearsal.endpoints = asyncio.run(_count(_reader(settings, opened)))
+        asyncio.run(_read_once(_reader(settings, opened), rehearsal))
 
 
 def _reader(settings: Settings, opened: Connections) -> EndpointReader:
@@ -83,8 +85,10 @@ def _reader(settings: Settings, opened: Connections) -> EndpointReader:
     return EndpointReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
 
 
-async def _count(reader: EndpointReader) -> int:
-    return len((await reader.read(1)).endpoints)
+async def _read_once(reader: EndpointReader, rehearsal: Rehearsal) -> None:
+    edition = await reader.read(1)
+    rehearsal.endpoints = len(edition.endpoints)
+    rehearsal.left_out = [str(one) for one in edition.left_out]
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rowcall.core.config import ConfigError, Settings
-from rowcall.core.config.checks import mistakes, without_effect
+from rowcall.core.config.checks import doubts, mistakes, without_effect
 from rowcall.service.command.about import version
 from rowcall.service.command.configuration_files import Configuration, configuration_files, load
 from rowcall.service.command.configuration_watch import ConfigurationWatch
@@ -56,7 +56,24 @@ def _check(configuration: Configuration) -> None:
 def _start(arguments: Arguments) -> int:
     watch = _watch(arguments)
     with _termination_as_exit():
-        return _serve(arguments, load(arguments), watch)
+        try:
+            return _serve(arguments, load(arguments), watch)
+        except (ConfigError, StartupError) as error:
+            if not _has_no_configuration(arguments):
+                raise
+            raise StartupError(f"{error}\n  {_NO_CONFIGURATION.format(folder=Path.cwd())}") from None
+
+
+_NO_CONFIGURATION = (
+    "there is no configuration here: {folder} has neither rowcall.json nor rowcall.local.json; `rowcall --init` writes "
+    "one, `rowcall FILE` reads another, and `rowcall --demo` needs none"
+)
+
+
+def _has_no_configuration(arguments: Arguments) -> bool:
+    """Nothing but defaults and the environment."""
+    given = arguments.files or arguments.overrides or arguments.has("--demo")
+    return not given and not any(file.is_file() for file in configuration_files(arguments))
 
 
 def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:
@@ -68,8 +85,12 @@ def _serve(arguments: Arguments, configuration: Configuration, watch: Configurat
     client.info("rowcall %s", version())
     for note in configuration.notes:
         client.log(note.level, "%s", note.message)
+    if _has_no_configuration(arguments):
+        client.info("No configuration file in %s: defaults and the environment are used", Path.cwd())
     if not _keys_are_acceptable(configuration, client):
         return 1
+    for doubt in doubts(settings):
+        client.warning("%s", doubt)
     if idle := without_effect(settings):
         client.warning("These configuration keys have no effect yet: %s", ", ".join(idle))
     with connections(settings, demo=demo) as opened:

@@ -61,7 +61,7 @@ SWITCHES = (
     Switch(
         ("--config",),
         "Print the configuration in force as JSON with comments; with FILTER only what has that text in a key, its "
-        "description or its value. Secrets are masked.",
+        "description or its value. Secrets become placeholders, which are named.",
         ("[FILTER]",),
         "configuration:show",
     ),

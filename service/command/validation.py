@@ -12,7 +12,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from rowcall.core.config import ConfigError
-from rowcall.core.config.checks import mistakes, without_effect
+from rowcall.core.config.checks import doubts, mistakes, without_effect
 from rowcall.service.command.about import banner, print_json
 from rowcall.service.command.configuration_files import Configuration, load
 from rowcall.service.command.rehearsal import Rehearsal, rehearse
@@ -44,6 +44,8 @@ class Report:
     start_warnings: tuple[str, ...] = ()
     """What a start would warn of."""
     endpoints: int | None = None
+    left_out: tuple[str, ...] = ()
+    """What asks to be served and would not be, with the reason."""
     strict: bool = False
     """Warnings count as errors."""
 
@@ -57,7 +59,7 @@ class Report:
 
     @property
     def valid(self) -> bool:
-        doubtful = self.strict and (self.unknown or self.without_effect or self.start_warnings)
+        doubtful = self.strict and (self.unknown or self.without_effect or self.start_warnings or self.left_out)
         return self.config_valid and self.connection == _OK and not self.start_errors and not doubtful
 
 
@@ -92,8 +94,9 @@ def _report(arguments: Arguments) -> Report:
         errors,
         connection,
         tuple(error for error in rehearsal.errors if error != connection),
-        (*notes, *rehearsal.warnings),
+        (*notes, *doubts(configuration.settings), *rehearsal.warnings),
         rehearsal.endpoints,
+        tuple(rehearsal.left_out),
         arguments.has("--strict"),
     )
 
@@ -135,6 +138,7 @@ def _as_json(report: Report) -> dict[str, object]:
         "startErrors": report.start_errors,
         "startWarnings": report.start_warnings,
         "endpoints": report.endpoints,
+        "leftOut": report.left_out,
     }
 
 
@@ -144,11 +148,12 @@ def _as_text(report: Report) -> Iterator[str]:
     if report.start_errors:
         yield f"{bad}Start: FAILED{end}"
         yield from (f"  - {error}" for error in report.start_errors)
-    if report.start_warnings:
+    if warnings := [warning for warning in report.start_warnings if warning not in report.left_out]:
         yield f"{doubtful}Warnings of a start:{end}"
-        yield from (f"  - {warning}" for warning in report.start_warnings)
+        yield from (f"  - {warning}" for warning in warnings)
     if report.endpoints is not None:
-        yield f"Endpoints: {report.endpoints}"
+        yield f"Endpoints: {report.endpoints}" + (f", left out: {len(report.left_out)}" if report.left_out else "")
+        yield from (f"  - {reason}" for reason in report.left_out)
     if report.config_valid and not report.unknown:
         yield f"Config validation: {good}OK{end}"
     if report.unknown:

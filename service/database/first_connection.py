@@ -38,7 +38,7 @@ class Opening:
             try:
                 return await work()
             except psycopg.Error as error:
-                message = str(error).strip()
+                message = " ".join(str(error).split())
                 if delay is None or not self._may_pass(error):
                     after = f" after {attempt} attempts" if attempt > 1 else ""
                     raise StartupError(f"cannot {what}{after}: {message}") from None

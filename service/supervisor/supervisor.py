@@ -45,7 +45,7 @@ from rowcall.service.sockets.listeners import Listener, Listeners
 from rowcall.service.startup_error import StartupError
 from rowcall.service.store.folder import StoreFolder
 from rowcall.service.store.host import HostStore
-from rowcall.service.supervisor.announcement import announce
+from rowcall.service.supervisor.announcement import announce, tell_left_out
 from rowcall.service.supervisor.catalogue_looks import CatalogueLooks
 from rowcall.service.supervisor.channel import (
     Channel,
@@ -445,13 +445,16 @@ class Supervisor:
             log.exception("the catalogue cannot be read, the last good one stays")
             return
         difference = Difference.between(self._edition, edition)
-        if only_files and not difference:
-            return  # saved as it was, or broken
+        if only_files and not difference and edition.left_out == self._edition.left_out:
+            return  # saved as it was, or broken as it was
+        before = self._edition
         reason = await self._publish(edition)
         if reason is not None:
             log.error("edition %d is not served, the last good one stays: %s", edition.number, reason)
             return
         _log_difference(edition, difference)
+        if edition.left_out != before.left_out:
+            tell_left_out(edition)
         if difference:
             await self._describe(edition)
 
@@ -478,12 +481,15 @@ class Supervisor:
         would stay one. A notification is therefore a hint, and costs a fingerprint a second at most.
         """
         attempt = 0
+        heard = False
+        """Before it listens for the first time, whoever reads the database tells that it is away."""
         lost = False
         while True:
             try:
                 async with await connector.open_plain() as connection:
                     await connection.execute(f"listen {NOTIFY_CHANNEL}")
                     tried.set()
+                    heard = True
                     attempt = 0
                     if lost:
                         self._read_everything()
@@ -495,13 +501,16 @@ class Supervisor:
             except (psycopg.Error, OSError) as error:
                 tried.set()
                 lost = True
-                log.info("not listening for NOTIFY: %s", str(error).strip())
+                log.log(
+                    logging.INFO if heard else logging.DEBUG, "not listening for NOTIFY: %s", " ".join(str(error).split())
+                )
             await asyncio.sleep(pause(attempt + 2))
             attempt += 1
 
 
 def _log_difference(edition: Edition, difference: Difference) -> None:
-    log.info("edition %d is served: %d endpoints", edition.number, len(edition.endpoints))
+    left_out = f", {edition.left_out_count} left out" if edition.left_out else ""
+    log.info("edition %d is served: %d endpoints%s", edition.number, len(edition.endpoints), left_out)
     for word, names in (
         ("added", difference.added),
         ("changed", difference.changed),

@@ -224,6 +224,8 @@ class Application:
         if self._prepared is not None and self._prepared.edition.number == number:
             if self._table.edition.number:
                 gc.collect()
+            elif self._databases.main.unreached is not None:
+                log.warning("this worker had no connection to the database yet: %s", self._databases.main.unreached)
             self._table = self._prepared
             self._prepared = None
             if self._options.events.warn_unbound:
