@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -82,7 +83,7 @@ def _serve(arguments: Arguments, configuration: Configuration, watch: Configurat
     require_readable(settings)
     log = configure_logging(settings)
     client = logging.getLogger("rowcall.client")
-    client.info("rowcall %s", version())
+    client.info("rowcall %s, pid %d", version(), os.getpid())
     for note in configuration.notes:
         client.log(note.level, "%s", note.message)
     if _has_no_configuration(arguments):

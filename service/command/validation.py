@@ -15,7 +15,7 @@ from rowcall.core.config import ConfigError
 from rowcall.core.config.checks import doubts, mistakes, without_effect
 from rowcall.service.command.about import banner, print_json
 from rowcall.service.command.configuration_files import Configuration, load
-from rowcall.service.command.rehearsal import Rehearsal, rehearse
+from rowcall.service.command.rehearsal import rehearse
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import for_libpq
 from rowcall.service.options.connection_string import ConnectionInfo, Embedded, connection_for
@@ -46,6 +46,8 @@ class Report:
     endpoints: int | None = None
     left_out: tuple[str, ...] = ()
     """What asks to be served and would not be, with the reason."""
+    looked_at: tuple[str, ...] = ()
+    """Where endpoints were looked for, in words."""
     strict: bool = False
     """Warnings count as errors."""
 
@@ -82,9 +84,7 @@ def _report(arguments: Arguments) -> Report:
     unknown = () if configuration.validation_mode == "Ignore" else configuration.unknown
     errors = tuple(str(mistake) for mistake in mistakes(configuration.settings) if mistake.in_use)
     connection = _connection_test(configuration)
-    # Wrong values are told once, all of them: each would be found again on the way.
-    reads_database = connection == _OK and _has_default(configuration)
-    rehearsal = Rehearsal() if errors else rehearse(configuration.settings, reads_database=reads_database)
+    rehearsal = rehearse(configuration.settings, reads_database=connection == _OK)
     notes = [note.message for note in configuration.notes if note.level >= logging.WARNING]
     return Report(
         configuration.validation_mode,
@@ -93,10 +93,12 @@ def _report(arguments: Arguments) -> Report:
         without_effect(configuration.settings),
         errors,
         connection,
-        tuple(error for error in rehearsal.errors if error != connection),
+        # Each is told once: wrong values are found again on the way.
+        tuple(error for error in rehearsal.errors if error not in (*errors, connection)),
         (*notes, *doubts(configuration.settings), *rehearsal.warnings),
         rehearsal.endpoints,
         tuple(rehearsal.left_out),
+        rehearsal.looked_at,
         arguments.has("--strict"),
     )
 
@@ -154,6 +156,8 @@ def _as_text(report: Report) -> Iterator[str]:
     if report.endpoints is not None:
         yield f"Endpoints: {report.endpoints}" + (f", left out: {len(report.left_out)}" if report.left_out else "")
         yield from (f"  - {reason}" for reason in report.left_out)
+        if not report.endpoints:
+            yield f"Looked at: {'; '.join(report.looked_at)}"
     if report.config_valid and not report.unknown:
         yield f"Config validation: {good}OK{end}"
     if report.unknown:

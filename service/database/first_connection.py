@@ -22,9 +22,9 @@ _OPTIONS = "ConnectionSettings:RetryOptions"
 
 
 class Opening:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, patient: bool = True) -> None:
         self._delays = settings.numbers(f"{_OPTIONS}:RetrySequenceSeconds")
-        if not settings.flag(f"{_OPTIONS}:Enabled"):
+        if not patient or not settings.flag(f"{_OPTIONS}:Enabled"):
             self._delays = ()
         self._codes = frozenset(settings.texts(f"{_OPTIONS}:ErrorCodes") or ())
 

@@ -72,11 +72,11 @@ class EndpointReader:
         """To those that routines are read from."""
         return (self._connector(self._key(name)) for name in self._plan.sources)
 
-    async def first(self) -> Edition:
-        """The first reading, tried as often as `ConnectionSettings:RetryOptions` says; and every other connection is
-        opened once, to see that it can be. Raises `StartupError`.
+    async def first(self, *, patient: bool = True) -> Edition:
+        """The first reading, tried as often as `ConnectionSettings:RetryOptions` says where `patient`; and every other
+        connection is opened once, to see that it can be. Raises `StartupError`.
         """
-        opening = Opening(self._settings)
+        opening = Opening(self._settings, patient=patient)
         edition = await opening.attempt("read the database", lambda: self.read(1))
         if self._settings.flag("ConnectionSettings:TestConnectionStrings"):
             read = {self._key(name) for name in self._plan.sources}
