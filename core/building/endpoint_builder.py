@@ -139,7 +139,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         if draft.exposed:
             draft.set(internal=True)
     if not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
-        return Built(None, (*draft.diagnostics, *_only_a_tool(draft, defaults)))
+        return Built(None, (*draft.diagnostics, *_only_a_tool(draft, defaults), *_misspelt(draft)))
     if not draft.enabled:
         return Built(None, tuple(draft.diagnostics), disabled=True)
     if draft.refused:
@@ -160,6 +160,13 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *(() if defaults.proxies is not None else disabled_proxies(endpoint.name, routine.identity, draft.used)),
     )
     return Built(None if any(one.left_out for one in noticed) else endpoint, noticed)
+
+
+def _misspelt(draft: Draft) -> tuple[Diagnostic, ...]:
+    if not draft.meant_http:
+        return ()
+    message = "no endpoint is made of it, as no line of its comment is HTTP [method] [path]"
+    return (Diagnostic(draft.name, None, message, left_out=1),)
 
 
 def _only_a_tool(draft: Draft, defaults: EndpointDefaults) -> tuple[Diagnostic, ...]:
