@@ -34,9 +34,42 @@ _TAKES_WORDS = frozenset({"authorize", "basic_auth"})
 _CLOSING = frozenset({"disabled", "internal", "user_parameters", *_TAKES_WORDS})
 """Names of annotations without which more callers are let in, or are believed more."""
 _ENGLISH = frozenset(
-    "authored authorizes authorises authorizer author authority disables interval intervals internals external".split()
+    [
+        "authored",
+        "authorizes",
+        "authorises",
+        "authorizer",
+        "author",
+        "authority",
+        "disables",
+        "interval",
+        "intervals",
+        "internals",
+        "external",
+    ]
 )
-_ARTICLES = frozenset("a an the this that its to of in for by with from and or on is are".split())
+_ARTICLES = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "this",
+        "that",
+        "its",
+        "to",
+        "of",
+        "in",
+        "for",
+        "by",
+        "with",
+        "from",
+        "and",
+        "or",
+        "on",
+        "is",
+        "are",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)

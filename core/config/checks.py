@@ -116,7 +116,8 @@ def _unknown_words(node: Section, key: Key, path: str, variables: Mapping[str, s
     for child in node:
         text = _text(child.node, variables) if isinstance(child.node, Scalar) else None
         if text and not has_placeholder(text) and text.casefold() not in words:
-            yield f"{path}:{child.name} at {child.origin}: {text!r} is none of {', '.join(key.choices)} and means nothing"
+            place = f"{path}:{child.name} at {child.origin}"
+            yield f"{place}: {text!r} is none of {', '.join(key.choices)} and means nothing"
 
 
 def _default_names(key: Key) -> Sequence[str]:

@@ -93,9 +93,11 @@ class SqlFileSource:
         """Version of the server and types of the files, as they were read last."""
         self._has_read = False
 
-    async def read(self, home: str, place_of: Place, open_at: OpenAt, *, only_files: bool = False) -> dict[str, Catalog]:
-        """Everything that the folder has, by the place where it is described: that of the connection which a file names,
-        or else `home`. only_files: the databases have not changed, so that files that have not either stay as they are.
+    async def read(
+        self, home: str, place_of: Place, open_at: OpenAt, *, only_files: bool = False
+    ) -> dict[str, Catalog]:
+        """Everything that the folder has, by the place where it is described: that of the connection which a file
+        names, or else `home`. only_files: the databases have not changed, so that files that have not either stay as they are.
 
         Raises:
             psycopg.Error: home does not answer; elsewhere that is a mistake of the files which name it.
@@ -257,9 +259,7 @@ class _Reading:
         self._oids: dict[str, int] = {}
         self._types: Mapping[int, TypeInfo] = {}
 
-    async def read(
-        self, connection: Connection, parsed: Sequence[_Parsed]
-    ) -> tuple[dict[str, _Known], dict[str, str]]:
+    async def read(self, connection: Connection, parsed: Sequence[_Parsed]) -> tuple[dict[str, _Known], dict[str, str]]:
         """The good files, and the messages about the others."""
         if not parsed:
             return {}, {}

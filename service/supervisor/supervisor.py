@@ -502,7 +502,9 @@ class Supervisor:
                 tried.set()
                 lost = True
                 log.log(
-                    logging.INFO if heard else logging.DEBUG, "not listening for NOTIFY: %s", " ".join(str(error).split())
+                    logging.INFO if heard else logging.DEBUG,
+                    "not listening for NOTIFY: %s",
+                    " ".join(str(error).split()),
                 )
             await asyncio.sleep(pause(attempt + 2))
             attempt += 1

@@ -154,7 +154,9 @@ comment on function long_two() is 'HTTP GET /{"b" * 3000}';
 def test_what_cannot_be_served_is_left_out_and_stops_nothing_else(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL + TOO_LONG)
     assert lines(service, "WRN", "long_one(): a path has 1 to 2048 characters, not 3001")
-    assert lines(service, "WRN", "left out: public.by_y(integer), public.long_one(), public.long_two(), public.twin(integer)")
+    assert lines(
+        service, "WRN", "left out: public.by_y(integer), public.long_one(), public.long_two(), public.twin(integer)"
+    )
     assert answer(service.get("/good")) == (200, TEXT, "1")
 
 

@@ -8,7 +8,6 @@ import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
 import httpx
 import psutil  # type: ignore[import-untyped]

@@ -74,7 +74,8 @@ def role(database: Database) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_files(
-        tmp_path_factory.mktemp("files"), {"broken.sql": "-- HTTP GET\nselect nothing", "good.sql": "-- HTTP GET\nselect 1"}
+        tmp_path_factory.mktemp("files"),
+        {"broken.sql": "-- HTTP GET\nselect nothing", "good.sql": "-- HTTP GET\nselect 1"},
     )
 
 
@@ -104,7 +105,7 @@ def service(database: Database, serve: Serve, settings: dict[str, str]) -> Servi
         "public.total(integer): left out, as it is an aggregate",
         "public.on_change(): left out, as it is a trigger function",
         "public.shelf: HTTP in its comment has no effect, as Service:CrudSource:Enabled is false",
-        "parameter _user_id is integer and would receive the claim user_id, which is text; declare it as text or text[]",
+        "parameter _user_id is integer and would receive the claim user_id, which is text",
         "POST /signing-in: a login has to return named columns",
         "public.sign_in(): login has no effect, as it is switched off (Auth:CookieAuth, Auth:BearerTokenAuth or ",
         "table_format has no effect, as it is switched off (Service:TableFormatOptions:Enabled)",
@@ -133,9 +134,7 @@ def test_the_rest_is_served_and_what_is_left_out_is_counted(service: Service) ->
     assert told.endswith("rowcall --endpoints lists why [rowcall]")
 
 
-def test_a_grant_makes_it_served_at_the_next_reading(
-    database: Database, service: Service, role: str
-) -> None:
+def test_a_grant_makes_it_served_at_the_next_reading(database: Database, service: Service, role: str) -> None:
     database.execute(f"grant execute on function not_granted(int, text) to {role}; notify rowcall, 'reload'")
     service.wait_for_log("edition 2 is served: 7 endpoints, 10 left out")
     service.wait_for_log("added GET /not-granted")
@@ -148,7 +147,7 @@ def test_endpoints_lists_what_is_left_out_and_why(tmp_path: Path, settings: dict
     paths = [one["path"] for one in json.loads(done.stdout)]
     assert "/fine" in paths
     assert "/left/{_y}" not in paths
-    assert f"  - {folder}/broken.sql: 2:8: error 42703: column \"nothing\" does not exist" in done.stderr
+    assert f'  - {folder}/broken.sql: 2:8: error 42703: column "nothing" does not exist' in done.stderr
     assert "  - closed.deep(): left out, as the role" in done.stderr
     settings = settings | {"Service:SqlFileSource:ErrorMode": "Exit"}
     done = rowcall(tmp_path, "--endpoints", *(f"--{key}={value}" for key, value in settings.items()))
@@ -171,24 +170,28 @@ def test_validate_lists_it_too_and_tables_are_told_of_once(tmp_path: Path, setti
     assert rowcall(tmp_path, "--validate", "--strict", *given).returncode == 1
 
 
-def test_nothing_to_serve_says_what_was_looked_at_and_how_to_begin(
-    own_database: Database, serve_once: Serve
-) -> None:
+def test_nothing_to_serve_says_what_was_looked_at_and_how_to_begin(own_database: Database, serve_once: Serve) -> None:
     own_database.execute("create schema shop; create function shop.plain() returns int language sql as 'select 1'")
     service = serve_once(own_database)
     told = service.wait_for_log("There is nothing to serve")
-    assert f"1 functions and procedures that the role may execute in the schemas shop of database {own_database.name}" in told
+    assert (
+        f"1 functions and procedures that the role may execute in the schemas shop of database {own_database.name}"
+        in told
+    )
     assert "no tables (Service:CrudSource:Enabled is false)" in told
     assert "comment on function my_function is 'HTTP GET'" in told
 
 
-def test_a_file_is_described_where_it_runs(own_database: Database, database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_a_file_is_described_where_it_runs(
+    own_database: Database, database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
     own_database.execute("create type mood as enum ('calm'); create table people (id int, mood mood)")
     own_database.execute("insert into people values (1, 'calm')")
     folder = write_files(
         tmp_path / "sql",
         {
-            "people.sql": "-- HTTP GET\n-- connection Other\nselect id, mood, people as whole from people where id = :id",
+            "people.sql": "-- HTTP GET\n-- connection Other\n"
+            "select id, mood, people as whole from people where id = :id",
             "gone.sql": "-- HTTP GET\n-- connection = away\nselect 1",
         },
     )

@@ -37,7 +37,16 @@ def test_a_near_miss_is_told_with_what_was_meant(line: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["authorise boss", "authoriz", "@authrize clerk, boss", "intrnal", "disabeld", "user_parametrs", "basic_auht bo secret"]
+    "line",
+    [
+        "authorise boss",
+        "authoriz",
+        "@authrize clerk, boss",
+        "intrnal",
+        "disabeld",
+        "user_parametrs",
+        "basic_auht bo secret",
+    ],
 )
 def test_a_near_miss_of_what_closes_an_endpoint_leaves_it_out(line: str) -> None:
     draft = read(f"HTTP\nallow_anonymous\n{line}")
