@@ -97,7 +97,8 @@ class SqlFileSource:
         self, home: str, place_of: Place, open_at: OpenAt, *, only_files: bool = False
     ) -> dict[str, Catalog]:
         """Everything that the folder has, by the place where it is described: that of the connection which a file
-        names, or else `home`. only_files: the databases have not changed, so that files that have not either stay as they are.
+        names, or else `home`. only_files: the databases have not changed, so that files that have not either stay as
+        they are.
 
         Raises:
             psycopg.Error: home does not answer; elsewhere that is a mistake of the files which name it.
