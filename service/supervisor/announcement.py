@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.config import Settings
+from rowcall.core.operations.audit import openness
 from rowcall.core.tables.routines import TableOperation
 from rowcall.service.edition.edition import Edition
 
@@ -21,6 +22,9 @@ def announce(settings: Settings, edition: Edition, urls: Sequence[str], workers:
     """`16 endpoints of 14 functions and 2 procedures, 2 workers`, then the message, unless it is empty."""
     log.info("%s, %s", _found(edition), _counted(workers, "worker"))
     _tell_short_lived_keys(settings, edition)
+    exposed = openness(edition.endpoints, basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"))
+    if exposed.count:
+        log.info("%s; rowcall --audit tells more", exposed.sentence)
     message = settings.text_or_none("StartupMessage")
     if message:
         client.info("%s", startup_message(message, settings, urls, seconds))
