@@ -181,6 +181,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         health=health_options(settings),
         static=static_file_options(settings),
         statistics=statistics_options(settings, target, connections),
+        encrypts=settings.flag("DataProtection:Enabled"),
         application=application_name(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         hides_paths=settings.flag("Service:HidePaths"),

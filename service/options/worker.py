@@ -171,6 +171,8 @@ class WorkerOptions:
     mcp: McpOptions | None = None
     static: StaticFileOptions | None = None
     statistics: StatisticsOptions | None = None
+    encrypts: bool = True
+    """`encrypt` and `decrypt` do something."""
     application: str = "rowcall"
     """Values that the key ring protects open in the same application only."""
     application_name: JsonApplicationName | None = None

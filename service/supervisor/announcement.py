@@ -32,8 +32,12 @@ def announce(settings: Settings, edition: Edition, urls: Sequence[str], workers:
 
 def _tell_short_lived_keys(settings: Settings, edition: Edition) -> None:
     encrypting = [one.name for one in edition.endpoints if one.options.encryption is not None]
-    kept = settings.flag("DataProtection:Enabled") and settings.choice("DataProtection:Storage") != "Default"
-    if encrypting and not kept:
+    if encrypting and not settings.flag("DataProtection:Enabled"):
+        log.warning(
+            "DataProtection:Enabled is false: encrypt and decrypt do nothing, and %s stores values as they are sent",
+            encrypting[0],
+        )
+    elif encrypting and settings.choice("DataProtection:Storage") == "Default":
         log.warning(
             "%s%s encrypts values with keys that end with this process: nobody can decrypt them after a restart. "
             "DataProtection:Storage=FileSystem or Database keeps the keys",
