@@ -21,6 +21,7 @@ from rowcall.service.log import configure_logging
 from rowcall.service.options.connection_string import ConnectionInfo, Embedded, connection_for
 from rowcall.service.options.connections import Connections, connection_plan
 from rowcall.service.startup_error import START_AGAIN, StartupError
+from rowcall.service.supervisor.prefork import forked_template
 
 
 def serve(arguments: Arguments) -> int:
@@ -81,6 +82,10 @@ def _serve(arguments: Arguments, configuration: Configuration, watch: Configurat
     demo = arguments.has("--demo")
     settings = configuration.settings
     require_readable(settings)
+    from rowcall.service.supervisor import run as server
+
+    # While this process has no thread yet, and neither connections nor files of the log that a copy would share.
+    template = forked_template("rowcall.service.worker.worker")
     log = configure_logging(settings)
     client = logging.getLogger("rowcall.client")
     client.info("rowcall %s, pid %d", version(), os.getpid())
@@ -95,10 +100,8 @@ def _serve(arguments: Arguments, configuration: Configuration, watch: Configurat
     if idle := without_effect(settings):
         client.warning("These configuration keys have no effect yet: %s", ", ".join(idle))
     with connections(settings, demo=demo) as opened:
-        from rowcall.service.supervisor import run as server
-
         until = watch.changed if settings.flag("Watch:Enabled") else None
-        return server.run(settings, opened, log, _listening(demo=demo), until)
+        return server.run(settings, opened, log, _listening(demo=demo), until, template)
 
 
 def require_readable(settings: Settings) -> None:

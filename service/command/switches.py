@@ -79,6 +79,12 @@ SWITCHES = (
     ),
     Switch(("--endpoints",), "Read the database and print its endpoints as JSON.", run="endpoints:show"),
     Switch(
+        ("--audit",),
+        "Read the database and tell what is exposed and to whom: open endpoints, rights that reach too far, policies "
+        "without effect, weak keys; the exit code is 1 where a finding is high.",
+        run="audit:audit",
+    ),
+    Switch(
         ("--completion",),
         "Print a script that completes this command in a shell: bash, zsh or fish.",
         ("SHELL",),
@@ -90,8 +96,8 @@ SWITCHES = (
         ("--watch",),
         "Serve changes of .sql files, the database and configuration files as they are made, as Watch:Enabled does.",
     ),
-    Switch(("--json",), "With --version and --validate: print JSON."),
-    Switch(("--strict",), "With --validate: warnings count as errors."),
+    Switch(("--json",), "With --version, --validate and --audit: print JSON."),
+    Switch(("--strict",), "With --validate: warnings count as errors; with --audit: findings that are medium."),
 )
 """The first of several that are given decides, in the order of this table."""
 

@@ -31,6 +31,7 @@ from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.limits import limit_options
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
+from rowcall.service.options.capabilities.passkeys import passkey_options
 from rowcall.service.options.capabilities.static_files import static_file_options
 from rowcall.service.options.capabilities.uploads import upload_options
 from rowcall.service.options.connection_string import ConnectionInfo
@@ -168,6 +169,7 @@ def comments_mode(settings: Settings, key: str) -> CommentsMode:
 def worker_options(settings: Settings, connections: Connections) -> WorkerOptions:
     plan = connections.plan
     target, database = _access(settings, plan.main, connections.main)
+    auth = auth_options(settings)
     return WorkerOptions(
         target=target,
         database=database,
@@ -192,7 +194,8 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         problem_traces=not settings.flag("ErrorHandlingOptions:RemoveTraceId"),
         request_log=logs_requests(settings),
         correlation_header=correlation_header(settings),
-        auth=auth_options(settings),
+        auth=auth,
+        passkeys=passkey_options(settings, auth.schemes, {name.casefold(): 0 for name in connections.others}),
         antiforgery=antiforgery_options(settings),
         forwarding=forwarding(settings),
         events=event_options(settings),
@@ -201,6 +204,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         health=health_options(settings),
         static=static_file_options(settings),
         statistics=statistics_options(settings, target, connections),
+        encrypts=settings.flag("DataProtection:Enabled"),
         application=application_name(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         hides_paths=settings.flag("Service:HidePaths"),

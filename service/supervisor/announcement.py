@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.config import Settings
+from rowcall.core.operations.audit import openness
 from rowcall.core.tables.routines import TableOperation
 from rowcall.service.edition.edition import Edition
 
@@ -24,6 +25,9 @@ def announce(settings: Settings, edition: Edition, urls: Sequence[str], workers:
     if not edition.endpoints:
         log.warning("There is nothing to serve. Looked at: %s. %s", "; ".join(edition.looked_at), _BEGIN)
     _tell_short_lived_keys(settings, edition)
+    exposed = openness(edition.endpoints, basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"))
+    if exposed.count:
+        log.info("%s; rowcall --audit tells more", exposed.sentence)
     message = settings.text_or_none("StartupMessage")
     if message:
         client.info("%s", startup_message(message, settings, urls, seconds))
@@ -47,8 +51,12 @@ _SHOWN = 10
 
 def _tell_short_lived_keys(settings: Settings, edition: Edition) -> None:
     encrypting = [one.name for one in edition.endpoints if one.options.encryption is not None]
-    kept = settings.flag("DataProtection:Enabled") and settings.choice("DataProtection:Storage") != "Default"
-    if encrypting and not kept:
+    if encrypting and not settings.flag("DataProtection:Enabled"):
+        log.warning(
+            "DataProtection:Enabled is false: encrypt and decrypt do nothing, and %s stores values as they are sent",
+            encrypting[0],
+        )
+    elif encrypting and settings.choice("DataProtection:Storage") == "Default":
         log.warning(
             "%s%s encrypts values with keys that end with this process: nobody can decrypt them after a restart. "
             "DataProtection:Storage=FileSystem or Database keeps the keys",

@@ -68,6 +68,7 @@ from rowcall.service.supervisor.channel import (
     TokenJudged,
     TokenUsed,
 )
+from rowcall.service.supervisor.prefork import Copy, Template
 from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay
 from rowcall.service.supervisor.start_progress import Progress
 
@@ -78,10 +79,30 @@ PREPARE_WITHIN = 60.0
 """Seconds a worker may take to build an edition."""
 
 
+async def _started(descriptors: tuple[int, ...], template: Template | None) -> asyncio.subprocess.Process | Copy:
+    """A worker process that has these descriptors under the same numbers; the first is its channel."""
+    if template is not None:
+        try:
+            return await Copy.made_by(template, descriptors)
+        except OSError as error:
+            log.info("a worker is started without a template: %s", error)
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        "-m",
+        "rowcall.service.worker.worker",
+        str(descriptors[0]),
+        pass_fds=descriptors,
+        stdin=asyncio.subprocess.DEVNULL,
+        # A Ctrl-C is for the supervisor; it tells the workers in its own way.
+        start_new_session=True,
+    )
+
+
 class WorkerProcess:
     """One worker as the supervisor sees it."""
 
-    def __init__(self, number: int, process: asyncio.subprocess.Process, channel: Channel) -> None:
+    def __init__(self, number: int, process: asyncio.subprocess.Process | Copy, channel: Channel) -> None:
         self.number = number
         self.process = process
         self.channel = channel
@@ -91,21 +112,12 @@ class WorkerProcess:
         self.gone = False
 
     @classmethod
-    async def start(cls, number: int, listeners: tuple[Listener, ...]) -> WorkerProcess:
+    async def start(cls, number: int, listeners: tuple[Listener, ...], template: Template | None) -> WorkerProcess:
         ours, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as until_started:
             until_started.callback(ours.close)
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-P",
-                "-m",
-                "rowcall.service.worker.worker",
-                str(theirs.fileno()),
-                pass_fds=tuple({theirs.fileno(), *(fd for listener in listeners for fd in listener.descriptors)}),
-                stdin=asyncio.subprocess.DEVNULL,
-                # A Ctrl-C is for the supervisor; it tells the workers in its own way.
-                start_new_session=True,
-            )
+            shared = {fd: None for listener in listeners for fd in listener.descriptors}
+            process = await _started((theirs.fileno(), *shared), template)
             until_started.pop_all()
         return cls(number, process, await Channel.over(ours))
 
@@ -166,7 +178,9 @@ class Supervisor:
         options: WorkerOptions,
         reader: EndpointReader,
         on_listening: Callable[[list[str]], None] | None = None,
+        template: Template | None = None,
     ) -> None:
+        self._template = template
         self._settings = settings
         self._store = StoreFolder()
         self._host = HostStore(self._store.path)
@@ -296,7 +310,7 @@ class Supervisor:
 
     async def _spawn(self, number: int) -> None:
         listeners = self._listeners.of(number)
-        worker = await WorkerProcess.start(number, listeners)
+        worker = await WorkerProcess.start(number, listeners, self._template)
         worker.channel.send(Start(self._options, self._settings, listeners, self._listeners.https_port))
         worker.channel.send(Keys(self._keeper.ring))
         self._workers[number] = worker
