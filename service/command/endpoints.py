@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 
 from rowcall.core.building.description import described
-from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.command.about import print_json
 from rowcall.service.command.configuration_files import load
 from rowcall.service.command.serve import connections, require_readable
@@ -17,7 +17,7 @@ from rowcall.service.options.from_settings import worker_options
 
 
 def show(arguments: Arguments) -> int:
-    """Nothing but JSON on stdout, and nothing on stderr when it goes well. Raises ConfigError, StartupError."""
+    """Nothing but JSON on stdout; on stderr what is left out, with the reason. Raises ConfigError, StartupError."""
     configuration = load(arguments)
     settings = configuration.settings
     require_readable(settings)
@@ -33,9 +33,10 @@ def show(arguments: Arguments) -> int:
 async def _print(reader: EndpointReader) -> None:
     """Gives nothing back: `asyncio.run` writes what its task gives out as text, twice (CPython's signal module)."""
     edition = await reader.first()
-    print_json([described(endpoint) for endpoint in _answering(edition.endpoints)])
-
-
-def _answering(endpoints: tuple[Endpoint, ...]) -> list[Endpoint]:
-    """In the order they were found, overloads included: each of them can answer."""
-    return list(endpoints)
+    print_json([described(endpoint) for endpoint in edition.endpoints])
+    if edition.left_out:
+        print(f"{edition.left_out_count} left out:", file=sys.stderr)
+    for reason in edition.left_out:
+        print(f"  - {reason}", file=sys.stderr)
+    if not edition.endpoints:
+        print(f"no endpoints. Looked at: {'; '.join(edition.looked_at)}", file=sys.stderr)
