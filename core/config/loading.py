@@ -8,8 +8,8 @@ from __future__ import annotations
 import random
 import string
 from collections.abc import Iterable, Mapping
-from functools import cache
 from dataclasses import dataclass, replace
+from functools import cache
 
 from rowcall.core.config import relaxed_json
 from rowcall.core.config.errors import ConfigError
