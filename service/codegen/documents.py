@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from rowcall.core.codegen.files import TypesOf
+from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.http_files import HttpFileOptions, http_files
 from rowcall.core.documents.openapi import OpenApi, document
 from rowcall.core.endpoint.endpoint import Endpoint

@@ -24,7 +24,7 @@ from rowcall.core.config import Settings
 from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background, pause
 from rowcall.service.codegen.documents import write_documents
-from rowcall.service.codegen.writing import ClientWriter
+from rowcall.service.codegen.writing import ClientWriter, clients_of
 from rowcall.service.database.connector import Connector
 from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
@@ -34,7 +34,7 @@ from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
 from rowcall.service.mcp.server import announce_tools
-from rowcall.service.options.capabilities.client_code import client_code_options
+from rowcall.service.options.capabilities.client_code import client_code_options, dart_options
 from rowcall.service.options.capabilities.documents import http_file_options, open_api
 from rowcall.service.options.capabilities.mcp import mcp_options
 from rowcall.service.options.server import client_connections
@@ -183,7 +183,8 @@ class Supervisor:
         listeners = len(self._listeners.of(0))
         for doubt in (*doubts(settings, self._listeners.https_port), *client_connections.doubts(options, listeners)):
             log.warning("%s", doubt)
-        clients = client_code_options(settings, self._listeners.urls)
+        urls = self._listeners.urls
+        clients = tuple(clients_of(client_code_options(settings, urls), dart_options(settings, urls)))
         database = options.target.parameters.get("dbname", "")
         self._options = replace(
             self._options,
@@ -191,7 +192,7 @@ class Supervisor:
             http_files=http_file_options(settings, database, self._listeners.urls),
             mcp=mcp_options(settings, database, self._options.auth),
         )
-        self._clients = None if clients is None else ClientWriter(clients, self._connector)
+        self._clients = ClientWriter(clients, self._connector) if clients else None
         self._workers: list[WorkerProcess | None] = [None] * self._count
         self._edition = Edition(0, (), {})
         self._publishing = asyncio.Lock()
