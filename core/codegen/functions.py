@@ -220,7 +220,6 @@ def _scalar(endpoint: Endpoint, options: ClientCodeOptions) -> tuple[str, Readin
         type_name = endpoint.shape.columns[0].column.type_name
     found = plain_type(type_name, "any")
     if found.endswith("[]"):
-        found = found.replace("string", "Date") if is_date(type_name) else found
         return ("any" if found.startswith("any") else found), Reading.JSON, False, True
     if is_date(type_name):
         return "Date", Reading.DATE, False, False
