@@ -145,7 +145,7 @@ def running(server: Server, folder: Path, protocols: str) -> Iterator[tuple[int,
         wait_for(port, process, folder)
         yield (
             port,
-            next(pid for pid in tree(process.pid) if b"service.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()),
+            next(pid for pid in tree(process.pid) if Path(f"/proc/{pid}/comm").read_text() == "rowcall-worker\n"),
         )
     finally:
         if process.poll() is None:

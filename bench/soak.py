@@ -255,7 +255,7 @@ def workers(supervisor: int) -> list[int]:
     found = []
     for pid in tree(supervisor):
         with contextlib.suppress(OSError):
-            if b"rowcall.service.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if Path(f"/proc/{pid}/comm").read_text() == "rowcall-worker\n":
                 found.append(pid)
     return found
 

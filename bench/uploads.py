@@ -100,7 +100,7 @@ class Bench:
         )  # fmt: skip
         self._wait()
         children = psutil.Process(self.process.pid).children(recursive=True)
-        self.worker = max(children, key=lambda one: one.memory_info().rss)
+        self.worker = next(one for one in children if one.name() == "rowcall-worker")
 
     def _wait(self) -> None:
         until = time.monotonic() + 30

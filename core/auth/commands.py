@@ -19,8 +19,8 @@ def numbered(sql: str, types: Mapping[int, str] | None = None) -> tuple[str, tup
     """The SQL with its `$n` numbered without gaps, and which value each of them now takes, from 1.
 
     A gap would be a parameter of which PostgreSQL cannot tell the type; how often a value occurs does not matter
-    (reference 04, pitfall 18). types: of the values, by their numbers in `sql`; the others are text. None: PostgreSQL
-    infers them, which it cannot for `concat($1)`.
+    (reference 04, pitfall 18). types: of the values, by their numbers in `sql`; the others are text. An empty one, and
+    None for all of them: PostgreSQL infers it, which it cannot for `concat($1)`.
     """
     used: dict[int, int] = {}
 
@@ -28,7 +28,7 @@ def numbered(sql: str, types: Mapping[int, str] | None = None) -> tuple[str, tup
         if not match["number"]:
             return match[0]
         number = int(match["number"])
-        cast = "" if types is None else f"::{types.get(number, 'text')}"
-        return f"${used.setdefault(number, len(used) + 1)}{cast}"
+        kind = "" if types is None else types.get(number, "text")
+        return f"${used.setdefault(number, len(used) + 1)}{kind and f'::{kind}'}"
 
     return _TOKENS.sub(renumber, sql), tuple(used)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.auth.claims import IdentityClaims
+from rowcall.core.auth.external.options import ExternalOptions
 from rowcall.core.auth.password_hash import ITERATIONS
 from rowcall.core.auth.schemes import Schemes
 
@@ -89,3 +90,5 @@ class AuthOptions:
     """Who is not signed in may supply parameters that are filled from claims."""
     cross_site: CrossSite | None = None
     """What guards cookie sessions against other sites. None: nothing."""
+    external: ExternalOptions | None = None
+    """Sign-in through outside providers. None: there is none."""

@@ -77,6 +77,7 @@ class Problem(Exception):
         type_url: str | None = None,
         headers: tuple[tuple[str, str], ...] = (),
         others: Mapping[str, object] = MappingProxyType({}),
+        code: str | None = None,
     ) -> None:
         super().__init__(status, title, detail)
         self.status = status
@@ -85,6 +86,8 @@ class Problem(Exception):
         self.type_url = type_url
         self.headers = headers
         self.others = others
+        self.code = code
+        """Stands in `type`, where a script looks for it whatever is done with links (reference 04, pitfall 27)."""
         self.logged = False
         """The log has it already, with more than the client is told."""
 
@@ -92,7 +95,9 @@ class Problem(Exception):
         """The members of the body in their order; absent ones left out (reference 01, 11.1)."""
         members: dict[str, object] = {}
         type_url = self.type_url or TYPES.get(self.status)
-        if with_type and type_url:
+        if self.code is not None:
+            members["type"] = self.code
+        elif with_type and type_url:
             members["type"] = type_url
         members["title"] = self.title
         members["status"] = self.status

@@ -61,7 +61,7 @@ SWITCHES = (
     Switch(
         ("--config",),
         "Print the configuration in force as JSON with comments; with FILTER only what has that text in a key, its "
-        "description or its value. Secrets are masked.",
+        "description or its value. Secrets become placeholders, which are named.",
         ("[FILTER]",),
         "configuration:show",
     ),
@@ -84,6 +84,12 @@ SWITCHES = (
         run="reading.generating:generate",
     ),
     Switch(
+        ("--audit",),
+        "Read the database and tell what is exposed and to whom: open endpoints, rights that reach too far, policies "
+        "without effect, weak keys; the exit code is 1 where a finding is high.",
+        run="audit:audit",
+    ),
+    Switch(
         ("--completion",),
         "Print a script that completes this command in a shell: bash, zsh or fish.",
         ("SHELL",),
@@ -95,8 +101,8 @@ SWITCHES = (
         ("--watch",),
         "Serve changes of .sql files, the database and configuration files as they are made, as Watch:Enabled does.",
     ),
-    Switch(("--json",), "With --version and --validate: print JSON."),
-    Switch(("--strict",), "With --validate: warnings count as errors."),
+    Switch(("--json",), "With --version, --validate and --audit: print JSON."),
+    Switch(("--strict",), "With --validate: warnings count as errors; with --audit: findings that are medium."),
 )
 """The first of several that are given decides, in the order of this table."""
 

@@ -32,7 +32,7 @@ class Databases:
     def __init__(self, main: Database, others: Mapping[str, Access]) -> None:
         """others: by case-folded name. To be made in the running event loop."""
         self.main = main
-        self._access = {key: access for key, access in others.items() if access.routable}
+        self._access = others
         self._others: dict[str, Database] = {}
         self._starting = Background()
         self._on_notice: NoticeHandler | None = None
@@ -55,8 +55,15 @@ class Databases:
             database.on_stale = callback if self._access[key].source else None
 
     def open(self, keys: Iterable[str]) -> Mapping[str, Database]:
-        """The databases of these case-folded names; unknown names are left out. They connect in the background."""
-        return {key: self._others.get(key) or self._open(key) for key in keys if key in self._access}
+        """The databases of these case-folded names that endpoints may use; unknown names are left out. They connect in
+        the background.
+        """
+        usable = (key for key in keys if key in self._access and self._access[key].routable)
+        return {key: self.named(key) for key in usable}
+
+    def named(self, key: str) -> Database:
+        """Of a case-folded name that there is, for a part of the service that was told to use it."""
+        return self._others.get(key) or self._open(key)
 
     def _open(self, key: str) -> Database:
         access = self._access[key]

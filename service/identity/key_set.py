@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import jwt
@@ -30,11 +31,20 @@ class KeySet:
     how long keys are believed when it cannot be fetched.
     """
 
-    def __init__(self, url: str, fresh: float, longest: float) -> None:
+    def __init__(
+        self,
+        url: str,
+        fresh: float,
+        longest: float,
+        download: Callable[[str], Awaitable[bytes]] | None = None,
+        between: float = BETWEEN_FETCHES,
+    ) -> None:
+        """download: gives the document at a URL. between: seconds, at least."""
+        self._download = download or _download
         self._url = url
         self._fresh = fresh
         self._longest = max(fresh, longest)
-        self._between = min(BETWEEN_FETCHES, fresh)
+        self._between = min(between, fresh)
         self._keys: list[tuple[str | None, Any]] = []
         self._fetched = float("-inf")
         self._tried = float("-inf")
@@ -71,7 +81,7 @@ class KeySet:
                 return
             self._tried = time.monotonic()
             try:
-                self._keys = _read(await _download(self._url))
+                self._keys = _read(await self._download(self._url))
                 self._fetched = time.monotonic()
             except Exception as error:
                 log.error(

@@ -15,6 +15,7 @@ from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Sch
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
 from rowcall.core.text.interval import parse_interval
+from rowcall.service.options.external import external_options
 from rowcall.service.options.server.browsers import as_browsers_write
 from rowcall.service.options.server.http import listener_plans
 from rowcall.service.startup_error import StartupError
@@ -31,8 +32,9 @@ SHORTEST_SECRET = 32
 def auth_options(settings: Settings) -> AuthOptions:
     """Raises `StartupError` or `ConfigError`."""
     _refuse_removed(settings)
+    schemes = _schemes(settings)
     return AuthOptions(
-        schemes=_schemes(settings),
+        schemes=schemes,
         identity=IdentityClaims(
             _named(settings, "DefaultUserIdClaimType", "user_id"),
             _named(settings, "DefaultNameClaimType", "user_name"),
@@ -51,6 +53,7 @@ def auth_options(settings: Settings) -> AuthOptions:
             settings, _OPTIONS + "ClaimsFromAnonymous", "who is not signed in can say to be anybody"
         ),
         cross_site=_cross_site(settings),
+        external=external_options(settings, offered=bool(schemes)),
     )
 
 

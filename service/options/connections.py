@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rowcall.core.config import ConfigError, Settings
@@ -16,6 +16,7 @@ MAIN_ALIAS = "_default"
 """The main connection, whatever its name is."""
 
 STATISTICS = "Stats:ConnectionName"
+PASSKEYS = "Auth:PasskeyAuth:ConnectionName"
 _TARGETS = "ConnectionSettings:MultiHostConnectionTargets"
 _ROLES = {
     "Primary": "primary",
@@ -60,6 +61,7 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
     """Raises `StartupError` for a connection to read routines from that does not exist."""
     main = main_connection_name(settings)
     names = settings.names("ConnectionStrings")
+    asked = tuple(_asked(settings, names))
     listed = settings.texts("Service:RoutineOptions:ReadMetadataFromConnections") or ()
     multiple = settings.flag("Service:UseMultipleConnections")
     if listed:
@@ -70,13 +72,16 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
         return ConnectionPlan(main, _without(names, main), True, sources, True)
     metadata = settings.text_or_none("ConnectionSettings:MetadataQueryConnectionName")
     source = _known(names, metadata, "ConnectionSettings:MetadataQueryConnectionName") if metadata else main
-    asked = _known(names, statistics, STATISTICS) if (statistics := _statistics(settings)) else main
-    others = _without(names if multiple else dict.fromkeys((source, asked)), main)
+    others = _without(names if multiple else dict.fromkeys((source, *asked)), main)
     return ConnectionPlan(main, others, multiple, (source,))
 
 
-def _statistics(settings: Settings) -> str | None:
-    return settings.text_or_none(STATISTICS) if settings.flag("Stats:Enabled") else None
+def _asked(settings: Settings, names: Iterable[str]) -> Iterator[str]:
+    """Databases that parts of the service ask themselves."""
+    for enabled, key in (("Stats:Enabled", STATISTICS), ("Auth:PasskeyAuth:Enabled", PASSKEYS)):
+        wanted = settings.text_or_none(key) if settings.flag(enabled) else None
+        if wanted:
+            yield _known(names, wanted, key)
 
 
 def _known(names: Iterable[str], wanted: str, key: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.documents.http_files import HttpFileOptions
 from rowcall.core.documents.mcp import McpOptions
@@ -158,6 +159,7 @@ class WorkerOptions:
     headers: RequestHeaders = RequestHeaders()
     auth: AuthOptions = field(default_factory=AuthOptions)
     antiforgery: AntiforgeryOptions | None = None
+    passkeys: PasskeyOptions | None = None
     forwarding: Forwarding = field(default_factory=Forwarding)
     events: EventOptions = field(default_factory=EventOptions)
     cache: CacheOptions = NO_CACHE
@@ -171,6 +173,8 @@ class WorkerOptions:
     tool_schemas: ToolSchemaOptions | None = None
     static: StaticFileOptions | None = None
     statistics: StatisticsOptions | None = None
+    encrypts: bool = True
+    """`encrypt` and `decrypt` do something."""
     application: str = "rowcall"
     """Values that the key ring protects open in the same application only."""
     application_name: JsonApplicationName | None = None

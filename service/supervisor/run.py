@@ -15,6 +15,7 @@ from rowcall.service.options.connections import Connections
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.sockets.open_files import raise_limit
 from rowcall.service.startup_error import START_AGAIN
+from rowcall.service.supervisor.prefork import Template
 from rowcall.service.supervisor.supervisor import Supervisor
 
 
@@ -29,8 +30,11 @@ def run(
     log: logging.Logger,
     on_listening: Callable[[list[str]], None] | None = None,
     until: Callable[[], Awaitable[None]] | None = None,
+    template: Template | None = None,
 ) -> int:
     """Serves until SIGTERM or SIGINT, and gives the exit code; or until `until` comes back, and gives START_AGAIN.
+
+    template: what workers are copies of; without one each is a process that starts anew.
 
     Raises:
         StartupError: a port is taken, the database cannot be read, no worker can serve.
@@ -42,7 +46,7 @@ def run(
 
     async def serve() -> int:
         reader = EndpointReader(settings, options, connections.plan, exposure(settings, options, connections.plan))
-        supervisor = Supervisor(settings, options, reader, on_listening)
+        supervisor = Supervisor(settings, options, reader, on_listening, template)
         waiting = asyncio.ensure_future(_again(until, supervisor)) if until else None
         try:
             return await supervisor.run()
@@ -57,3 +61,5 @@ def run(
     finally:
         # Before an embedded database is stopped: the log may go there.
         current_log().close()
+        if template is not None:
+            template.close()

@@ -42,7 +42,7 @@ from rowcall.service.sockets.listeners import Listener, Listeners
 from rowcall.service.startup_error import StartupError
 from rowcall.service.store.folder import StoreFolder
 from rowcall.service.store.host import HostStore
-from rowcall.service.supervisor.announcement import announce
+from rowcall.service.supervisor.announcement import announce, tell_left_out
 from rowcall.service.supervisor.catalogue_looks import CatalogueLooks
 from rowcall.service.supervisor.channel import (
     Channel,
@@ -65,6 +65,7 @@ from rowcall.service.supervisor.channel import (
     TokenJudged,
     TokenUsed,
 )
+from rowcall.service.supervisor.prefork import Copy, Template
 from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay
 from rowcall.service.supervisor.start_progress import Progress
 
@@ -75,10 +76,30 @@ PREPARE_WITHIN = 60.0
 """Seconds a worker may take to build an edition."""
 
 
+async def _started(descriptors: tuple[int, ...], template: Template | None) -> asyncio.subprocess.Process | Copy:
+    """A worker process that has these descriptors under the same numbers; the first is its channel."""
+    if template is not None:
+        try:
+            return await Copy.made_by(template, descriptors)
+        except OSError as error:
+            log.info("a worker is started without a template: %s", error)
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        "-m",
+        "rowcall.service.worker.worker",
+        str(descriptors[0]),
+        pass_fds=descriptors,
+        stdin=asyncio.subprocess.DEVNULL,
+        # A Ctrl-C is for the supervisor; it tells the workers in its own way.
+        start_new_session=True,
+    )
+
+
 class WorkerProcess:
     """One worker as the supervisor sees it."""
 
-    def __init__(self, number: int, process: asyncio.subprocess.Process, channel: Channel) -> None:
+    def __init__(self, number: int, process: asyncio.subprocess.Process | Copy, channel: Channel) -> None:
         self.number = number
         self.process = process
         self.channel = channel
@@ -88,21 +109,12 @@ class WorkerProcess:
         self.gone = False
 
     @classmethod
-    async def start(cls, number: int, listeners: tuple[Listener, ...]) -> WorkerProcess:
+    async def start(cls, number: int, listeners: tuple[Listener, ...], template: Template | None) -> WorkerProcess:
         ours, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as until_started:
             until_started.callback(ours.close)
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-P",
-                "-m",
-                "rowcall.service.worker.worker",
-                str(theirs.fileno()),
-                pass_fds=tuple({theirs.fileno(), *(fd for listener in listeners for fd in listener.descriptors)}),
-                stdin=asyncio.subprocess.DEVNULL,
-                # A Ctrl-C is for the supervisor; it tells the workers in its own way.
-                start_new_session=True,
-            )
+            shared = {fd: None for listener in listeners for fd in listener.descriptors}
+            process = await _started((theirs.fileno(), *shared), template)
             until_started.pop_all()
         return cls(number, process, await Channel.over(ours))
 
@@ -163,7 +175,9 @@ class Supervisor:
         options: WorkerOptions,
         reader: EndpointReader,
         on_listening: Callable[[list[str]], None] | None = None,
+        template: Template | None = None,
     ) -> None:
+        self._template = template
         self._settings = settings
         self._store = StoreFolder()
         self._host = HostStore(self._store.path)
@@ -291,7 +305,7 @@ class Supervisor:
 
     async def _spawn(self, number: int) -> None:
         listeners = self._listeners.of(number)
-        worker = await WorkerProcess.start(number, listeners)
+        worker = await WorkerProcess.start(number, listeners, self._template)
         worker.channel.send(Start(self._options, self._settings, listeners, self._listeners.https_port))
         worker.channel.send(Keys(self._keeper.ring))
         self._workers[number] = worker
@@ -440,13 +454,16 @@ class Supervisor:
             log.exception("the catalogue cannot be read, the last good one stays")
             return
         difference = Difference.between(self._edition, edition)
-        if only_files and not difference:
-            return  # saved as it was, or broken
+        if only_files and not difference and edition.left_out == self._edition.left_out:
+            return  # saved as it was, or broken as it was
+        before = self._edition
         reason = await self._publish(edition)
         if reason is not None:
             log.error("edition %d is not served, the last good one stays: %s", edition.number, reason)
             return
         _log_difference(edition, difference)
+        if edition.left_out != before.left_out:
+            tell_left_out(edition)
         if difference:
             try:
                 await self._describe(edition)
@@ -476,12 +493,15 @@ class Supervisor:
         would stay one. A notification is therefore a hint, and costs a fingerprint a second at most.
         """
         attempt = 0
+        heard = False
+        """Before it listens for the first time, whoever reads the database tells that it is away."""
         lost = False
         while True:
             try:
                 async with await connector.open_plain() as connection:
                     await connection.execute(f"listen {NOTIFY_CHANNEL}")
                     tried.set()
+                    heard = True
                     attempt = 0
                     if lost:
                         self._read_everything()
@@ -493,13 +513,18 @@ class Supervisor:
             except (psycopg.Error, OSError) as error:
                 tried.set()
                 lost = True
-                log.info("not listening for NOTIFY: %s", str(error).strip())
+                log.log(
+                    logging.INFO if heard else logging.DEBUG,
+                    "not listening for NOTIFY: %s",
+                    " ".join(str(error).split()),
+                )
             await asyncio.sleep(pause(attempt + 2))
             attempt += 1
 
 
 def _log_difference(edition: Edition, difference: Difference) -> None:
-    log.info("edition %d is served: %d endpoints", edition.number, len(edition.endpoints))
+    left_out = f", {edition.left_out_count} left out" if edition.left_out else ""
+    log.info("edition %d is served: %d endpoints%s", edition.number, len(edition.endpoints), left_out)
     for word, names in (
         ("added", difference.added),
         ("changed", difference.changed),

@@ -148,8 +148,26 @@ class Application:
             *operation_routes(services),
             *tag_routes(services),
             *token_routes(self._identity),
+            *self._passkeys(services),
         ):
             self._fixed[Route(method, ascii_lower(path), (), ())] = steps
+        if options.auth.external is not None:
+            # Brings the client and pyjwt along: for those who use it.
+            from rowcall.service.auth.external.sign_in import external_routes
+
+            for method, path, steps in external_routes(services, self.keys, self.single_use):
+                self._fixed[Route(method, ascii_lower(path), (), ())] = steps
+
+    def _passkeys(self, services: Services) -> Iterable[tuple[str, str, tuple[Step, ...]]]:
+        options = self._options.passkeys
+        if options is None:
+            return ()
+        # WebAuthn's library is only for those who use it.
+        from rowcall.service.auth.passkeys.routes import passkey_routes
+
+        main = options.connection is None
+        database = self._databases.main if main else self._databases.named(options.connection or "")
+        return passkey_routes(options, services, database)
 
     def clients(self) -> Clients:
         """Whose requests are being worked on."""
@@ -226,6 +244,8 @@ class Application:
         if self._prepared is not None and self._prepared.edition.number == number:
             if self._table.edition.number:
                 gc.collect()
+            elif self._databases.main.unreached is not None:
+                log.warning("this worker had no connection to the database yet: %s", self._databases.main.unreached)
             self._table = self._prepared
             self._prepared = None
             if self._options.events.warn_unbound:

@@ -1,7 +1,8 @@
 """One worker process: an event loop, a granian listener, the connections, and the edition it serves.
 
-Started by the supervisor (`service.supervisor.supervisor`) as `python -m rowcall.service.worker.worker CHANNEL_FD`. It
-learns everything else over the channel, and stops when the channel ends: a worker never outlives its supervisor.
+Started by the supervisor as a copy of its template (`service.supervisor.prefork`), or else as
+`python -m rowcall.service.worker.worker CHANNEL_FD`. It learns everything else over the channel, and stops when the
+channel ends: a worker never outlives its supervisor.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rowcall.service.edition.collector import paused
 from rowcall.service.log import Forwarder, configure_worker_logging
 from rowcall.service.log.sinks import say_on_stderr
 from rowcall.service.options.server.client_connections import client_connections
+from rowcall.service.sockets.open_files import raise_limit
 from rowcall.service.sockets.unused_connections import close_unused
 from rowcall.service.supervisor.channel import (
     Channel,
@@ -43,6 +45,7 @@ from rowcall.service.supervisor.channel import (
     TokenJudged,
     TokenUsed,
 )
+from rowcall.service.supervisor.prefork import name_process
 from rowcall.service.worker.application import Application
 from rowcall.service.worker.http_server import HttpServer
 from rowcall.service.worker.middleware import with_middleware
@@ -179,5 +182,11 @@ async def _main(channel_fd: int) -> None:
     await Worker(channel, start, forwarder).run()
 
 
+def main(channel_fd: int) -> None:
+    name_process("rowcall-worker")
+    raise_limit()
+    uvloop.run(_main(channel_fd))
+
+
 if __name__ == "__main__":
-    uvloop.run(_main(int(sys.argv[1])))
+    main(int(sys.argv[1]))

@@ -1,6 +1,7 @@
 """Requests and the answers they must have, one pair of lines each, as tables of tests write them.
 
-A request is `METHOD /path body`, where the body may be left out. An answer is a status with what belongs to it:
+A request is `METHOD /path body`, where the body may be left out; one that begins with `{` is sent as
+JSON. An answer is a status with what belongs to it:
 
 - `200 [1,2]`: JSON, exactly this body; `200T text` for plain text, `200B` for bytes, `200E` for an empty body;
 - `204`: nothing at all;
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import httpx
 import pytest
 
 from tests.harness.expect import BYTES, JSON, TEXT, answer, problem
@@ -27,11 +29,17 @@ def cases(rows: Iterable[Exchange]) -> Iterable[object]:
     return [pytest.param(row, id=f"{number}-{row[0][:60]}") for number, row in enumerate(rows)]
 
 
+def ask(service: Service, request: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
+    """Send the request; surrogates in its body stand for bytes that are no UTF-8."""
+    method, target, *body = request.split(" ", 2)
+    content = body[0].encode(errors="surrogateescape") if body else b""
+    sent = {"Content-Type": "application/json"} if content.startswith(b"{") else {}
+    return service.request(method, target, content=content, headers={**sent, **(headers or {})})
+
+
 def check(service: Service, exchange: Exchange, headers: Mapping[str, str] | None = None) -> None:
     """Send the request, and compare."""
-    method, target, *body = exchange[0].split(" ", 2)
-    content = body[0].encode() if body else b""
-    response = service.request(method, target, content=content, headers=dict(headers or {}))
+    response = ask(service, exchange[0], headers)
     wanted_headers = dict(exchange[2]) if len(exchange) == 3 else {}
     status, _, wanted = exchange[1].partition(" ")
     number, kind = int(status[:3]), status[3:]

@@ -14,17 +14,15 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 import psutil  # type: ignore[import-untyped]
 
+from tests.harness.launcher import Launched, launcher, service_environment
 from tests.harness.postgres import free_port
 from tests.harness.raw_http import RawResponse, read_response
 from tests.harness.waiting import wait_until
-
-ROOT = Path(__file__).parents[2]
-NAMESPACE = ROOT / "build" / "namespace"
 
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
@@ -49,15 +47,7 @@ class Service:
         folder.mkdir(parents=True, exist_ok=True)
         self._log_path = folder / "service.log"
         with self._log_path.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*_limited(open_files), sys.executable, "-m", "rowcall.service.cli", *self.arguments()],
-                cwd=folder,
-                env=_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            self.process = _start(self.arguments(), folder, log, open_files)
 
     def arguments(self) -> list[str]:
         settings = {"Urls": self.url, **self._settings}
@@ -175,23 +165,32 @@ class Service:
         assert "Traceback (most recent call last)" not in fresh, f"the service logged a traceback:\n{fresh}"
 
 
+def _start(
+    arguments: list[str], folder: Path, log: IO[bytes], open_files: int | None
+) -> subprocess.Popen[bytes] | Launched:
+    environment = service_environment()
+    ready = launcher()
+    if ready is not None and open_files is None and "LD_PRELOAD" not in environment:
+        return ready.start(arguments, folder, environment, log)
+    return subprocess.Popen(
+        [*_limited(open_files), sys.executable, "-m", "rowcall.service.cli", *arguments],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
 def _limited(open_files: int | None) -> list[str]:
     """What to write in front of a command that may have only so many."""
     return [] if open_files is None else ["sh", "-c", f'ulimit -n {open_files}; exec "$@"', "sh"]
 
 
-def _environment() -> dict[str, str]:
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
-    paths = [str(NAMESPACE)] if NAMESPACE.is_dir() else []
-    if inherited.get("PYTHONPATH"):
-        paths.append(inherited["PYTHONPATH"])
-    return inherited | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", "TZ": "UTC"}
-
-
 def _is_worker(process: psutil.Process) -> bool:
-    """Python starts a `resource_tracker` beside the workers of a supervisor; that one serves nobody."""
+    """Beside the workers there are the template they are copied from, and a `resource_tracker`: these serve nobody."""
     try:
-        line = " ".join(process.cmdline())
+        return bool(process.cmdline()) and process.name() == "rowcall-worker"
     except psutil.Error:
         return False
-    return bool(line) and "resource_tracker" not in line and "forkserver" not in line

@@ -18,7 +18,8 @@ from rowcall.core.annotations.declaration import Draft
 from rowcall.core.building.comments import read_comment
 from tests.harness.database import Database
 from tests.harness.expect import JSON, TEXT, answer, problem
-from tests.harness.service import ROOT, Service
+from tests.harness.launcher import ROOT
+from tests.harness.service import Service
 from tests.http.conftest import Serve
 
 FUNCTIONS = """

@@ -91,9 +91,9 @@ def test_a_failure_is_logged_with_what_was_run(loud: Service) -> None:
 
 
 def test_nothing_of_a_sensitive_request_is_logged_or_answered(loud: Service) -> None:
-    members = problem(loud.get(f"/hidden/hush-hush?number={NUMBER}"), 500)
-    assert members["title"] == '22P02: invalid input syntax for type integer: "***"'
-    members = problem(loud.get("/hidden/hush-hush?number=many-hushes"), 404)
+    members = problem(loud.get(f"/hidden/hush-hush?number={NUMBER}"), 400)
+    assert members["title"] == 'invalid input syntax for type integer: "***"'
+    members = problem(loud.get("/hidden/hush-hush?number=many-hushes"), 400)
     assert members["detail"] == "parameter 'number': the value cannot be used"
     members = problem(loud.post("/api/hidden-too", json={"secret": "hush-hush"}), 400)
     assert members["title"] == 'no user ***, "***"'
@@ -102,7 +102,7 @@ def test_nothing_of_a_sensitive_request_is_logged_or_answered(loud: Service) -> 
     problem(loud.post("/api/hidden-too", json={}), 404)
     said = block(loud, f"-- GET {loud.url}/hidden/{{_secret}}", 3)
     assert said[1:] == ["-- $1 text = ***", "-- $2 integer = ***"]
-    loud.wait_for_log("HTTP GET /hidden/{_secret} responded 500")
+    loud.wait_for_log("HTTP GET /hidden/{_secret} responded 400")
     assert "hush" not in loud.log
     assert NUMBER not in loud.log
 

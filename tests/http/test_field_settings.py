@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.harness.cases import Case, ask, check, names, routines
 from tests.harness.database import Database
+from tests.harness.exchanges import Exchange, ask, cases, check
+from tests.harness.routines import routines
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -67,23 +66,23 @@ PARSE_ALL = {
     "ErrorHandlingOptions:RemoveTypeUrl": "true",
 }
 
-PARSE_ALL_CASES: list[Case] = [
-    ("GET /My_Prefix/shop/get_order/?_order_id=3", None, '200 json [{"order_id":3,"Full Name":"n"}]'),
-    ("GET /my_prefix/shop/get_order?_order_id=3", None, '200 json [{"order_id":3,"Full Name":"n"}]'),
-    ("POST /My_Prefix/no_words", None, "200 text no words"),
-    ("POST /My_Prefix/some_words/", None, "200 text some words"),
-    ("POST /only-path", None, "200 text only path"),
-    ("POST /My_Prefix/only_modifier", None, "200 json 1"),
-    ("GET /http-path", None, "200 text http path"),
-    ("GET /My_Prefix/give?_a_b=", None, "200 text NULL|1"),
-    ("GET /My_Prefix/give?_a_b=null", None, "200 text null|1"),
-    ("GET /My_Prefix/give_own?_a_b=", None, "200 text |1"),
-    ("GET /My_Prefix/give_null", None, "204"),
-    ("GET /My_Prefix/give_null_own", None, "200 text "),
-    ("GET /My_Prefix/give_headers", None, "200 text none"),
-    ("POST /My_Prefix/post_it", {"_a_b": 1, "_b": "x"}, "200 text 1x"),
-    ("GET /My_Prefix/two_words?_box_size_cm=4", None, '200 json [{"x_y":4}]'),
-    ("GET /My_Prefix/boxes", None, '200 json [{"n":1,"c":{"id":7,"label":"x"}}]'),
+PARSE_ALL_CASES: list[Exchange] = [
+    ("GET /My_Prefix/shop/get_order/?_order_id=3", '200 [{"order_id":3,"Full Name":"n"}]'),
+    ("GET /my_prefix/shop/get_order?_order_id=3", '200 [{"order_id":3,"Full Name":"n"}]'),
+    ("POST /My_Prefix/no_words", "200T no words"),
+    ("POST /My_Prefix/some_words/", "200T some words"),
+    ("POST /only-path", "200T only path"),
+    ("POST /My_Prefix/only_modifier", "200 1"),
+    ("GET /http-path", "200T http path"),
+    ("GET /My_Prefix/give?_a_b=", "200T NULL|1"),
+    ("GET /My_Prefix/give?_a_b=null", "200T null|1"),
+    ("GET /My_Prefix/give_own?_a_b=", "200T |1"),
+    ("GET /My_Prefix/give_null", "204"),
+    ("GET /My_Prefix/give_null_own", "200T"),
+    ("GET /My_Prefix/give_headers", "200T none"),
+    ('POST /My_Prefix/post_it {"_a_b":1,"_b":"x"}', "200T 1x"),
+    ("GET /My_Prefix/two_words?_box_size_cm=4", '200 [{"x_y":4}]'),
+    ("GET /My_Prefix/boxes", '200 [{"n":1,"c":{"id":7,"label":"x"}}]'),
 ]
 
 IGNORE = {
@@ -96,21 +95,21 @@ IGNORE = {
     "Service:NameNotSimilarTo": "%no_words",
 }
 
-IGNORE_CASES: list[Case] = [
-    ("GET /shop/get-order?orderId=3", None, '200 json [{"orderId":3,"Full Name":"n"}]'),
-    ("POST /some-words", None, "200 text some words"),
-    ("POST /no-words", None, "404 "),
-    ("POST /only-path", None, "200 text only path"),
-    ("POST /only-modifier", None, "200 json [1,2]"),
-    ("POST /only-authorize", None, "200 text closed"),
-    ("POST /switched-off", None, "200 text off"),
-    ("POST /http-path", None, "200 text http path"),
-    ("GET /give?aB=NULL&b=null", None, "200 text NULL|NULL"),
-    ("GET /give?aB=", None, "200 text |1"),
-    ("GET /give-own?aB=null", None, "200 text NULL|1"),
-    ("GET /give-null", None, "200 text NULL"),
-    ("GET /give-null-own", None, "200 text NULL"),
-    ("GET /checked?a=", None, "200 text ok"),
+IGNORE_CASES: list[Exchange] = [
+    ("GET /shop/get-order?orderId=3", '200 [{"orderId":3,"Full Name":"n"}]'),
+    ("POST /some-words", "200T some words"),
+    ("POST /no-words", "404 "),
+    ("POST /only-path", "200T only path"),
+    ("POST /only-modifier", "200 [1,2]"),
+    ("POST /only-authorize", "200T closed"),
+    ("POST /switched-off", "200T off"),
+    ("POST /http-path", "200T http path"),
+    ("GET /give?aB=NULL&b=null", "200T NULL|NULL"),
+    ("GET /give?aB=", "200T |1"),
+    ("GET /give-own?aB=null", "200T NULL|1"),
+    ("GET /give-null", "200T NULL"),
+    ("GET /give-null-own", "200T NULL"),
+    ("GET /checked?a=", "200T ok"),
 ]
 
 POLICIES = "ErrorHandlingOptions:ErrorCodePolicies:"
@@ -136,21 +135,21 @@ OTHERS = {
     "Service:RequestHeadersParameterName": "_a_b",
 }
 
-OTHERS_CASES: list[Case] = [
-    ("GET /api/raise-it?code=22012", None, "422 Not a divisor|22012"),
-    ("GET /api/raise-it?code=P0001", None, "409 said|ours"),
-    ("GET /api/raise-it?code=42501", None, "500 42501: said|42501"),
-    ("GET /api/raise-named?code=23505", None, "409 said|23505"),
-    ("GET /api/raise-named?code=P0001", None, "500 P0001: said|P0001"),
-    ("GET /api/checked?a=12", None, "200 text ok"),
-    ("GET /api/checked?a=1234", None, "400 a of _a breaks short"),
-    ("GET /api/checked?a=x", None, "422 Validation failed for parameter 'a'"),
-    ("GET /api/checked-built-in?a=", None, "400 Parameter 'a' is required"),
-    ("GET /api/shop/get-order?orderId=3", None, '200 json [{"orderId":3,"Full Name":"n"}]'),
-    ("GET /api/give-own?aB=x", None, "404 "),
-    ("GET /api/give-headers", None, "200 text none"),
-    ("POST /api/only-modifier", None, "404 "),
-    ("GET /api/moment?at=2024-01-01T10:00:00%2B02:00", None, "200 text 2024-01-01 08:00:00"),
+OTHERS_CASES: list[Exchange] = [
+    ("GET /api/raise-it?code=22012", "422 Not a divisor|22012"),
+    ("GET /api/raise-it?code=P0001", "409 said|ours"),
+    ("GET /api/raise-it?code=42501", "500 42501: said|42501"),
+    ("GET /api/raise-named?code=23505", "409 said|23505"),
+    ("GET /api/raise-named?code=P0001", "500 P0001: said|P0001"),
+    ("GET /api/checked?a=12", "200T ok"),
+    ("GET /api/checked?a=1234", "400 a of _a breaks short"),
+    ("GET /api/checked?a=x", "422 Validation failed for parameter 'a'"),
+    ("GET /api/checked-built-in?a=", "400 Parameter 'a' is required"),
+    ("GET /api/shop/get-order?orderId=3", '200 [{"orderId":3,"Full Name":"n"}]'),
+    ("GET /api/give-own?aB=x", "404 "),
+    ("GET /api/give-headers", "200T none"),
+    ("POST /api/only-modifier", "404 "),
+    ("GET /api/moment?at=2024-01-01T10:00:00%2B02:00", "200T 2024-01-01 08:00:00"),
 ]
 
 
@@ -169,23 +168,19 @@ def others(loaded: Database, serve: Serve) -> Service:
     return serve(loaded, settings=OTHERS)
 
 
-@pytest.mark.parametrize(("request_line", "body", "expected"), PARSE_ALL_CASES, ids=names(PARSE_ALL_CASES))
-def test_everything_is_served_as_its_comment_says(
-    parse_all: Service, request_line: str, body: Any, expected: str
-) -> None:
-    check(parse_all, request_line, body, expected)
+@pytest.mark.parametrize("exchange", cases(PARSE_ALL_CASES))
+def test_everything_is_served_as_its_comment_says(parse_all: Service, exchange: Exchange) -> None:
+    check(parse_all, exchange)
 
 
-@pytest.mark.parametrize(("request_line", "body", "expected"), IGNORE_CASES, ids=names(IGNORE_CASES))
-def test_everything_is_served_whatever_its_comment_says(
-    ignore: Service, request_line: str, body: Any, expected: str
-) -> None:
-    check(ignore, request_line, body, expected)
+@pytest.mark.parametrize("exchange", cases(IGNORE_CASES))
+def test_everything_is_served_whatever_its_comment_says(ignore: Service, exchange: Exchange) -> None:
+    check(ignore, exchange)
 
 
-@pytest.mark.parametrize(("request_line", "body", "expected"), OTHERS_CASES, ids=names(OTHERS_CASES))
-def test_policies_rules_and_filters(others: Service, request_line: str, body: Any, expected: str) -> None:
-    check(others, request_line, body, expected)
+@pytest.mark.parametrize("exchange", cases(OTHERS_CASES))
+def test_policies_rules_and_filters(others: Service, exchange: Exchange) -> None:
+    check(others, exchange)
 
 
 def test_all_but_what_is_disabled(parse_all: Service) -> None:

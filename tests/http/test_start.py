@@ -19,8 +19,9 @@ import psycopg
 import pytest
 
 from tests.harness.database import Database
+from tests.harness.launcher import service_environment
 from tests.harness.postgres import free_port
-from tests.harness.service import Service, _environment
+from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -82,7 +83,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "rowcall.service.cli", *(f"--{key}={value}" for key, value in settings.items())],
             cwd=folder,
-            env={**_environment(), "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"},
+            env={**service_environment(), "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"},
             stdin=subprocess.DEVNULL,
             stdout=theirs,
             stderr=subprocess.STDOUT,
@@ -152,7 +153,7 @@ def test_output_that_nobody_reads_holds_up_neither_requests_nor_the_end(own_data
     process = subprocess.Popen(
         [sys.executable, "-m", "rowcall.service.cli", *(f"--{key}={value}" for key, value in settings.items())],
         cwd=tmp_path,
-        env=_environment(),
+        env=service_environment(),
         stdin=subprocess.DEVNULL,
         stdout=writing,
         stderr=subprocess.STDOUT,

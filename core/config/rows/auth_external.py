@@ -1,11 +1,11 @@
 """Sign-in through an outside provider (OAuth 2)."""
 
-from rowcall.core.config.keys import Key, flag, pending, section, text
+from rowcall.core.config.keys import Key, flag, section, text
 
 _P = "Auth:External:"
 _ONE = "Auth:External:<provider>:"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("Auth:External", "Sign-in through outside providers (OAuth 2)."),
     flag(_P + "Enabled", False, "Offer it."),
     text(_P + "BrowserSessionStatusKey", "__external_status", "Key of sessionStorage that receives the status."),
@@ -16,20 +16,32 @@ ROWS: tuple[Key, ...] = pending(
         None,
         "Body of that page: {0} is the provider, {1} the script that goes on. null shows a small page.",
     ),
-    text(_P + "RedirectUrl", None, "Address the provider returns to. null works it out from the request."),
-    text(_P + "ReturnToPath", "/", "Where the browser lands in the end."),
+    text(
+        _P + "RedirectUrl",
+        None,
+        "Scheme and host of the address that the provider returns to; the path of the page follows. null takes those "
+        "of the request.",
+    ),
+    text(_P + "ReturnToPath", "/", "Where the browser lands in the end; always on this service."),
     text(_P + "ReturnToPathQueryStringKey", "return_to", "Query key by which a caller asks for another landing path."),
+    flag(
+        _P + "RequireState",
+        False,
+        "Take a code only with the state of a sign-in that has begun on the page, from programs as well as from "
+        "browsers. Of an OpenID Connect issuer that is always so.",
+    ),
+    text(_P + "RateLimiterPolicy", None, "Policy that limits the requests of these paths."),
     text(
         _P + "LoginCommand",
         "select * from external_login($1,$2,$3,$4,$5)",
         "Query that signs the user in: $1 provider, $2 e-mail, $3 name, $4 what the provider said, $5 analytics "
-        "(both JSON). Its row is a login row.",
+        "(both JSON), $6 the claims of who is signed in already (JSON or NULL). Its row is a login row.",
     ),
     text(
         _P + "ClientAnalyticsData",
         None,
-        "Script expression evaluated in the browser; its JSON arrives as $5. null "
-        "collects time, zone, screen, browser and window.",
+        "Script expression evaluated in the browser; its JSON arrives as $5. Without this key it collects time, zone, "
+        "screen, browser and window; null or an empty text collects nothing.",
     ),
     text(_P + "ClientAnalyticsIpKey", "ip", "Key of that JSON under which the client's address is added."),
     flag(_ONE + "Enabled", False, "Offer this provider. Google, LinkedIn, GitHub, Microsoft and Facebook are known."),
@@ -43,4 +55,29 @@ ROWS: tuple[Key, ...] = pending(
     text(_ONE + "TokenUrl", None, "Address that gives the token. Known providers have one."),
     text(_ONE + "InfoUrl", None, "Address that tells about the user. Known providers have one."),
     text(_ONE + "EmailUrl", None, "Address that tells the e-mail, where it is a separate one."),
+    text(
+        _ONE + "Issuer",
+        None,
+        "Issuer of OpenID Connect, such as `https://id.example.com`: its other addresses are found there, and its ID "
+        "token is asked for and verified.",
+    ),
+    text(_ONE + "Scope", "openid profile email", "Scopes that are asked for, where AuthUrl is not given."),
+    flag(_ONE + "Pkce", True, "Bind the code to the browser that asked for it (PKCE, S256)."),
+    flag(
+        _ONE + "AllowUnverifiedEmail",
+        False,
+        "Take an e-mail address that the issuer says it has not verified.",
+    ),
+    flag(
+        _ONE + "KeepTokens",
+        False,
+        "Keep the provider's refresh and ID token, sealed, in a cookie of the browser: for POST to the sign-in path "
+        "with `/refresh`, and for sign-out.",
+    ),
+    text(
+        _ONE + "LogoutUrl",
+        None,
+        "Address to which POST to the sign-in path with `/logout` leads the browser. An issuer tells its own.",
+    ),
+    text(_ONE + "RevokeUrl", None, "Address that ends the provider's tokens (RFC 7009). An issuer tells its own."),
 )

@@ -1,6 +1,6 @@
 """Sign-in with passkeys (WebAuthn)."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, pending, section, text, texts
+from rowcall.core.config.keys import Key, choice, flag, integer, section, text, texts
 
 _P = "Auth:PasskeyAuth:"
 _COMPLETE = "$1,$2,$3,$4,$5,$6,$7,$8"
@@ -14,7 +14,7 @@ def _column(name: str, default: str, meaning: str) -> Key:
     return text(f"{_P}{name}ColumnName", default, f"Result column that holds {meaning}.")
 
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("Auth:PasskeyAuth", "Passkeys (WebAuthn)."),
     flag(_P + "Enabled", False, "Offer passkeys."),
     flag(_P + "EnableRegister", False, "Let new users register with a passkey."),
@@ -23,13 +23,23 @@ ROWS: tuple[Key, ...] = pending(
     text(_P + "CommandRetryStrategy", "default", "Strategy by which the commands are repeated.", nullable=True),
     text(_P + "RelyingPartyId", None, "Domain the passkeys belong to. null takes the host of the request."),
     text(_P + "RelyingPartyName", None, "Name the user is shown. null takes ApplicationName."),
-    texts(_P + "RelyingPartyOrigins", (), "Origins that may use the passkeys. An empty list lets all, with a warning."),
+    texts(
+        _P + "RelyingPartyOrigins",
+        (),
+        "Origins whose pages may use the passkeys. Empty: that of the request itself, with a warning at the start.",
+    ),
     _path("AddPasskeyOptionsPath", "/api/passkey/add/options", "options for another key of the signed-in user."),
     _path("AddPasskeyPath", "/api/passkey/add", "keep that key."),
     _path("RegistrationOptionsPath", "/api/passkey/register/options", "options for a new user."),
     _path("RegistrationPath", "/api/passkey/register", "keep the new user and the key."),
     _path("LoginOptionsPath", "/api/passkey/login/options", "options for a login."),
     _path("LoginPath", "/api/passkey/login", "log in."),
+    flag(
+        _P + "IssuedChallengesOnly",
+        False,
+        "Refuse a challenge of which this host does not know whom it was issued to, and with which user context: "
+        "for services on one host, or with sessions that stay on theirs.",
+    ),
     integer(_P + "ChallengeTimeoutMinutes", 5, "Minutes within which a challenge must be answered."),
     choice(
         _P + "UserVerificationRequirement", "preferred required discouraged", "required", "WebAuthn userVerification."
@@ -65,17 +75,19 @@ ROWS: tuple[Key, ...] = pending(
     text(
         _P + "CompleteAddExistingUserCommand",
         f"select * from passkey_complete_add_existing({_COMPLETE})",
-        "Query that keeps another key of a user; eight parameters.",
+        "Query that keeps another key of a user: $1 credential id, $2 user handle, $3 key, $4 algorithm, "
+        "$5 transports, $6 backup eligible, $7 user context, $8 analytics; $9, if it is used, the claims of who is "
+        "signed in (JSON).",
     ),
     text(
         _P + "CompleteRegistrationCommand",
         f"select * from passkey_complete_registration({_COMPLETE})",
-        "Query that keeps a new user and the key; eight parameters.",
+        "Query that keeps a new user and the key: $1 to $8 as for another key.",
     ),
     text(
         _P + "CompleteAuthenticateCommand",
         "select * from passkey_complete_authenticate($1,$2,$3,$4)",
-        "Query that ends a login; four parameters. Its row is a login row.",
+        "Query that ends a login: $1 credential id, $2 counter, $3 user context, $4 analytics. Its row is a login row.",
     ),
     text(_P + "ClientAnalyticsIpKey", "ip", "Key of the analytics JSON under which the client's address is added."),
     _column("Status", "status", "the status"),

@@ -57,6 +57,8 @@ class Transaction:
         self._resets = resets
         self._connection: Connection | None = None
         self._open = False
+        self.sqlstate: str | None = None
+        """Of the last command that failed."""
 
     async def __aenter__(self) -> Transaction:
         return self
@@ -182,6 +184,7 @@ class Transaction:
         own = call is self._call
         self._failures.renew(call, self._exchange.mask if own else 0, request)
         error = request.error
+        self.sqlstate = None if error is None else error.sqlstate
         if own or error is None or request.loss != Loss.NOT_LOST:
             return self._failures.problem(call, self._exchange, request)
         # What a command names and the database lacks is the command's mistake: nobody has looked at it before.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +24,8 @@ log = logging.getLogger("rowcall.events")
 
 BLOCK = 5.0
 """Seconds after which a read that waits is asked again, so that a connection that is dead is noticed."""
+LAG = 30.0
+"""Seconds that others have for reading what this host has read; it does not know how far they are."""
 _FAILURES = (RedisError, OSError, TimeoutError)
 _START = b"0-0"
 _FIELD = b"batches"
@@ -37,8 +40,8 @@ class RedisBridge:
         self._kept = kept
         self._kept_bytes = kept_bytes
         self._outbox = Outbox()
-        self._sizes: deque[tuple[bytes, int]] = deque()
-        """Of the entries of the stream, by their ids."""
+        self._sizes: deque[tuple[bytes, int, float]] = deque()
+        """Of the entries of the stream: id, size, and when it was read."""
         self._size = 0
         self._gone = False
 
@@ -103,7 +106,7 @@ class RedisBridge:
                 attempt += 1
 
     def _measure(self, entry_id: bytes, size: int) -> None:
-        self._sizes.append((entry_id, size))
+        self._sizes.append((entry_id, size, time.monotonic()))
         self._size += size
         if len(self._sizes) > 2 * self._kept:
             self._size -= self._sizes.popleft()[1]
@@ -111,7 +114,8 @@ class RedisBridge:
     async def _trim(self, client: Any) -> None:
         """The number of entries is bounded by whoever adds one; their size is known to those who have read them."""
         oldest = None
-        while self._size > self._kept_bytes and len(self._sizes) > 1:
+        read_by_all = time.monotonic() - LAG
+        while self._size > self._kept_bytes and len(self._sizes) > 1 and self._sizes[0][2] < read_by_all:
             self._size -= self._sizes.popleft()[1]
             oldest = self._sizes[0][0]
         if oldest is not None:

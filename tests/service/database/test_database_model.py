@@ -341,7 +341,7 @@ class Model:
                 assert count <= 1, f"written twice: {outcome}"
             elif not isinstance(outcome.answers[0], Problem):
                 assert count == 1, f"a success that was written {count} times: {outcome}"
-            elif IN_DOUBT in outcome.answers[0].detail or outcome.kind.procedure:
+            elif IN_DOUBT in (outcome.answers[0].detail or "") or outcome.kind.procedure:
                 assert count <= 1, f"written twice: {outcome}"
             else:
                 assert count == 0, f"a failure that took effect: {outcome} {outcome.answers[0].detail}"

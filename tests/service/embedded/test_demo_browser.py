@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-import warnings
-from collections.abc import Iterator
-from importlib.resources import files
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
-from rowcall.service.embedded.demo import SETTINGS
-from tests.harness.database import Database
-from tests.http.conftest import Serve, serve_once
+from tests.harness.browser import needs_browser
 
-__all__ = ["serve_once"]
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# Without these it looks for its maker's hosts at every start.
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"]
-
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine (Debian: apt install chromium)")
+pytestmark = needs_browser
 
 
 @pytest.fixture
-def page(own_database: Database, serve_once: Serve) -> Iterator[Page]:
-    sql = files("rowcall.service.embedded.demo").joinpath("schema.sql").read_text(encoding="utf-8")
-    service = serve_once(
-        own_database, f"begin; {sql}; commit", {**dict(SETTINGS), "Service:RequiresAuthorization": None}
-    )
-    with warnings.catch_warnings(), sync_playwright() as playwright:
-        warnings.simplefilter("ignore", ResourceWarning)
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=QUIET)
-        opened = browser.new_page()
-        opened.goto(f"{service.url}/login")
-        yield opened
-        browser.close()
+def page(demo_page: Callable[[str], Page]) -> Page:
+    return demo_page("/login")
 
 
 def test_signing_in_and_out(page: Page) -> None:

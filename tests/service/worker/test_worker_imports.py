@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.harness.service import ROOT
+from tests.harness.launcher import ROOT
 
 FOR_SOME = frozenset(
     {

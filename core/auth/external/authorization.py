@@ -1,0 +1,51 @@
+"""Where a browser is sent to sign in: the provider's address with what belongs to this one attempt."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from urllib.parse import quote, urlencode
+
+from rowcall.core.auth.external.options import Provider
+
+_PLACE = re.compile(r"\{([012])\}")
+
+
+def authorization_url(
+    provider: Provider, endpoint: str | None, redirect_uri: str, state: str, verifier: str | None, nonce: str | None
+) -> str:
+    """endpoint: what the issuer publishes, for a provider whose configuration gives no address.
+
+    verifier: of PKCE, of which only the digest is sent (RFC 7636, 4.2). nonce: comes back in the ID token.
+    """
+    if provider.auth_url:
+        values = (quote(provider.client_id, safe=""), quote(redirect_uri, safe=""), quote(state, safe=""))
+        url = _PLACE.sub(lambda match: values[int(match[1])], provider.auth_url).replace(" ", "%20")
+    else:
+        asked = {
+            "response_type": "code",
+            "client_id": provider.client_id,
+            "redirect_uri": redirect_uri,
+            "scope": provider.scope,
+            "state": state,
+        }
+        url = with_query(endpoint or "", asked)
+    added: dict[str, str] = {}
+    if verifier is not None:
+        added = {"code_challenge": code_challenge(verifier), "code_challenge_method": "S256"}
+    if nonce is not None:
+        added["nonce"] = nonce
+    return with_query(url, added)
+
+
+def with_query(url: str, added: dict[str, str]) -> str:
+    if not added:
+        return url
+    head, mark, fragment = url.partition("#")
+    sign = "" if head.endswith(("?", "&")) else "&" if "?" in head else "?"
+    return f"{head}{sign}{urlencode(added, quote_via=quote)}{mark}{fragment}"
+
+
+def code_challenge(verifier: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

@@ -1,0 +1,45 @@
+"""What an ID token must say, besides being signed by its issuer (OpenID Connect Core 1.0, 3.1.3.7)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Any
+
+from rowcall.core.auth.external.options import Provider
+
+
+def fault_of(
+    provider: Provider, claims: Mapping[str, Any], nonce: str | None, algorithm: str, access_token: str | None
+) -> str | None:
+    """What is wrong with claims whose signature, issuer, audience and times have been checked; None: nothing.
+
+    nonce: None where none was sent, as with a refresh.
+    """
+    audience = claims.get("aud")
+    party = claims.get("azp")
+    if isinstance(audience, list) and len(audience) > 1 and party is None:
+        return "it is for several audiences, and does not say which of them asked for it"
+    if party is not None and party != provider.client_id:
+        return "another client asked for it"
+    if not isinstance(claims.get("sub"), str) or not claims["sub"]:
+        return "it does not say who it is about"
+    if nonce is not None and not _same(claims.get("nonce"), nonce):
+        return "its nonce is not that of this sign-in"
+    said = claims.get("at_hash")
+    if said is not None and access_token is not None and not _same(said, _half_hash(access_token, algorithm)):
+        return "it was not issued together with the access token"
+    return None
+
+
+def _same(said: object, wanted: str) -> bool:
+    return isinstance(said, str) and hmac.compare_digest(said.encode(), wanted.encode())
+
+
+def _half_hash(text: str, algorithm: str) -> str:
+    """Of an access token: the left half of the digest that the signature uses (3.1.3.6)."""
+    size = algorithm[-3:] if algorithm[-3:] in ("256", "384", "512") else "512"
+    digest = hashlib.new(f"sha{size}", text.encode()).digest()
+    return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()

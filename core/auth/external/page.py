@@ -1,0 +1,122 @@
+"""The page on which a sign-in begins and to which the provider leads back, and its script (reference 04, 11).
+
+The script keeps the field's contract with sessionStorage. Wherever the browser goes in the end is on this origin: the
+address is compared after the browser itself has read it, so no spelling of another host gets through.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+import orjson
+
+from rowcall.core.auth.external.options import ExternalOptions, Provider
+
+ANALYTICS = """{
+  timestamp: new Date().toISOString(),
+  timezone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+  screen: { width: screen.width, height: screen.height, colorDepth: screen.colorDepth,
+    pixelRatio: devicePixelRatio, orientation: screen.orientation ? screen.orientation.type : null },
+  browser: { userAgent: navigator.userAgent, language: navigator.language, languages: navigator.languages,
+    cookiesEnabled: navigator.cookieEnabled, doNotTrack: navigator.doNotTrack, onLine: navigator.onLine,
+    platform: navigator.platform, vendor: navigator.vendor },
+  memory: { deviceMemory: navigator.deviceMemory, hardwareConcurrency: navigator.hardwareConcurrency },
+  window: { innerWidth: innerWidth, innerHeight: innerHeight, outerWidth: outerWidth, outerHeight: outerHeight },
+  location: { href: location.origin + location.pathname, hostname: location.hostname, pathname: location.pathname,
+    protocol: location.protocol, referrer: document.referrer },
+  performance: { timeOrigin: performance.timeOrigin }
+}"""
+"""What is collected where the configuration says nothing else."""
+
+_SCRIPT = """<script>
+(async () => {
+  const options = %s;
+  const store = sessionStorage;
+  const query = new URLSearchParams(location.search);
+  const path = location.pathname;
+  const home = text => {
+    try {
+      const url = new URL(text, location.origin);
+      return url.origin === location.origin ? url.pathname + url.search + url.hash : null;
+    } catch { return null; }
+  };
+  const taken = key => { const text = store.getItem(key); store.removeItem(key); return text; };
+  const finish = (status, message) => {
+    store.setItem(options.statusKey, status);
+    store.setItem(options.messageKey, message);
+    const to = home(taken("_return_to") || "") || home(options.returnTo) || "/";
+    if (taken("__external_popup")) {
+      const told = { type: "external-sign-in", provider: options.provider, status: Number(status), message };
+      if (window.opener) window.opener.postMessage(told, location.origin);
+      else new BroadcastChannel("external-sign-in").postMessage(told);
+      window.close();
+      return;
+    }
+    location.replace(to);
+  };
+  if (!query.has("error") && !query.has("state")) {
+    const to = query.get(options.returnKey) && home(query.get(options.returnKey));
+    if (to) store.setItem("_return_to", to); else store.removeItem("_return_to");
+    if (query.get("display") === "popup") store.setItem("__external_popup", "1");
+    else store.removeItem("__external_popup");
+    query.delete(options.returnKey);
+    query.delete("display");
+    store.setItem("__external_state", options.state);
+    store.setItem("__external_params", JSON.stringify(Object.fromEntries(query)));
+    location.replace(options.authUrl);
+    return;
+  }
+  const kept = JSON.parse(taken("__external_params") || "{}");
+  const state = taken("__external_state");
+  history.replaceState(null, "", path);
+  if (!state || state !== query.get("state")) {
+    finish("503", query.get("error") || "Invalid state");
+    return;
+  }
+  if (query.has("error")) {
+    finish("503", query.get("error"));
+    return;
+  }
+  const analytics = %s;
+  const asked = analytics ? "?analyticsData=" + encodeURIComponent(JSON.stringify(analytics)) : "";
+  try {
+    const response = await fetch(path + asked, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ ...kept, ...Object.fromEntries(query) })
+    });
+    finish(String(response.status), await response.text());
+  } catch (error) {
+    finish("503", String(error));
+  }
+})();
+</script>"""
+
+_PLACE = re.compile(r"\{([01])\}")
+
+
+def sign_in_page(options: ExternalOptions, provider: Provider, auth_url: str | None, state: str | None) -> bytes:
+    """auth_url, state: of the attempt that begins; None where the provider has led back."""
+    known = {
+        "provider": provider.key,
+        "authUrl": auth_url,
+        "state": state,
+        "statusKey": options.status_key,
+        "messageKey": options.message_key,
+        "returnTo": options.return_to,
+        "returnKey": options.return_key,
+    }
+    script = _SCRIPT % (_in_script(orjson.dumps(known).decode()), _expression(options.analytics))
+    values = (html.escape(provider.key), script)
+    return _PLACE.sub(lambda match: values[int(match[1])], options.template).encode()
+
+
+def _in_script(text: str) -> str:
+    """JSON that neither ends the script nor begins a comment in it."""
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _expression(analytics: str | None) -> str:
+    """The operator's own script: taken as it is."""
+    return f"({analytics})" if analytics else "null"

@@ -1,0 +1,59 @@
+"""Who a provider says it is: e-mail and name in the forms that the known ones use (reference 04, 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+
+def email_of(info: object) -> str | None:
+    """From a profile, or from what an address for e-mails of their own answers: GitHub's is a list."""
+    if isinstance(info, list):
+        return _listed(info)
+    if not isinstance(info, Mapping):
+        return None
+    for name in ("email", "userPrincipalName"):
+        if text := _text(info.get(name)):
+            return text
+    elements = info.get("elements")
+    first = elements[0] if isinstance(elements, list) and elements else None
+    handle = first.get("handle~") if isinstance(first, Mapping) else None
+    return _text(handle.get("emailAddress")) if isinstance(handle, Mapping) else None
+
+
+def _listed(entries: list[Any]) -> str | None:
+    """The primary one, which has to be verified where that is told."""
+    found = [entry for entry in entries if isinstance(entry, Mapping) and entry.get("verified", True) is True]
+    found.sort(key=lambda entry: entry.get("primary") is not True)
+    return next((text for entry in found if (text := _text(entry.get("email")))), None)
+
+
+def name_of(info: Mapping[str, Any]) -> str | None:
+    last = _text(info.get("localizedLastName"))
+    if last:
+        return f"{_text(info.get('localizedFirstName')) or ''} {last}".strip()
+    return _text(info.get("name"))
+
+
+def with_address(analytics: str | None, key: str, address: str | None) -> str | None:
+    """What the browser tells about itself as JSON, with the client's address. None: it tells nothing that is JSON."""
+    if not analytics:
+        return None
+    try:
+        content = orjson.loads(analytics)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(content, dict):
+        return None
+    if key and address:
+        content[key] = address
+    return orjson.dumps(content).decode()
+
+
+def _text(value: object) -> str | None:
+    """What PostgreSQL can hold; an id of digits is one too."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value.replace("\0", "") or None if isinstance(value, str) else None

@@ -1,0 +1,298 @@
+"""The second halves: what the authenticator has made is verified, kept, or taken as a sign-in (reference 04, 12.2)."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import orjson
+
+from rowcall.core.auth.claims import User
+from rowcall.core.auth.login import LoginRow, LoginRowError, read_login_row
+from rowcall.core.auth.passkeys import PasskeyOptions, Row, bytea, bytea_text
+from rowcall.core.errors.problems import Problem
+from rowcall.core.text.array_literal import literal
+from rowcall.service.auth.issuing import Issuer
+from rowcall.service.auth.passkeys.commands import BYTEA, TEXT, PasskeyCommand, Transactions, broken
+from rowcall.service.auth.passkeys.issued import ADD, LOGIN, REGISTER, Issue, Issued, canonical, digest
+from rowcall.service.auth.passkeys.options import HEADERS, subject_digest
+from rowcall.service.auth.passkeys.relying_party import RelyingParty
+from rowcall.service.auth.passkeys.requests import (
+    as_json,
+    binary,
+    challenge_id,
+    from_base64url,
+    names_one_record,
+    parsed,
+    required,
+    to_base64url,
+    transports,
+    with_address,
+)
+from rowcall.service.auth.passkeys.verification import (
+    RefusedError,
+    Stored,
+    decoy,
+    verify_assertion,
+    verify_registration,
+)
+from rowcall.service.database.held.transaction import Transaction
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.log.entry import one_line
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request.body import read_body
+
+log = logging.getLogger("rowcall")
+
+T = TypeVar("T")
+_UNREADABLE = frozenset({"22P02", "22003"})
+"""What PostgreSQL says of an id that none of its challenges can have."""
+_NO_FUNCTION = "42883"
+"""And of a text, where the command wants no text."""
+
+
+class CompletionEndpoints:
+    def __init__(
+        self,
+        options: PasskeyOptions,
+        services: Services,
+        transactions: Transactions,
+        issued: Issued,
+        relying_party: RelyingParty,
+    ) -> None:
+        commands = options.commands
+        credential = {1: BYTEA}
+        complete = {1: BYTEA, 2: BYTEA, 3: BYTEA}
+        self._options = options
+        self._transactions = transactions
+        self._issued = issued
+        self._relying_party = relying_party
+        self._identity = services.options.auth.identity
+        self._login_options = services.options.auth.login
+        self._address = services.auth.address
+        self._limit = services.options.http.sign_in_body_limit
+        self._issuer = Issuer(services.options.auth, services.auth.sessions)
+        self._verify = PasskeyCommand("VerifyChallengeCommand", commands.verify, services)
+        self._verify_text = PasskeyCommand("VerifyChallengeCommand", commands.verify, services, {1: TEXT})
+        self._credential = PasskeyCommand("AuthenticateDataCommand", commands.credential, services, credential)
+        self._complete = {
+            ADD: PasskeyCommand("CompleteAddExistingUserCommand", commands.complete_add, services, complete),
+            REGISTER: PasskeyCommand("CompleteRegistrationCommand", commands.complete_register, services, complete),
+        }
+        self._complete_login = PasskeyCommand(
+            "CompleteAuthenticateCommand", commands.complete_login, services, credential
+        )
+
+    # --- new keys ------------------------------------------------------------------------------------------------
+
+    async def add(self, exchange: Exchange) -> None:
+        """For who is signed in."""
+        await self._keep(exchange, ADD)
+
+    async def register(self, exchange: Exchange) -> None:
+        await self._keep(exchange, REGISTER)
+
+    async def _keep(self, exchange: Exchange, flow: str) -> None:
+        content = await self._content(exchange)
+        required(content, "challengeId", "credentialId", "attestationObject", "clientDataJSON", "userContext")
+        number = challenge_id(content)
+        given, attestation, client_data = (
+            binary(content, name) for name in ("credentialId", "attestationObject", "clientDataJSON")
+        )
+        context, context_text = as_json(content["userContext"])
+        user: User | None = exchange.user if flow == ADD else None
+        self._check_issue(number, flow, context, user)
+        analytics = with_address(content.get("analyticsData"), self._options.address_key, self._address(exchange.scope))
+        command = self._complete[flow]
+
+        async def work(transaction: Transaction) -> bytes:
+            challenge = await self._challenge(transaction, number, "registration")
+            expected = self._relying_party.expected(exchange, challenge)
+            new = self._judged(
+                "attestation_invalid", 400, lambda: verify_registration(client_data, attestation, expected)
+            )
+            if not hmac.compare_digest(new.id, given):
+                raise Problem(400, title="Credential id mismatch", code="attestation_invalid")
+            row = await command.run(
+                transaction,
+                bytea_text(new.id),
+                _handle(context),
+                bytea_text(new.public_key),
+                str(new.algorithm),
+                literal(list(transports(content.get("transports"))), quoted=True),
+                "true" if new.backup_eligible else "false",
+                context_text,
+                analytics,
+                None if user is None else user.json,
+            )
+            if row is not None and (status := command.status(row, self._options)) != 200:
+                message = row.text(self._options.columns.message)
+                raise Problem(status, title=message or "Failed to store passkey", code="store_failed")
+            return new.id
+
+        kept = await self._transactions.run(exchange, work)
+        self._issued.forget(number, flow)
+        told = {"success": True, "credentialId": to_base64url(kept)}
+        exchange.protocol.response_bytes(200, HEADERS, orjson.dumps(told))
+        exchange.answered = True
+
+    # --- logins --------------------------------------------------------------------------------------------------
+
+    async def login(self, exchange: Exchange) -> None:
+        content = await self._content(exchange)
+        required(content, "challengeId", "credentialId", "authenticatorData", "clientDataJSON", "signature")
+        number = challenge_id(content)
+        credential, data, client_data, signature = (
+            binary(content, name) for name in ("credentialId", "authenticatorData", "clientDataJSON", "signature")
+        )
+        handle = binary(content, "userHandle") if content.get("userHandle") else None
+        issue = self._check_issue(number, LOGIN)
+        if issue is not None and issue.credentials and digest(credential) not in issue.credentials:
+            raise Problem(401, title="Credential not allowed", code="assertion_invalid")
+        columns = self._options.columns
+
+        async def work(transaction: Transaction) -> tuple[int, str | None]:
+            challenge = await self._challenge(transaction, number, "authentication")
+            expected = self._relying_party.expected(exchange, challenge)
+            row = await self._credential.run(transaction, bytea_text(credential))
+            status = 401 if row is None else self._credential.status(row, self._options)
+            stored = None if row is None or status != 200 else self._stored(row)
+            count = self._judged(
+                "assertion_invalid",
+                401,
+                # For a credential that nobody has too, so that it takes as long.
+                lambda: verify_assertion(client_data, data, signature, stored or decoy(), expected),
+                unknown=None if stored else _failed(401 if status == 200 else status),
+            )
+            if row is None or stored is None:
+                raise _failed(401 if status == 200 else status)
+            if handle is not None and row.has(columns.user_handle):
+                owner = row.text(columns.user_handle)
+                if owner is not None and handle not in (from_base64url(owner), owner.encode()):
+                    raise Problem(401, title="User handle mismatch", code="assertion_invalid")
+            return (count if self._options.counts else 0), row.text("user_context")
+
+        count, context = await self._transactions.run(exchange, work)
+        self._issued.forget(number, LOGIN)
+        analytics = with_address(content.get("analyticsData"), self._options.address_key, self._address(exchange.scope))
+
+        async def complete(transaction: Transaction) -> Row | None:
+            return await self._complete_login.run(transaction, bytea_text(credential), str(count), context, analytics)
+
+        self._sign_in(exchange, await self._transactions.run(exchange, complete))
+        exchange.answered = True
+
+    def _stored(self, row: Row) -> Stored | None:
+        columns = self._options.columns
+        try:
+            key = bytea(row.text(columns.public_key))
+            algorithm = row.text(columns.algorithm)
+            count = int(row.text(columns.sign_count) or 0) if self._options.counts else None
+            return None if key is None else Stored(key, None if algorithm is None else int(algorithm), count)
+        except ValueError as error:
+            log.error("%s: its row cannot be used: %s", self._credential.key, error)
+            raise broken("Invalid row") from None
+
+    def _sign_in(self, exchange: Exchange, found: Row | None) -> None:
+        """The row is one of a login, but for the hash (reference 04, 3)."""
+        if found is None or all(cell.text is None for cell in found.cells):
+            raise _failed(401)
+        try:
+            row = read_login_row(found.cells, self._login_options)
+        except LoginRowError as error:
+            log.error("%s: the login row cannot be used: %s", self._complete_login.key, error)
+            raise Problem(500, "the login row cannot be used; the log of the service says why") from None
+        if row.refused:
+            raise _failed(401)
+        if row.status != 200:
+            self._answer_status(exchange, row)
+            return
+        body = None if row.body is None else (self._login_options.content_type, row.body.encode())
+        self._issuer.sign_in(exchange, row, [], body)
+
+    def _answer_status(self, exchange: Exchange, row: LoginRow) -> None:
+        if row.body is not None:
+            headers = [("content-type", self._login_options.content_type)]
+            exchange.protocol.response_bytes(row.status, headers, row.body.encode())
+        elif row.status >= 400:
+            raise _failed(row.status)
+        else:
+            exchange.protocol.response_empty(row.status, [])
+
+    # --- parts ---------------------------------------------------------------------------------------------------
+
+    async def _content(self, exchange: Exchange) -> Mapping[str, Any]:
+        return parsed(await read_body(exchange.scope, exchange.protocol, self._limit))
+
+    def _check_issue(self, number: str, flow: str, context: Any = None, user: User | None = None) -> Issue | None:
+        """Raises `Problem` for a challenge that was issued for something else."""
+        try:
+            issue = self._issued.find(number, flow)
+        except LookupError:
+            raise _no_challenge() from None
+        if issue is None:
+            if self._options.issued_only:
+                raise _no_challenge()
+        elif issue.flow != flow or (user is not None and issue.subject != subject_digest(user.subject)):
+            log.warning("Auth:PasskeyAuth: refused a challenge that was issued to somebody else")
+            raise _no_challenge()
+        elif issue.context is not None and issue.context != canonical(context):
+            log.warning("Auth:PasskeyAuth: refused a user context that is not the one of the challenge")
+            raise Problem(400, title="User context mismatch", code="challenge_invalid")
+        if user is not None and isinstance(context, dict):
+            named = context.get(self._identity.user_id)
+            if user.ids and isinstance(named, str | int) and str(named) not in user.ids:
+                log.warning("Auth:PasskeyAuth: refused a user context that names somebody else than who is signed in")
+                raise Problem(400, title="User context mismatch", code="challenge_invalid")
+        return issue
+
+    async def _challenge(self, transaction: Transaction, number: str, operation: str) -> bytes:
+        """What was issued. Raises `Problem` where there is none (any more)."""
+        command = self._verify if names_one_record(number) else self._verify_text
+        try:
+            row = await command.run(transaction, number, operation)
+        except Problem:
+            state = transaction.sqlstate
+            if state in _UNREADABLE or (state == _NO_FUNCTION and command is self._verify_text):
+                raise _no_challenge() from None
+            raise
+        cell = row.cells[0] if row is not None and row.cells else None
+        if cell is None or cell.text is None:
+            raise _no_challenge()
+        try:
+            found = bytea(cell.text) if cell.type_oid == BYTEA else from_base64url(cell.text)
+        except ValueError:
+            found = None
+        if not found:
+            log.error("%s: its first column is no bytea", command.key)
+            raise broken("Invalid challenge")
+        return found
+
+    def _judged(self, code: str, status: int, verify: Callable[[], T], unknown: Problem | None = None) -> T:
+        """Raises `Problem`. unknown: what is said instead of what is wrong."""
+        try:
+            return verify()
+        except RefusedError as error:
+            if unknown is not None:
+                raise unknown from None
+            log.warning("Auth:PasskeyAuth: %s: %s", code, one_line(str(error)))
+            raise Problem(status, title=str(error), code=code) from None
+
+
+def _no_challenge() -> Problem:
+    return Problem(400, title="Challenge not found", code="challenge_invalid")
+
+
+def _failed(status: int) -> Problem:
+    return Problem(status, title="Authentication failed", code="authentication_failed")
+
+
+def _handle(context: Any) -> bytes | None:
+    """What the authenticator was given as the user's id; a handle that is no base64url is meant as it is."""
+    value = context.get("userHandle") if isinstance(context, dict) else None
+    if not isinstance(value, str):
+        return None
+    found = from_base64url(value)
+    return bytea_text(value.encode() if found is None else found)

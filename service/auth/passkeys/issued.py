@@ -1,0 +1,110 @@
+"""What a challenge was issued for: to whom, in which flow, with which user context, and until when.
+
+The commands of the sheet give the client a user context to bring back, and know nothing more of it: whoever brings
+another one would have his key kept for somebody else. So it is written down, where all workers of the host see it, and
+what comes back has to be the same. Other hosts do not see it: what is not known here is taken, unless
+`Auth:PasskeyAuth:IssuedChallengesOnly` says otherwise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+
+import lmdb
+import orjson
+
+from rowcall.service.store.environment import Environment, Transaction
+from rowcall.service.store.host import HostStore
+
+ADD, REGISTER, LOGIN = "add", "register", "login"
+SIZE = 16_777_216
+"""Bytes, for signed-in users and for strangers each."""
+SWEEP_AT = 10_000
+"""Challenges from which those that are out of date are looked for."""
+MOST = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """digests: of the user context; of the credentials that may answer, where only some may."""
+
+    flow: str
+    subject: str
+    context: str | None = None
+    credentials: tuple[str, ...] = ()
+
+
+class Issued:
+    """Opened when it is first needed. strangers: challenges for who is not signed in have a place of their own, so that
+    nobody can fill that of the others.
+    """
+
+    def __init__(self, host: HostStore, seconds: float) -> None:
+        self._host = host
+        self._seconds = seconds
+
+    def remember(self, challenge_id: str, issue: Issue) -> bool:
+        """Whether there was room for it."""
+        environment = self._environment(of_users=issue.flow == ADD)
+        now = time.time()
+        members = [issue.flow, issue.subject, issue.context, issue.credentials, now + self._seconds]
+        key, value = _key(challenge_id, issue.flow), orjson.dumps(members)
+        try:
+            with environment.write() as transaction:
+                count = int(transaction.stat()["entries"])
+                if count >= SWEEP_AT:
+                    old = [known for known, kept in _all(transaction) if orjson.loads(kept)[-1] < now]
+                    for known in old:
+                        transaction.delete(known)
+                    count -= len(old)
+                return count < MOST and transaction.put(key, value)
+        except lmdb.MapFullError:
+            return False
+
+    def find(self, challenge_id: str, flow: str) -> Issue | None:
+        """What it was issued for, perhaps for another flow than this one. Raises `LookupError`: it is out of date."""
+        key = _key(challenge_id, flow)
+        for of_users in (True, False):
+            kept = self._environment(of_users=of_users).get(key)
+            if kept is not None:
+                name, subject, context, credentials, until = orjson.loads(kept)
+                if until < time.time():
+                    raise LookupError(challenge_id)
+                return Issue(name, subject, context, tuple(credentials))
+        return None
+
+    def forget(self, challenge_id: str, flow: str) -> None:
+        with self._environment(of_users=flow == ADD).write() as transaction:
+            transaction.delete(_key(challenge_id, flow))
+
+    def _environment(self, *, of_users: bool) -> Environment:
+        return self._host.environment("passkeys" if of_users else "passkeys-of-strangers", SIZE)
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def canonical(content: object) -> str:
+    """Of JSON, however it is written: scripts have one kind of number, and write 1.0 as 1."""
+    return digest(orjson.dumps(_plain(content), option=orjson.OPT_SORT_KEYS))
+
+
+def _plain(content: object) -> object:
+    if isinstance(content, dict):
+        return {name: _plain(value) for name, value in content.items()}
+    if isinstance(content, list):
+        return [_plain(value) for value in content]
+    return float(content) if isinstance(content, int) and not isinstance(content, bool) else content
+
+
+def _key(challenge_id: str, flow: str) -> bytes:
+    """Those of logins and of registrations may be numbered alike."""
+    return hashlib.sha256(f"{'login' if flow == LOGIN else ADD} {challenge_id}".encode()).digest()
+
+
+def _all(transaction: Transaction) -> list[tuple[bytes, bytes]]:
+    with transaction.cursor() as cursor:
+        return list(cursor)

@@ -1,0 +1,191 @@
+"""The first halves: what a browser needs to make a key, or to sign with one (reference 04, 12.3)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import orjson
+
+from rowcall.core.auth.passkeys import OFFERED, PasskeyOptions, Row
+from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.service.auth.passkeys.commands import PasskeyCommand, Transactions, broken
+from rowcall.service.auth.passkeys.issued import ADD, LOGIN, REGISTER, Issue, Issued, canonical, digest
+from rowcall.service.auth.passkeys.relying_party import RelyingParty
+from rowcall.service.auth.passkeys.requests import from_base64url, invalid
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request.body import read_body
+
+log = logging.getLogger("rowcall")
+
+HEADERS = [("content-type", "application/json"), ("cache-control", "no-store")]
+NO_ROW = "Command returned no row"
+
+
+class OptionsEndpoints:
+    """Steps for the paths that end in `options`."""
+
+    def __init__(
+        self,
+        options: PasskeyOptions,
+        services: Services,
+        transactions: Transactions,
+        issued: Issued,
+        relying_party: RelyingParty,
+    ) -> None:
+        commands = options.commands
+        self._options = options
+        self._transactions = transactions
+        self._issued = issued
+        self._relying_party = relying_party
+        self._limit = services.options.http.sign_in_body_limit
+        self._add = PasskeyCommand("ChallengeAddExistingUserCommand", commands.challenge_add, services)
+        self._register = PasskeyCommand("ChallengeRegistrationCommand", commands.challenge_register, services)
+        self._login = PasskeyCommand("ChallengeAuthenticationCommand", commands.challenge_login, services)
+
+    async def add(self, exchange: Exchange) -> None:
+        """For who is signed in."""
+        body = await self._body(exchange)
+        if body.strip() and _json(body) is _NONE:
+            raise invalid("Invalid JSON in request body")
+        user = exchange.user
+        row = await self._row(exchange, self._add, user.json, body or None)
+        self._answer_new(exchange, row, ADD, subject_digest(user.subject))
+
+    async def register(self, exchange: Exchange) -> None:
+        body = await self._body(exchange)
+        if not body.strip():
+            raise invalid("Request body is required for standalone registration")
+        if not isinstance(_json(body), dict):
+            raise invalid("Invalid JSON in request body")
+        row = await self._row(exchange, self._register, body)
+        self._answer_new(exchange, row, REGISTER, "")
+
+    async def login(self, exchange: Exchange) -> None:
+        body = await self._body(exchange)
+        content = _json(body)
+        name = content.get("userName") if isinstance(content, dict) else None
+        known = None if content is _NONE else body
+        row = await self._row(exchange, self._login, name if isinstance(name, str) else None, known)
+        columns = self._options.columns
+        challenge, number = self._challenge(self._login, row)
+        allowed = self._raw(self._login, row.text(columns.allow))
+        self._remember(number, Issue(LOGIN, "", None, _credentials(allowed)))
+        told: dict[str, Any] = {
+            "challenge": challenge,
+            "challengeId": number,
+            "rpId": self._relying_party.id(exchange),
+            "timeout": self._options.timeout,
+            "userVerification": self._options.user_verification,
+        }
+        if allowed is not None:
+            told["allowCredentials"] = allowed
+        _send(exchange, told)
+
+    # --- parts ---------------------------------------------------------------------------------------------------
+
+    async def _body(self, exchange: Exchange) -> bytes:
+        return await read_body(exchange.scope, exchange.protocol, self._limit)
+
+    async def _row(self, exchange: Exchange, command: PasskeyCommand, *values: bytes | str | None) -> Row:
+        async def work(transaction: Any) -> Row:
+            row = await command.run(transaction, *values)
+            if row is None:
+                raise broken(NO_ROW)
+            status = command.status(row, self._options)
+            if status != 200:
+                raise self._refusal(command, status, row)
+            return row
+
+        return await self._transactions.run(exchange, work)
+
+    def _refusal(self, command: PasskeyCommand, status: int, row: Row) -> Problem:
+        if command is self._login:
+            return Problem(status, title="Authentication failed", code="authentication_failed")
+        message = row.text(self._options.columns.message)
+        return Problem(status, title=message or "Failed to create registration options", code="store_failed")
+
+    def _challenge(self, command: PasskeyCommand, row: Row) -> tuple[str, str]:
+        columns = self._options.columns
+        challenge, number = row.text(columns.challenge), row.text(columns.challenge_id)
+        if challenge is None or number is None:
+            log.error("%s: %s or %s is NULL or missing", command.key, columns.challenge, columns.challenge_id)
+            raise broken("Command returned no challenge")
+        return challenge, number
+
+    def _raw(self, command: PasskeyCommand, text: str | None) -> Any:
+        """A column that holds JSON. None: it is empty."""
+        if not text:
+            return None
+        content = _json(text.encode())
+        if content is _NONE:
+            log.error("%s: a column that has to hold JSON does not", command.key)
+            raise broken("Command returned invalid JSON")
+        return content
+
+    def _answer_new(self, exchange: Exchange, row: Row, flow: str, subject: str) -> None:
+        options, columns = self._options, self._options.columns
+        command = self._add if flow == ADD else self._register
+        challenge, number = self._challenge(command, row)
+        handle = row.text(columns.user_handle)
+        context = self._raw(command, row.text("user_context"))
+        context = {**(context if isinstance(context, dict) else {}), "userHandle": handle}
+        if not self._remember(number, Issue(flow, subject, canonical(context))) and flow == ADD:
+            raise unavailable("too many passkeys are being added at the same time")
+        told: dict[str, Any] = {
+            "challenge": challenge,
+            "challengeId": number,
+            "rp": {"id": self._relying_party.id(exchange), "name": options.relying_party_name},
+            "user": {
+                "id": handle,
+                "name": row.text(columns.user_name),
+                "displayName": row.text(columns.display_name),
+            },
+            "pubKeyCredParams": [{"type": "public-key", "alg": algorithm} for algorithm in OFFERED],
+            "timeout": options.timeout,
+            "attestation": options.attestation,
+            "authenticatorSelection": {
+                "residentKey": options.resident_key,
+                "userVerification": options.user_verification,
+            },
+        }
+        excluded = self._raw(command, row.text(columns.exclude))
+        if excluded is not None:
+            told["excludeCredentials"] = excluded
+        told["userContext"] = context
+        _send(exchange, told)
+
+    def _remember(self, number: str, issue: Issue) -> bool:
+        kept = self._issued.remember(number, issue)
+        if not kept:
+            log.warning("Auth:PasskeyAuth: no room is left to write down what a challenge was issued for")
+        return kept
+
+
+_NONE = object()
+"""No JSON."""
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return _NONE
+
+
+def subject_digest(subject: object) -> str:
+    return digest(orjson.dumps(subject))
+
+
+def _credentials(allowed: Any) -> tuple[str, ...]:
+    """Digests of the ids; empty where any credential may answer."""
+    if not isinstance(allowed, list):
+        return ()
+    ids = (from_base64url(each.get("id")) for each in allowed if isinstance(each, dict))
+    return tuple(digest(found) for found in ids if found is not None)
+
+
+def _send(exchange: Exchange, told: dict[str, Any]) -> None:
+    exchange.protocol.response_bytes(200, HEADERS, orjson.dumps(told))
+    exchange.answered = True

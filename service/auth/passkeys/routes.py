@@ -1,0 +1,73 @@
+"""The six endpoints of passkeys (reference 04, 12): who may call them, and what they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from rowcall.core.auth.options import CrossSite
+from rowcall.core.auth.passkeys import PasskeyOptions
+from rowcall.core.errors.problems import Problem
+from rowcall.service.auth.cross_site import foreign_refusal
+from rowcall.service.auth.passkeys.commands import Transactions
+from rowcall.service.auth.passkeys.completion import CompletionEndpoints
+from rowcall.service.auth.passkeys.issued import Issued
+from rowcall.service.auth.passkeys.options import OptionsEndpoints
+from rowcall.service.auth.passkeys.relying_party import RelyingParty
+from rowcall.service.database.database import Database
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.pipeline.services import Services
+
+
+def passkey_routes(
+    options: PasskeyOptions, services: Services, database: Database
+) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
+    """Method, path and steps. database: that of the commands."""
+    issued = Issued(services.host, options.timeout / 1000)
+    parts = (options, services, Transactions(options, services, database), issued)
+    relying_party = RelyingParty(options, services.options.forwarding)
+    begin, end = OptionsEndpoints(*parts, relying_party), CompletionEndpoints(*parts, relying_party)
+    ahead = _ahead(options, services)
+    paths = options.paths
+    for path, steps in (
+        (paths.add_options, (_only_users(services), begin.add)),
+        (paths.add, (_only_users(services), end.add)),
+        (paths.register_options, (begin.register,)),
+        (paths.register, (end.register,)),
+        (paths.login_options, (begin.login,)),
+        (paths.login, (end.login,)),
+    ):
+        if path is not None:
+            yield "POST", path, (*ahead, *steps)
+
+
+def _ahead(options: PasskeyOptions, services: Services) -> tuple[Step, ...]:
+    """What stands in front of each of them."""
+    auth = services.options.auth
+    steps: list[Step] = []
+    if auth.schemes:
+        steps.append(services.auth.sessions.authenticate)
+    limited = services.limiting(options.rate_limiter) if services.limiting is not None else None
+    if limited is not None:
+        steps.append(limited)
+    if auth.cross_site is not None and auth.schemes.cookies:
+        # Whose pages may use the passkeys may use the sessions that come of them.
+        trusted = CrossSite(auth.cross_site.origins | options.origins)
+        check = foreign_refusal(replace(auth, cross_site=trusted), services.options.forwarding)
+        steps.append(lambda exchange: check(exchange.scope))
+    return tuple(steps)
+
+
+def _only_users(services: Services) -> Step:
+    challenge = services.options.auth.schemes.challenge
+
+    def let_in(exchange: Exchange) -> None:
+        if exchange.user is None:
+            raise Problem(
+                401,
+                title="Authentication required to add a passkey",
+                code="authentication_required",
+                headers=(("www-authenticate", challenge),),
+            )
+
+    return let_in

@@ -1,0 +1,205 @@
+"""What an authenticator has sent, checked as WebAuthn asks (level 3, 7.1 and 7.2; reference 04, 12.4).
+
+The library takes everything apart; each check stands here, in the order of the sheet and with its words. Imported by
+workers that offer passkeys only: it brings 20 MB along.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512, HashAlgorithm
+from webauthn.helpers import (
+    decode_credential_public_key,
+    decoded_public_key_to_cryptography,
+    encode_cbor,
+    parse_attestation_object,
+    parse_authenticator_data,
+    parse_client_data_json,
+)
+from webauthn.helpers.structs import AuthenticatorData
+
+from rowcall.core.auth.passkeys import ALGORITHMS, REQUIRED
+
+LONGEST_ID = 1023
+"""Bytes of a credential id (WebAuthn level 3, 7.1 step 25)."""
+RSA_BITS = range(2048, 8193)
+"""A key with a giant modulus would keep a worker busy for whoever likes."""
+SHORTEST_DATA = 37
+"""Bytes: hash of the relying party, flags, counter."""
+DECOY_ALGORITHM = -7
+
+
+class RefusedError(Exception):
+    """The text is the title of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What this service had asked for."""
+
+    challenge: bytes
+    origins: frozenset[str]
+    relying_party: str
+    user_verification: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewCredential:
+    id: bytes
+    public_key: bytes
+    """COSE."""
+    algorithm: int
+    backup_eligible: bool
+
+
+def verify_registration(client_data: bytes, attestation: bytes, expected: Expected) -> NewCredential:
+    """Raises `RefusedError`. The attestation statement is not looked at: nothing is known of who has made the key."""
+    _check_client_data(client_data, "webauthn.create", expected)
+    try:
+        data = parse_attestation_object(attestation).auth_data
+    except Exception:
+        raise RefusedError("Invalid attestation object") from None
+    _check_data(data, expected)
+    credential = data.attested_credential_data
+    if credential is None:
+        raise RefusedError("Attested credential data missing")
+    if not 0 < len(credential.credential_id) <= LONGEST_ID:
+        raise RefusedError("Invalid credential id")
+    algorithm = _usable(credential.credential_public_key)
+    return NewCredential(credential.credential_id, credential.credential_public_key, algorithm, data.flags.be)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is known of a credential that signs."""
+
+    public_key: bytes
+    algorithm: int | None
+    """None: as the key says."""
+    count: int | None
+    """None: it is not asked for."""
+
+
+def verify_assertion(
+    client_data: bytes, authenticator_data: bytes, signature: bytes, stored: Stored, expected: Expected
+) -> int:
+    """The new counter. Raises `RefusedError`."""
+    _check_client_data(client_data, "webauthn.get", expected)
+    if len(authenticator_data) < SHORTEST_DATA:
+        raise RefusedError("Authenticator data too short")
+    try:
+        data = parse_authenticator_data(authenticator_data)
+    except Exception:
+        raise RefusedError("Invalid authenticator data") from None
+    _check_data(data, expected)
+    if not _is_signed(stored, signature, authenticator_data + hashlib.sha256(client_data).digest()):
+        raise RefusedError("Invalid signature")
+    if stored.count is not None and (stored.count or data.sign_count) and data.sign_count <= stored.count:
+        raise RefusedError("Sign count not incremented - possible cloned authenticator")
+    return int(data.sign_count)
+
+
+def _check_client_data(text: bytes, kind: str, expected: Expected) -> None:
+    try:
+        said = parse_client_data_json(text)
+    except Exception:
+        raise RefusedError("Invalid clientDataJSON") from None
+    if said.type != kind:
+        raise RefusedError(f"Invalid type: expected {kind}")
+    if not hmac.compare_digest(said.challenge, expected.challenge):
+        raise RefusedError("Challenge mismatch")
+    origin = said.origin if isinstance(said.origin, str) else ""
+    if origin.lower() not in expected.origins:
+        raise RefusedError(f"Origin mismatch: {origin[:200]}")
+    if said.cross_origin:
+        # A page of ours in a frame of somebody else's: who clicks does not see where (WebAuthn level 3, 13.4.2).
+        raise RefusedError("Cross-origin use is not allowed")
+
+
+def _check_data(data: AuthenticatorData, expected: Expected) -> None:
+    ours = hashlib.sha256(expected.relying_party.encode()).digest()
+    if not hmac.compare_digest(data.rp_id_hash, ours):
+        raise RefusedError("RP ID hash mismatch")
+    if not data.flags.up:
+        raise RefusedError("User not present")
+    if expected.user_verification == REQUIRED and not data.flags.uv:
+        raise RefusedError("User verification required but not performed")
+    if data.flags.bs and not data.flags.be:
+        raise RefusedError("Backed up without being eligible for it")
+
+
+# --- keys ----------------------------------------------------------------------------------------------------------
+
+_HASHES: dict[int, Callable[[], HashAlgorithm]] = {
+    -7: SHA256, -35: SHA384, -36: SHA512,
+    -37: SHA256, -38: SHA384, -39: SHA512,
+    -257: SHA256, -258: SHA384, -259: SHA512,
+}  # fmt: skip
+_PSS = frozenset({-37, -38, -39})
+_CURVES = {-7: ec.SECP256R1, -35: ec.SECP384R1, -36: ec.SECP521R1}
+
+
+def _usable(cose: bytes) -> int:
+    """The algorithm of a key that can be kept. Raises `RefusedError`."""
+    try:
+        decoded = decode_credential_public_key(cose)
+        algorithm = int(decoded.alg)
+    except Exception:
+        raise RefusedError("Invalid public key") from None
+    if algorithm not in ALGORITHMS:
+        raise RefusedError(f"Unsupported algorithm: {algorithm}")
+    key = _loaded(cose)
+    curve = _CURVES.get(algorithm)
+    if curve is not None and not (isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, curve)):
+        raise RefusedError(f"The key is none of the algorithm {algorithm}")
+    if curve is None and not (isinstance(key, rsa.RSAPublicKey) and key.key_size in RSA_BITS):
+        raise RefusedError(f"The key is none of the algorithm {algorithm}")
+    return algorithm
+
+
+def _loaded(cose: bytes) -> Any:
+    """Raises `RefusedError`, also for a point that is not on its curve."""
+    try:
+        return decoded_public_key_to_cryptography(decode_credential_public_key(cose))
+    except Exception:
+        raise RefusedError("Invalid public key") from None
+
+
+def _is_signed(stored: Stored, signature: bytes, data: bytes) -> bool:
+    try:
+        key = _loaded(stored.public_key)
+        algorithm = stored.algorithm
+        if algorithm is None:
+            algorithm = int(decode_credential_public_key(stored.public_key).alg)
+        hashing = _HASHES.get(algorithm)
+        if hashing is None:
+            return False
+        if isinstance(key, ec.EllipticCurvePublicKey):
+            key.verify(signature, data, ec.ECDSA(hashing()))
+        elif isinstance(key, rsa.RSAPublicKey) and algorithm in _PSS:
+            # RFC 8230, 2: the salt is as long as the hash.
+            pss = padding.PSS(padding.MGF1(hashing()), hashing().digest_size)
+            key.verify(signature, data, pss, hashing())
+        elif isinstance(key, rsa.RSAPublicKey):
+            key.verify(signature, data, padding.PKCS1v15(), hashing())
+        else:
+            return False
+    except (InvalidSignature, UnsupportedAlgorithm, RefusedError, ValueError):
+        return False
+    return True
+
+
+@cache
+def decoy() -> Stored:
+    """A key that nobody has: for credentials that do not exist."""
+    numbers = ec.generate_private_key(ec.SECP256R1()).public_key().public_numbers()
+    point = {-2: numbers.x.to_bytes(32, "big"), -3: numbers.y.to_bytes(32, "big")}
+    return Stored(encode_cbor({1: 2, 3: DECOY_ALGORITHM, -1: 1, **point}), DECOY_ALGORITHM, 0)

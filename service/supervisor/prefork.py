@@ -1,0 +1,186 @@
+"""Processes as copies of one that has imported everything: memory is shared, and a killed worker is back at once.
+
+The template is forked from the supervisor before that has threads, connections or an event loop, and copies itself on
+request over a socket pair; the end of that socket ends it. Where the system cannot do this (`possible`), or where the
+template has been killed, processes are started anew, which differs in nothing but the time it takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import gc
+import importlib
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Sequence
+from typing import NoReturn
+
+_COPY = b"c"
+_EXIT_CODE = b"e"
+_QUESTION = struct.Struct("!cI")
+_ANSWER = struct.Struct("!q")
+_RUNNING = 1 << 40
+_MOST_DESCRIPTORS = 250
+"""In one message (SCM_MAX_FD of Linux is 253)."""
+
+
+def possible() -> bool:
+    """Not on macOS: its system libraries do not survive a copy of their process."""
+    return sys.platform == "linux" and hasattr(os, "pidfd_open")
+
+
+def single_threaded() -> bool:
+    """Of other threads a copy would have the locks and not the threads."""
+    return len(os.listdir("/proc/self/task")) == 1
+
+
+def copies(channel: socket.socket) -> tuple[bytes, list[int]]:
+    """In the template: answers until it is let go, which is a SystemExit. Comes back in each copy, once, with what the
+    copy was asked for and the descriptors that came with it."""
+    gc.collect()
+    # Looking for garbage would touch every object, and so end the sharing of its memory.
+    gc.freeze()
+    while True:
+        kind, payload, descriptors = _receive(channel)
+        if kind == _COPY:
+            answer = os.fork()
+            if not answer:
+                channel.close()
+                return payload, descriptors
+            for descriptor in descriptors:
+                os.close(descriptor)
+        else:
+            ended, status = os.waitpid(int(payload), os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if ended else _RUNNING
+        channel.sendall(_ANSWER.pack(answer))
+
+
+def _receive(channel: socket.socket) -> tuple[bytes, bytes, list[int]]:
+    head, descriptors, _, _ = socket.recv_fds(channel, _QUESTION.size, _MOST_DESCRIPTORS)
+    if len(head) < _QUESTION.size:
+        raise SystemExit(0)
+    kind, size = _QUESTION.unpack(head)
+    payload = channel.recv(size, socket.MSG_WAITALL)
+    return kind, payload, descriptors
+
+
+class Template:
+    """The template, seen from the process that asks it for copies."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._one_by_one = threading.Lock()
+
+    def copy(self, payload: bytes, descriptors: Sequence[int] = ()) -> int:
+        """The process id of a new copy. Raises OSError where the template is gone."""
+        return self._ask(_COPY, payload, descriptors)
+
+    def exit_code(self, pid: int) -> int | None:
+        """Of a copy that has ended, once; None while it runs. Negative: the signal that ended it."""
+        code = self._ask(_EXIT_CODE, str(pid).encode())
+        return None if code == _RUNNING else code
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def _ask(self, kind: bytes, payload: bytes, descriptors: Sequence[int] = ()) -> int:
+        with self._one_by_one:
+            socket.send_fds(self._channel, [_QUESTION.pack(kind, len(payload)), payload], list(descriptors))
+            answer = self._channel.recv(_ANSWER.size, socket.MSG_WAITALL)
+        if len(answer) < _ANSWER.size:
+            raise ConnectionError("the template of the workers is gone")
+        code: int = _ANSWER.unpack(answer)[0]
+        return code
+
+
+class Copy:
+    """A copy that runs: of `asyncio.subprocess.Process` what the supervisor uses."""
+
+    @classmethod
+    async def made_by(cls, template: Template, descriptors: Sequence[int]) -> Copy:
+        """It finds these descriptors under the same numbers."""
+        payload = " ".join(map(str, descriptors)).encode()
+        # In a thread: the template may still be importing.
+        return cls(template, await asyncio.to_thread(template.copy, payload, descriptors))
+
+    def __init__(self, template: Template, pid: int) -> None:
+        self._template = template
+        self.pid = pid
+        self._descriptor = os.pidfd_open(pid)
+        self._ended = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().add_reader(self._descriptor, self._end)
+
+    def _end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        try:
+            code = self._template.exit_code(self.pid)
+        except OSError:
+            code = None
+        # Whoever inherited it from a template that is gone knows its code, and nobody else.
+        self._ended.set_result(-1 if code is None else code)
+
+    async def wait(self) -> int:
+        code: int = await asyncio.shield(self._ended)
+        return code
+
+    def kill(self) -> None:
+        if not self._ended.done():
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+
+
+def name_process(name: str) -> None:
+    """What `top` and `ps -o comm` show, 15 characters at most; on Linux."""
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as file:
+        file.write(name)
+
+
+def take_places(descriptors: Sequence[int], places: Sequence[int]) -> None:
+    """Moves open descriptors to the numbers that they have in the process they came from."""
+    aside = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, max(places, default=0) + 1) for one in descriptors]
+    for one in descriptors:
+        os.close(one)
+    for one, place in zip(aside, places, strict=True):
+        os.dup2(one, place, inheritable=False)
+        os.close(one)
+
+
+def forked_template(prepare: str) -> Template | None:
+    """Forks the template from here; it imports the module `prepare` and runs `main(descriptor)` of it in each copy.
+
+    None where there cannot be one.
+    """
+    if not possible() or not single_threaded():
+        return None
+    ours, theirs = socket.socketpair()
+    sys.stdout.flush()
+    if not os.fork():
+        ours.close()
+        _be_template(theirs, prepare)
+    theirs.close()
+    return Template(ours)
+
+
+def _be_template(channel: socket.socket, prepare: str) -> NoReturn:
+    # A Ctrl-C is for the supervisor; it tells the workers in its own way.
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    name_process("rowcall-prefork")
+    module = importlib.import_module(prepare)
+    if not single_threaded():
+        sys.exit(0)
+    payload, descriptors = copies(channel)
+    os.setsid()
+    places = [int(place) for place in payload.split()]
+    take_places(descriptors, places)
+    module.main(places[0])
+    sys.exit(0)

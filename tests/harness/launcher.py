@@ -1,0 +1,125 @@
+"""Starts the command in copies of a process that has imported it already: imports are half of what a start costs.
+
+A copy differs from `python -m rowcall.service.cli` in nothing else: it has a session, a working folder, an environment
+and an output of its own. What changes how Python itself starts (LD_PRELOAD, limits of the shell) needs a new process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from rowcall.service.supervisor.prefork import Template, copies, possible, single_threaded
+from tests.harness.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+NAMESPACE = ROOT / "build" / "namespace"
+
+
+class Launched:
+    """A command that runs: of `subprocess.Popen` what tests use."""
+
+    def __init__(self, launcher: Launcher, pid: int) -> None:
+        self._launcher = launcher
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._launcher.exit_code(self.pid)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        try:
+            wait_until(lambda: self.poll() is not None, "the command ends", 3600 if timeout is None else timeout)
+        except AssertionError:
+            raise subprocess.TimeoutExpired("rowcall", timeout or 0) from None
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class Launcher:
+    """The process that has imported the command, seen from the tests."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.harness.launcher", str(theirs.fileno())],
+                cwd=ROOT,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        self._template = Template(ours)
+        self.exit_code = self._template.exit_code
+
+    def start(
+        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], output: IO[bytes]
+    ) -> Launched:
+        wanted = {"arguments": arguments, "folder": str(folder), "environment": dict(environment)}
+        return Launched(self, self._template.copy(json.dumps(wanted).encode(), [output.fileno()]))
+
+
+@functools.cache
+def launcher() -> Launcher | None:
+    """That of this process of pytest; None where copies of a process are no safe thing to have."""
+    if not possible():
+        return None
+    return Launcher(service_environment())
+
+
+def service_environment() -> dict[str, str]:
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
+    paths = [str(NAMESPACE)] if NAMESPACE.is_dir() else []
+    if inherited.get("PYTHONPATH"):
+        paths.append(inherited["PYTHONPATH"])
+    return inherited | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", "TZ": "UTC"}
+
+
+def _be_template(channel: socket.socket) -> None:
+    """A copy ends as the command ends."""
+    from rowcall.service import cli
+    from rowcall.service.command import serve  # noqa: F401
+    from rowcall.service.supervisor import run  # noqa: F401
+
+    assert single_threaded(), "a thread would be missing in a copy"
+    payload, descriptors = copies(channel)
+    wanted = json.loads(payload)
+    _become(wanted, *descriptors)
+    sys.exit(cli.main(wanted["arguments"]))
+
+
+def _become(wanted: Mapping[str, Any], output: int) -> None:
+    os.setsid()
+    os.chdir(wanted["folder"])
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    os.environ.clear()
+    os.environ.update(wanted["environment"])
+    time.tzset()
+    sys.path[0] = wanted["folder"]
+    sys.argv = [sys.modules["rowcall.service.cli"].__file__ or "", *wanted["arguments"]]
+
+
+if __name__ == "__main__":
+    _be_template(socket.socket(fileno=int(sys.argv[1])))

@@ -1,0 +1,25 @@
+"""Functions and procedures with their comments, one a line, as tables of tests write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Routine = tuple[str, str, str]
+"""`(head, body, comment)`; the head is all between `create` and `as`."""
+
+
+def routines(rows: Iterable[Routine]) -> str:
+    """SQL that makes and comments them."""
+    return "".join(_routine(*row) for row in rows)
+
+
+def _routine(head: str, body: str, comment: str) -> str:
+    language = "" if " language " in head else " language sql"
+    kind = "" if head.startswith(("procedure ", "function ")) else "function "
+    quoted = comment.replace("'", "''")
+    # What was made last has the highest oid, so overloads need no second writing of their types.
+    return (
+        f"create {kind}{head}{language} as $body${body}$body$;\n"
+        "do $do$ begin execute format('comment on routine %s is %L',"
+        f" (select oid::regprocedure from pg_proc order by oid desc limit 1), '{quoted}'); end $do$;\n"
+    )

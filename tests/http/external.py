@@ -1,0 +1,131 @@
+"""Signing in through a provider without a browser: what the page, the browser and the provider do together."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+from tests.harness.identity_provider import CLIENT, SECRET, IdentityProvider
+from tests.harness.service import Service
+
+SQL = """
+create table external_user (id int generated always as identity, email text, roles text[] default '{member}');
+create table external_call (n int generated always as identity, provider text, email text, name text, info json,
+    analytics json, claims json);
+create function external_login(_provider text, _email text, _name text, _info json, _analytics json,
+    _claims json default null)
+returns table (status int, user_id text, user_name text, user_roles text[], provider text)
+language plpgsql as $$
+begin
+    insert into external_call (provider, email, name, info, analytics, claims)
+    values (_provider, _email, _name, _info, _analytics, _claims);
+    if _email like 'nobody@%' then return; end if;
+    if _email like 'broken@%' then raise exception 'a secret of the database'; end if;
+    return query select case when _email like 'locked@%' then 423 else 200 end, md5(_email), _name,
+        array['member'], _provider;
+end $$;
+create function me(_user_id text default null, _user_name text default null, _user_roles text[] default null)
+returns table (id text, name text, roles text[]) language sql as $$select _user_id, _user_name, _user_roles$$;
+comment on function me(text, text, text[]) is E'HTTP GET\\nauthorize\\nuser_parameters\\nsingle';
+create procedure sign_out() language sql as '';
+comment on procedure sign_out() is E'HTTP POST\\nlogout\\nallow_anonymous';
+"""
+
+LINKING = "select * from external_login($1,$2,$3,$4,$5,$6)"
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Reading the certificates of the world for every connection takes longer than all the rest."""
+BROWSER = {"Sec-Fetch-Site": "same-origin"}
+
+
+def provider_settings(key: str, provider: IdentityProvider, **others: str) -> dict[str, str]:
+    """Of a provider in plain OAuth 2, with the field's keys."""
+    url = provider.url
+    query = "response_type=code&client_id={0}&redirect_uri={1}&scope=profile email&state={2}"
+    members = {
+        "Enabled": "true",
+        "ClientId": CLIENT,
+        "ClientSecret": SECRET,
+        "AuthUrl": f"{url}/authorize?{query}",
+        "TokenUrl": f"{url}/token",
+        "InfoUrl": f"{url}/userinfo",
+        **others,
+    }
+    return {f"Auth:External:{key}:{name}": value for name, value in members.items()}
+
+
+def issuer_settings(key: str, provider: IdentityProvider, **others: str) -> dict[str, str]:
+    """Of one that tells everything itself."""
+    members = {"Enabled": "true", "ClientId": CLIENT, "ClientSecret": SECRET, "Issuer": provider.url, **others}
+    return {f"Auth:External:{key}:{name}": value for name, value in members.items()}
+
+
+class Begun(NamedTuple):
+    """A sign-in on its way to the provider."""
+
+    path: str
+    url: str
+    state: str
+    cookie: str
+
+    @property
+    def query(self) -> dict[str, str]:
+        return {name: values[0] for name, values in parse_qs(urlsplit(self.url).query).items()}
+
+
+def options_of(page: str) -> dict[str, Any]:
+    """What the script of a page is told."""
+    match = re.search(r"const options = (\{.*\});", page)
+    assert match is not None, page
+    told: dict[str, Any] = json.loads(match[1])
+    return told
+
+
+def begin(service: Service, path: str, headers: dict[str, str] | None = None) -> Begun:
+    with fresh(service) as client:
+        response = client.get(path, headers=headers or {})
+    assert response.status_code == 200, response.text
+    told = options_of(response.text)
+    cookies = [value for value in response.headers.get_list("set-cookie") if "rowcall.signin." in value]
+    assert len(cookies) == 1
+    return Begun(path, told["authUrl"], told["state"], cookies[0].partition(";")[0])
+
+
+def granted(url: str) -> dict[str, str]:
+    """What the provider sends back with the browser."""
+    response = httpx.get(url, trust_env=False, verify=NO_TLS)
+    assert response.status_code == 302, response.text
+    query = urlsplit(response.headers["location"]).query
+    return {name: values[0] for name, values in parse_qs(query).items()}
+
+
+def finish(
+    service: Service, path: str, sent: dict[str, object], cookie: str | None = None, **headers: str
+) -> httpx.Response:
+    """POST as the page's script sends it, over a connection of its own, so that any worker may get it."""
+    fields = {**BROWSER, **headers} if "as_program" not in headers else {}
+    if cookie is not None:
+        fields["Cookie"] = cookie
+    with fresh(service) as client:
+        return client.post(path, json=sent, headers=fields)
+
+
+def sign_in(service: Service, path: str) -> httpx.Response:
+    """All of it."""
+    begun = begin(service, path)
+    return finish(service, path, dict(granted(begun.url)), begun.cookie)
+
+
+def fresh(service: Service) -> httpx.Client:
+    return httpx.Client(base_url=service.url, timeout=30, trust_env=False, verify=NO_TLS)
+
+
+def session_of(response: httpx.Response) -> dict[str, str]:
+    """Headers of who has just been signed in by cookie."""
+    cookies = [value.partition(";")[0] for value in response.headers.get_list("set-cookie")]
+    kept = [cookie for cookie in cookies if not cookie.endswith("=")]
+    return {"Cookie": "; ".join(kept)}

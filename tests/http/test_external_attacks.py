@@ -1,0 +1,289 @@
+"""Attacks on sign-in through others that RFC 9700 and OpenID Connect name: each is refused (reference 04, 11)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from joserfc.jwk import RSAKey
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.identity_provider import ALMA, CLIENT, IdentityProvider
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+from tests.http.external import (
+    SQL,
+    begin,
+    finish,
+    fresh,
+    granted,
+    issuer_settings,
+    options_of,
+    provider_settings,
+    sign_in,
+)
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[IdentityProvider]:
+    provider = IdentityProvider()
+    yield provider
+    provider.close()
+
+
+@pytest.fixture(scope="module")
+def attacker() -> Iterator[IdentityProvider]:
+    """Another provider of the same service, whose operator means ill."""
+    provider = IdentityProvider()
+    yield provider
+    provider.close()
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, provider: IdentityProvider, attacker: IdentityProvider) -> Service:
+    settings = {
+        "Auth:CookieAuth": "true",
+        "Auth:External:Enabled": "true",
+        **issuer_settings("Honest", provider),
+        **issuer_settings("Mallory", attacker),
+        **issuer_settings("Liar", provider, Issuer=f"{provider.url}/"),
+        **provider_settings("Plain", provider),
+    }
+    service = serve(database, SQL, settings, workers=2)
+    for one in (provider, attacker):
+        one.client.redirect_uris |= {f"{service.url}/signin-{name}" for name in ("honest", "mallory", "plain")}
+    return service
+
+
+# --- state ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
+def test_a_state_is_good_for_one_use(service: Service, path: str) -> None:
+    """On whatever worker, with the cookie of the first time."""
+    begun = begin(service, path)
+    sent = dict(granted(begun.url))
+    assert finish(service, path, sent, begun.cookie).status_code == 200
+    for _ in range(6):
+        assert "used before" in str(problem(finish(service, path, sent, begun.cookie), 400)["detail"])
+
+
+@pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
+def test_a_state_without_its_cookie_is_refused(service: Service, path: str) -> None:
+    """Login CSRF: somebody else's code and state, in a browser that did not begin."""
+    begun, other = begin(service, path), begin(service, path)
+    sent = dict(granted(begun.url))
+    for cookie in (None, other.cookie):
+        problem(finish(service, path, sent, cookie), 400)
+    assert finish(service, path, sent, begun.cookie).status_code == 200
+
+
+@pytest.mark.parametrize("state", [None, "", "x", 7, "A" * 43])
+def test_a_browser_has_to_bring_its_state(service: Service, state: object) -> None:
+    begun = begin(service, "/signin-plain")
+    sent = {**granted(begun.url), "state": state}
+    problem(finish(service, "/signin-plain", sent, begun.cookie), 400)
+
+
+def test_programs_have_to_bring_it_to_an_issuer_too(service: Service) -> None:
+    with fresh(service) as client:
+        problem(client.post("/signin-honest", json={"code": "stolen"}), 400)
+
+
+def test_a_changed_cookie_is_refused(service: Service) -> None:
+    begun = begin(service, "/signin-honest")
+    name, _, value = begun.cookie.partition("=")
+    changed = value[:-1] + ("A" if value[-1] != "A" else "B")
+    sent = dict(granted(begun.url))
+    assert "does not hold" in str(problem(finish(service, begun.path, sent, f"{name}={changed}"), 400)["detail"])
+
+
+def test_a_cookie_of_another_attempt_under_the_name_of_this_one(service: Service) -> None:
+    """What a host beside this one could put into a browser."""
+    begun, other = begin(service, "/signin-honest"), begin(service, "/signin-honest")
+    tossed = f"{begun.cookie.partition('=')[0]}={other.cookie.partition('=')[2]}"
+    detail = problem(finish(service, begun.path, dict(granted(begun.url)), tossed), 400)["detail"]
+    assert "belongs to another sign-in" in str(detail)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://elsewhere.example", "Sec-Fetch-Site": "cross-site"},
+        {"Origin": "null", "Sec-Fetch-Site": "cross-site"},
+        {"Origin": "https://beside.example", "Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_pages_of_others_cannot_send_a_code(service: Service, headers: dict[str, str]) -> None:
+    begun = begin(service, "/signin-plain")
+    problem(finish(service, begun.path, dict(granted(begun.url)), begun.cookie, **headers), 403)
+
+
+# --- mix-up --------------------------------------------------------------------------------------------------------
+
+
+def test_the_code_of_one_provider_is_not_sent_to_another(
+    service: Service, provider: IdentityProvider, attacker: IdentityProvider
+) -> None:
+    """The browser was sent to the honest one by the attacker's, and comes back to the attacker's path."""
+    begun = begin(service, "/signin-mallory")
+    honest = begin(service, "/signin-honest")
+    code = granted(honest.url)["code"]
+    asked = len(attacker.forms("/token"))
+    for sent, cookie in (
+        ({"code": code, "state": honest.state}, honest.cookie),
+        ({"code": code, "state": begun.state, "iss": provider.url}, begun.cookie),
+    ):
+        assert finish(service, "/signin-mallory", sent, cookie).status_code in (400, 500)
+    assert len(attacker.forms("/token")) == asked
+
+
+@pytest.mark.parametrize("issuer", [None, "https://elsewhere.example", 7])
+def test_a_code_that_does_not_say_who_issued_it(service: Service, provider: IdentityProvider, issuer: object) -> None:
+    """RFC 9207: this issuer always says so."""
+    begun = begin(service, "/signin-honest")
+    asked = len(provider.forms("/token"))
+    sent = {**granted(begun.url), "iss": issuer}
+    assert finish(service, begun.path, sent, begun.cookie).text == "Error talking to Honest"
+    assert len(provider.forms("/token")) == asked
+
+
+def test_who_speaks_for_another_issuer_is_not_heard(service: Service) -> None:
+    response = service.get("/signin-liar")
+    assert (response.status_code, response.text) == (500, "Error talking to Liar")
+    assert "Issuer has to be written as the document writes it" in service.wait_for_log("Error talking to Liar")
+
+
+# --- codes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
+def test_a_stolen_code_is_worth_nothing_elsewhere(service: Service, path: str) -> None:
+    """Code injection: the thief begins himself, and puts the code of somebody else into his own answer."""
+    victim, thief = begin(service, path), begin(service, path)
+    stolen = granted(victim.url)["code"]
+    sent = {**granted(thief.url), "code": stolen}
+    assert finish(service, path, sent, thief.cookie).status_code == 500
+    with fresh(service) as client:
+        assert client.post(path, json={"code": stolen}).status_code in (400, 500)
+
+
+def test_a_code_that_was_asked_for_without_pkce(service: Service, provider: IdentityProvider) -> None:
+    """A downgrade: the digest is taken out on the way to the provider."""
+    begun = begin(service, "/signin-plain")
+    url = begun.url.partition("&code_challenge=")[0]
+    assert finish(service, begun.path, dict(granted(url)), begun.cookie).text == "Error talking to Plain"
+
+
+def test_pkce_is_never_plain(service: Service) -> None:
+    for path in ("/signin-honest", "/signin-plain"):
+        assert begin(service, path).query["code_challenge_method"] == "S256"
+
+
+# --- ID tokens -----------------------------------------------------------------------------------------------------
+
+
+def without(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda claims: {name: value for name, value in claims.items() if name not in names}
+
+
+def with_(**members: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda claims: {**claims, **members}
+
+
+BENT = {
+    "another issuer": (with_(iss="https://elsewhere.example"), "Invalid issuer"),
+    "no issuer": (without("iss"), 'missing the "iss" claim'),
+    "another audience": (with_(aud="another client"), "Audience doesn't match"),
+    "no audience": (without("aud"), 'missing the "aud" claim'),
+    "several audiences": (with_(aud=[CLIENT, "another client"]), "it is for several audiences"),
+    "another party": (with_(aud=[CLIENT, "another client"], azp="another client"), "another client asked for it"),
+    "another nonce": (with_(nonce="of another sign-in"), "its nonce is not that of this sign-in"),
+    "no nonce": (without("nonce"), "its nonce is not that of this sign-in"),
+    "expired": (with_(exp=int(time.time()) - 600), "Signature has expired"),
+    "no expiry": (without("exp"), 'missing the "exp" claim'),
+    "from the future": (with_(iat=int(time.time()) + 3600), "not yet valid"),
+    "about nobody": (with_(sub=""), "who it is about"),
+    "about no text": (with_(sub=7), "Subject must be a string"),
+    "another access token": (with_(at_hash="AAAAAAAAAAAAAAAAAAAAAA"), "together with the access token"),
+    "unverified e-mail": (with_(email_verified=False), "has not verified the e-mail"),
+    "another user than the profile": (with_(sub="somebody else"), "about somebody else than the ID token"),
+}
+
+
+@pytest.mark.parametrize(("claims", "said"), BENT.values(), ids=BENT)
+def test_an_id_token_that_is_not_for_this_sign_in(
+    service: Service, provider: IdentityProvider, claims: Callable[[dict[str, Any]], dict[str, Any]], said: str
+) -> None:
+    info = {name: value for name, value in ALMA.items() if name != "email_verified"}
+    with provider.bent(claims=claims, info=info):
+        refused(service, said)
+
+
+def refused(service: Service, said: str) -> None:
+    """The browser learns nothing of the reason, which stands in the log."""
+    before = len(service.log)
+    assert sign_in(service, "/signin-honest").text == "Error talking to Honest"
+    wait_until(lambda: said in service.log[before:], f"the log says {said!r}: {service.log[before:]}")
+
+
+def _encoded(part: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+
+
+def unsigned(_provider: IdentityProvider, claims: dict[str, Any]) -> str:
+    return f"{_encoded({'alg': 'none', 'typ': 'JWT'})}.{_encoded(claims)}."
+
+
+def by_public_key(provider: IdentityProvider, claims: dict[str, Any]) -> str:
+    """An HMAC whose secret everybody knows."""
+    pem = provider.key.as_pem(private=False)
+    signed = f"{_encoded({'alg': 'HS256', 'kid': provider.key.kid})}.{_encoded(claims)}"
+    digest = hmac.new(pem, signed.encode(), hashlib.sha256).digest()
+    return f"{signed}.{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
+
+
+def by_stranger(provider: IdentityProvider, claims: dict[str, Any]) -> str:
+    """With a key of his own, under the name of the right one, which he brings along."""
+    key = RSAKey.generate_key(2048)
+    private = serialization.load_pem_private_key(key.as_pem(private=True), None)
+    headers = {"kid": provider.key.kid, "jwk": key.as_dict(private=False)}
+    return jwt.encode(claims, private, "RS256", headers=headers)  # type: ignore[arg-type]
+
+
+def by_client_secret(_provider: IdentityProvider, claims: dict[str, Any]) -> str:
+    return jwt.encode(claims, "a secret of the tests, filled up", "HS256")
+
+
+@pytest.mark.parametrize("signed", [unsigned, by_public_key, by_stranger, by_client_secret])
+def test_an_id_token_that_the_issuer_has_not_signed(
+    service: Service, provider: IdentityProvider, signed: Callable[[IdentityProvider, dict[str, Any]], str]
+) -> None:
+    with provider.bent(sign=lambda claims: signed(provider, claims)):
+        refused(service, "no key of the issuer verifies it")
+
+
+def test_an_honest_id_token_is_taken(service: Service, provider: IdentityProvider) -> None:
+    """What the tests above leave as it is."""
+    with provider.bent(claims=with_(aud=[CLIENT], azp=CLIENT), info=dict(ALMA)):
+        assert sign_in(service, "/signin-honest").status_code == 200
+
+
+# --- where the browser goes ----------------------------------------------------------------------------------------
+
+
+def test_no_text_of_a_request_gets_into_the_script(service: Service) -> None:
+    response = service.get("/signin-honest?return_to=</script><script>alert(1)</script>&x=<!--")
+    assert "alert" not in response.text
+    assert response.headers["content-security-policy"] == "frame-ancestors 'none'"
+    assert options_of(response.text)["returnTo"] == "/"

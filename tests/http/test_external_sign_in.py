@@ -1,0 +1,388 @@
+"""Signing in with others: the field's page and paths, any OpenID Connect issuer, two workers (reference 04, 11)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from joserfc import jwt
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.identity_provider import ALMA, CLIENT, SECRET, IdentityProvider
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+from tests.http.external import (
+    LINKING,
+    SQL,
+    begin,
+    finish,
+    fresh,
+    granted,
+    issuer_settings,
+    options_of,
+    provider_settings,
+    session_of,
+    sign_in,
+)
+
+UNCACHED = {
+    "cache-control": "no-store, no-cache, must-revalidate, proxy-revalidate",
+    "pragma": "no-cache",
+    "expires": "0",
+}
+ME = {"id": hashlib.md5(b"alma@example.com").hexdigest(), "name": "Alma Dahl", "roles": ["member"]}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[IdentityProvider]:
+    provider = IdentityProvider()
+    yield provider
+    provider.close()
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, provider: IdentityProvider) -> Service:
+    settings = {
+        "Auth:CookieAuth": "true",
+        "Auth:BearerTokenAuth": "true",
+        "Auth:External:Enabled": "true",
+        "Auth:External:ReturnToPath": "/welcome",
+        "Auth:External:LoginCommand": LINKING,
+        **provider_settings("Acme", provider),
+        **provider_settings("Plain", provider, Pkce="false", EmailUrl=f"{provider.url}/emails"),
+        **provider_settings("Down", provider, TokenUrl="http://127.0.0.1:9/token"),
+        **issuer_settings("Id", provider, KeepTokens="true"),
+        "Auth:External:GitHub:Enabled": "true",
+        "Auth:External:GitHub:ClientId": "octo",
+        "Auth:External:Google:Enabled": "false",
+    }
+    service = serve(database, SQL, settings, workers=2)
+    provider.client.redirect_uris |= {f"{service.url}/signin-{name}" for name in ("acme", "plain", "id", "down")}
+    return service
+
+
+def last_call(database: Database) -> dict[str, object]:
+    found: dict[str, object] = json.loads(
+        str(database.value("select to_json(c)::text from external_call c order by n desc limit 1"))
+    )
+    return found
+
+
+# --- the page ------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_a_provider(service: Service) -> None:
+    response = service.get("/signin-acme?return_to=/here")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/html"
+    assert {name: response.headers[name] for name in UNCACHED} == UNCACHED
+    assert "<title>Talking To Acme</title>" in response.text
+    assert "<body>Loading...<script>" in response.text
+    told = options_of(response.text)
+    assert {name: told[name] for name in ("provider", "statusKey", "messageKey", "returnTo", "returnKey")} == {
+        "provider": "Acme",
+        "statusKey": "__external_status",
+        "messageKey": "__external_message",
+        "returnTo": "/welcome",
+        "returnKey": "return_to",
+    }
+
+
+def test_the_page_sends_the_browser_to_the_provider(service: Service, provider: IdentityProvider) -> None:
+    begun = begin(service, "/signin-acme")
+    assert begun.url.startswith(f"{provider.url}/authorize?response_type=code&client_id={CLIENT}&redirect_uri=http%3A")
+    assert " " not in begun.url
+    assert begun.query == {
+        "response_type": "code",
+        "client_id": CLIENT,
+        "redirect_uri": f"{service.url}/signin-acme",
+        "scope": "profile email",
+        "state": begun.state,
+        "code_challenge": begun.query["code_challenge"],
+        "code_challenge_method": "S256",
+    }
+    another = begin(service, "/signin-acme")
+    assert another.state != begun.state
+    assert another.query["code_challenge"] != begun.query["code_challenge"]
+
+
+def test_an_issuer_is_asked_for_an_id_token(service: Service, provider: IdentityProvider) -> None:
+    query = begin(service, "/signin-id").query
+    assert query["scope"] == "openid profile email"
+    assert query["nonce"]
+    assert query["redirect_uri"] == f"{service.url}/signin-id"
+
+
+def test_known_providers_have_their_addresses(service: Service) -> None:
+    begun = begin(service, "/signin-github")
+    assert begun.url.startswith("https://github.com/login/oauth/authorize?client_id=octo&redirect_uri=http%3A%2F%2F")
+    assert begun.query["allow_signup"] == "false"
+    assert "response_type" not in begun.query
+
+
+@pytest.mark.parametrize("query", ["?state=x&code=y", "?error=access_denied", "?state="])
+def test_the_page_to_which_the_provider_leads_back_begins_nothing(service: Service, query: str) -> None:
+    with fresh(service) as client:
+        response = client.get(f"/signin-acme{query}")
+    assert options_of(response.text)["authUrl"] is None
+    assert "set-cookie" not in response.headers
+
+
+def test_the_cookie_of_an_attempt_is_for_the_service_alone(service: Service) -> None:
+    with fresh(service) as client:
+        (cookie,) = client.get("/signin-acme").headers.get_list("set-cookie")
+    assert cookie.endswith("; max-age=900; path=/; samesite=lax; httponly")
+
+
+def test_a_browser_keeps_few_attempts(service: Service) -> None:
+    with fresh(service) as client:
+        for _ in range(9):
+            assert client.get("/signin-acme").status_code == 200
+        assert len([name for name in client.cookies if name.startswith("rowcall.signin.")]) == 6
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/signin-Acme", 404),
+        ("POST", "/SIGNIN-ACME", 404),
+        ("GET", "/signin-google", 404),
+        ("PUT", "/signin-acme", 405),
+        ("POST", "/signin-acme/refresh", 404),
+    ],
+)
+def test_what_is_no_path_of_a_provider(service: Service, method: str, path: str, status: int) -> None:
+    problem(service.request(method, path), status)
+
+
+# --- the code ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/signin-acme", "/signin-plain", "/signin-id"])
+def test_signing_in(service: Service, database: Database, path: str) -> None:
+    response = sign_in(service, path)
+    assert response.status_code == 200, response.text
+    assert response.content == b""
+    assert response.headers["cache-control"] == "no-cache,no-store"
+    assert service.get("/api/me", headers=session_of(response)).json() == ME
+    call = last_call(database)
+    assert call["provider"] == path.removeprefix("/signin-").capitalize()
+    assert (call["email"], call["name"], call["analytics"], call["claims"]) == (ALMA["email"], ALMA["name"], None, None)
+    info = call["info"]
+    assert isinstance(info, dict)
+    assert {name: info[name] for name in ALMA} == ALMA
+    assert ("iss" in info) is (path == "/signin-id")
+
+
+def test_every_worker_ends_what_another_has_begun(service: Service) -> None:
+    for _ in range(6):
+        begun = begin(service, "/signin-id")
+        assert finish(service, begun.path, dict(granted(begun.url)), begun.cookie).status_code == 200
+
+
+def test_a_program_sends_a_code_alone(service: Service, provider: IdentityProvider) -> None:
+    """As in the field; a code that a browser has asked for is bound to it, so one was asked for without PKCE."""
+    query = f"response_type=code&client_id={CLIENT}&redirect_uri={service.url}/signin-acme&scope=profile&state=mine"
+    code = granted(f"{provider.url}/authorize?{query}")["code"]
+    with fresh(service) as client:
+        response = client.post("/signin-acme", json={"code": code, "state": "mine"})
+    assert response.status_code == 200, response.text
+    form = provider.forms("/token")[-1]
+    assert form == {
+        "redirect_uri": f"{service.url}/signin-acme",
+        "code": code,
+        "client_id": CLIENT,
+        "client_secret": SECRET,
+        "grant_type": "authorization_code",
+    }
+
+
+def test_what_the_browser_tells_about_itself(service: Service, database: Database) -> None:
+    begun = begin(service, "/signin-acme")
+    finish(service, '/signin-acme?analyticsData={"zone":"Europe/Oslo"}', dict(granted(begun.url)), begun.cookie)
+    assert last_call(database)["analytics"] == {"zone": "Europe/Oslo", "ip": "127.0.0.1"}
+
+
+@pytest.mark.parametrize("given", ["[1]", "junk", ""])
+def test_what_is_no_object_is_nothing(service: Service, database: Database, given: str) -> None:
+    begun = begin(service, "/signin-acme")
+    path = f"/signin-acme?analyticsData={given}"
+    assert finish(service, path, dict(granted(begun.url)), begun.cookie).status_code == 200
+    assert last_call(database)["analytics"] is None
+
+
+@pytest.mark.parametrize(
+    ("email", "status"), [("nobody@example.com", 401), ("locked@example.com", 423), ("broken@example.com", 500)]
+)
+def test_what_the_command_says(service: Service, provider: IdentityProvider, email: str, status: int) -> None:
+    with provider.bent(user={**ALMA, "email": email}):
+        response = sign_in(service, "/signin-id")
+    assert response.status_code == status
+    assert ".AspNetCore" not in response.headers.get("set-cookie", "")
+    assert response.headers["cache-control"] == UNCACHED["cache-control"]
+    assert "secret of the database" not in response.text
+    if status == 500:
+        assert response.text == "Error talking to Id"
+
+
+def test_an_email_of_an_address_of_its_own(service: Service, provider: IdentityProvider, database: Database) -> None:
+    with provider.bent(user={"id": 7, "name": "Alma", "email": None}):
+        assert sign_in(service, "/signin-plain").status_code == 200
+    assert last_call(database)["email"] == "first@example.com"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("/signin-acme", b"", "the request is no JSON object"),
+        ("/signin-acme", b"[1]", "the request is no JSON object"),
+        ("/signin-acme", b"{}", "the request holds no code"),
+        ("/signin-acme", b'{"code":7}', "the request holds no code"),
+        ("/signin-acme", b'{"code":"unknown"}', "answered 400: invalid_grant"),
+        ("/signin-down", b'{"code":"any"}', "http://127.0.0.1:9/token"),
+    ],
+)
+def test_any_failure_is_a_500(service: Service, path: str, body: bytes, said: str) -> None:
+    with fresh(service) as client:
+        response = client.post(path, content=body)
+    assert response.status_code == 500
+    assert response.headers["content-type"] == "text/plain"
+    assert {name: response.headers[name] for name in UNCACHED} == UNCACHED
+    assert response.text == f"Error talking to {path.removeprefix('/signin-').capitalize()}"
+    assert said in service.wait_for_log(said)
+    assert SECRET not in service.log
+
+
+def test_no_email_is_a_failure(service: Service, provider: IdentityProvider) -> None:
+    with provider.bent(user={"sub": "1"}):
+        assert sign_in(service, "/signin-acme").text == "Error talking to Acme"
+
+
+# --- accounts ------------------------------------------------------------------------------------------------------
+
+
+def test_an_identity_is_linked_with_who_is_signed_in(service: Service, database: Database) -> None:
+    session = session_of(sign_in(service, "/signin-acme"))
+    begun = begin(service, "/signin-id", session)
+    finish(service, begun.path, dict(granted(begun.url)), f"{begun.cookie}; {session['Cookie']}")
+    claims = last_call(database)["claims"]
+    assert isinstance(claims, dict)
+    assert claims["user_id"] == ME["id"]
+    assert claims["provider"] == "Acme"
+
+
+def test_nobody_is_linked_who_did_not_ask_for_it(service: Service, database: Database) -> None:
+    """The session is another one than when the sign-in began."""
+    session = session_of(sign_in(service, "/signin-acme"))
+    begun = begin(service, "/signin-id")
+    finish(service, begun.path, dict(granted(begun.url)), f"{begun.cookie}; {session['Cookie']}")
+    assert last_call(database)["claims"] is None
+
+
+# --- afterwards ----------------------------------------------------------------------------------------------------
+
+
+def test_refresh_asks_the_provider_and_the_command_again(service: Service, provider: IdentityProvider) -> None:
+    session = session_of(sign_in(service, "/signin-id"))
+    with fresh(service) as client:
+        problem(client.post("/signin-id/refresh"), 401)
+        with provider.bent(user={**ALMA, "name": "Alma Lund"}):
+            response = client.post("/signin-id/refresh", headers=session)
+        assert response.status_code == 200, response.text
+        client.cookies.clear()
+        renewed = session_of(response)
+        assert client.get("/api/me", headers=renewed).json()["name"] == "Alma Lund"
+        # The provider has taken the first refresh token back.
+        refused = client.post("/signin-id/refresh", headers=session)
+        problem(refused, 401)
+        assert any(
+            "rowcall.tokens." in cookie and "expires=" in cookie for cookie in refused.headers.get_list("set-cookie")
+        )
+        client.cookies.clear()
+        assert client.post("/signin-id/refresh", headers=renewed).status_code == 200
+
+
+def test_refresh_is_for_who_signed_in(service: Service, provider: IdentityProvider) -> None:
+    """Tokens that somebody has left in the browser renew nobody else's session, and give nobody his."""
+    kept = [part for part in session_of(sign_in(service, "/signin-id"))["Cookie"].split("; ") if "tokens" in part]
+    with provider.bent(user={**ALMA, "sub": "9", "email": "bo@example.com"}):
+        other = session_of(sign_in(service, "/signin-acme"))["Cookie"]
+    with fresh(service) as client:
+        problem(client.post("/signin-id/refresh", headers={"Cookie": "; ".join(kept)}), 401)
+        problem(client.post("/signin-id/refresh", headers={"Cookie": "; ".join([*kept, other])}), 401)
+
+
+def test_refreshed_tokens_of_somebody_else_are_not_taken(service: Service, provider: IdentityProvider) -> None:
+    session = session_of(sign_in(service, "/signin-id"))
+    with provider.bent(user={**ALMA, "sub": "somebody else"}), fresh(service) as client:
+        assert client.post("/signin-id/refresh", headers=session).text == "Error talking to Id"
+
+
+def test_signing_out_here_and_there(service: Service, provider: IdentityProvider) -> None:
+    session = session_of(sign_in(service, "/signin-id"))
+    with fresh(service) as client:
+        response = client.post("/signin-id/logout", headers=session)
+    assert response.status_code == 303
+    location = urlsplit(response.headers["location"])
+    assert f"{location.scheme}://{location.netloc}{location.path}" == f"{provider.url}/logout"
+    query = parse_qs(location.query)
+    assert query["post_logout_redirect_uri"] == [f"{service.url}/welcome"]
+    assert query["id_token_hint"][0].count(".") == 2
+    assert query["client_id"] == [CLIENT]
+    assert provider.forms("/revoke")[-1]["token_type_hint"] == "refresh_token"
+    ended = [cookie for cookie in response.headers.get_list("set-cookie") if "expires=Thu, 01 Jan 1970" in cookie]
+    assert len(ended) == 2
+    with fresh(service) as client:
+        problem(client.post("/signin-id/refresh", headers=session), 401)
+
+
+def test_signing_out_by_script(service: Service) -> None:
+    with fresh(service) as client:
+        response = client.post("/signin-id/logout", headers={"Accept": "application/json"})
+        assert response.status_code == 200
+        assert "/logout?" in response.json()["location"]
+        problem(client.post("/signin-id/logout", headers={"Origin": "https://elsewhere.example"}), 403)
+
+
+# --- keys ----------------------------------------------------------------------------------------------------------
+
+
+def test_new_keys_of_an_issuer_are_found(service: Service, provider: IdentityProvider) -> None:
+    """By every worker, a second after it has looked the last time at the earliest; the old ones are forgotten then."""
+    sign_in(service, "/signin-id")
+    old = provider.key
+    provider.rotate()
+    for _ in range(4):
+        wait_until(lambda: sign_in(service, "/signin-id").status_code == 200, "the new key is known")
+    with provider.bent(sign=lambda claims: jwt.encode({"alg": "RS256", "kid": old.kid}, claims, old)):
+        assert sign_in(service, "/signin-id").text == "Error talking to Id"
+
+
+def test_pkce_is_a_digest(service: Service, provider: IdentityProvider) -> None:
+    begun = begin(service, "/signin-acme")
+    finish(service, begun.path, dict(granted(begun.url)), begun.cookie)
+    verifier = provider.forms("/token")[-1]["code_verifier"]
+    digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+    assert digest == begun.query["code_challenge"]
+    assert len(verifier) == 64
+
+
+def test_discovery_is_asked_once_by_each_worker(service: Service, provider: IdentityProvider) -> None:
+    for _ in range(4):
+        begin(service, "/signin-id")
+    asked = [path for _, path, _ in provider.seen if path.startswith("/.well-known/")]
+    assert 1 <= len(asked) <= 2
+
+
+def test_the_provider_is_real(provider: IdentityProvider) -> None:
+    """The server of these tests refuses what it should: a code without its verifier, a wrong secret."""
+    form = {"grant_type": "authorization_code", "code": "none", "client_id": CLIENT, "client_secret": "wrong"}
+    response = httpx.post(f"{provider.url}/token", data=form, trust_env=False)
+    assert response.json()["error"] == "invalid_client"

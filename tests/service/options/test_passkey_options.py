@@ -1,0 +1,80 @@
+"""What the start says about passkeys that cannot work (reference 04, 12.1 and 23)."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from rowcall.core.auth.passkeys import PasskeyOptions
+from rowcall.core.auth.schemes import CookieScheme, Schemes
+from rowcall.core.config import ConfigError, Settings, assemble, load_files
+from rowcall.service.options.capabilities.passkeys import passkey_options
+from rowcall.service.options.connections import connection_plan
+from rowcall.service.startup_error import StartupError
+
+P = "Auth:PasskeyAuth:"
+ON = (P + "Enabled", "true")
+COOKIES = Schemes(cookies=(CookieScheme("Cookies", "yard", 60),), default="Cookies")
+
+
+def settings(*overrides: tuple[str, str]) -> Settings:
+    return assemble(load_files([]), [ON, *overrides], {}).settings
+
+
+def options(*overrides: tuple[str, str], schemes: Schemes = COOKIES) -> PasskeyOptions:
+    found = passkey_options(settings(*overrides), schemes, {})
+    assert found is not None
+    return found
+
+
+def test_off_by_default() -> None:
+    assert passkey_options(assemble(load_files([]), [], {}).settings, COOKIES, {}) is None
+
+
+def test_registration_is_a_switch_of_its_own() -> None:
+    assert options().paths.register is None
+    paths = options((P + "EnableRegister", "true"), (P + "AddPasskeyPath", "")).paths
+    assert (paths.register, paths.add, paths.login) == ("/api/passkey/register", None, "/api/passkey/login")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("LoginPath", "login"),
+        ("LoginPath", "/login/{name}"),
+        ("LoginPath", "/API/passkey/add"),
+        ("ChallengeTimeoutMinutes", "0"),
+        ("ChallengeTimeoutMinutes", "1441"),
+        ("RelyingPartyOrigins:0", "shop.example"),
+        ("UserVerificationRequirement", "always"),
+        ("ResidentKeyRequirement", "sometimes"),
+        ("AttestationConveyance", "some"),
+    ],
+)
+def test_what_ends_the_start(key: str, value: str) -> None:
+    with pytest.raises((StartupError, ConfigError), match=key.partition(":")[0]):
+        options((P + key, value))
+
+
+def test_a_connection_that_there_is_not_ends_the_start() -> None:
+    named = (("ConnectionStrings:Default", "Host=x"), (P + "ConnectionName", "keys"))
+    with pytest.raises(StartupError, match="ConnectionName names 'keys', but ConnectionStrings has Default"):
+        connection_plan(settings(*named))
+
+
+def said(caplog: pytest.LogCaptureFixture, *overrides: tuple[str, str], schemes: Schemes = COOKIES) -> str:
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "rowcall"):
+        options(*overrides, schemes=schemes)
+    return "\n".join(record.getMessage() for record in caplog.records)
+
+
+def test_what_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    origin = (P + "RelyingPartyOrigins:0", "https://www.shop.example:8443/")
+    assert "RelyingPartyOrigins is empty" in said(caplog)
+    assert said(caplog, origin, (P + "RelyingPartyId", "shop.example")) == ""
+    assert "browsers keep passkeys of other.example" in said(caplog, origin, (P + "RelyingPartyId", "other.example"))
+    assert "not https" in said(caplog, (P + "RelyingPartyOrigins:0", "http://shop.example"))
+    assert said(caplog, (P + "RelyingPartyOrigins:0", "http://localhost:8080")) == ""
+    assert "cannot sign anybody in" in said(caplog, origin, schemes=Schemes())
