@@ -77,7 +77,12 @@ SWITCHES = (
         "Print what comments can say, as JSON: name, aliases, syntax, description.",
         run="about:show_annotations",
     ),
-    Switch(("--endpoints",), "Read the database and print its endpoints as JSON.", run="endpoints:show"),
+    Switch(("--endpoints",), "Read the database and print its endpoints as JSON.", run="reading.endpoints:show"),
+    Switch(
+        ("--generate",),
+        "Read the database, write clients, OpenAPI, request files and tool descriptions as configured, and end.",
+        run="reading.generating:generate",
+    ),
     Switch(
         ("--test",),
         "Run the tests written in SQL that TestRunner:FilePattern names, without serving. The exit code is 0 when all "

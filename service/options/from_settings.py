@@ -29,6 +29,7 @@ from rowcall.service.options.before_routine import before_commands
 from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.limits import limit_options
+from rowcall.service.options.capabilities.mcp import offers_tools
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.capabilities.passkeys import passkey_options
@@ -94,7 +95,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         ),
         http_types=options.outbound.types if options.outbound.types.enabled else None,
         proxies=options.outbound.proxy if options.outbound.proxy.enabled else None,
-        tools=settings.flag("Service:McpOptions:Enabled"),
+        tools=offers_tools(settings),
     )
 
 

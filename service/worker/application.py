@@ -226,7 +226,9 @@ class Application:
 
     def _documents(self, edition: Edition) -> dict[Route, tuple[Step, ...]]:
         options = self._options
-        found = document_routes(edition.endpoints, edition.types_of, options.openapi, options.http_files)
+        found = document_routes(
+            edition.endpoints, edition.types_of, options.openapi, options.http_files, options.tool_schemas
+        )
         return {Route("GET", path.lower(), (), ()): (step,) for path, step in found}
 
     def _tools(self, edition: Edition, services: Services, inside: SelfCalls) -> dict[Route, tuple[Step, ...]]:
