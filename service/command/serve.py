@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rowcall.core.config import ConfigError, Settings
-from rowcall.core.config.checks import mistakes, without_effect
+from rowcall.core.config.checks import doubts, mistakes, without_effect
 from rowcall.service.command.about import version
 from rowcall.service.command.configuration_files import Configuration, configuration_files, load
 from rowcall.service.command.configuration_watch import ConfigurationWatch
@@ -57,7 +58,24 @@ def _check(configuration: Configuration) -> None:
 def _start(arguments: Arguments) -> int:
     watch = _watch(arguments)
     with _termination_as_exit():
-        return _serve(arguments, load(arguments), watch)
+        try:
+            return _serve(arguments, load(arguments), watch)
+        except (ConfigError, StartupError) as error:
+            if not _has_no_configuration(arguments):
+                raise
+            raise StartupError(f"{error}\n  {_NO_CONFIGURATION.format(folder=Path.cwd())}") from None
+
+
+_NO_CONFIGURATION = (
+    "there is no configuration here: {folder} has neither rowcall.json nor rowcall.local.json; `rowcall --init` writes "
+    "one, `rowcall FILE` reads another, and `rowcall --demo` needs none"
+)
+
+
+def _has_no_configuration(arguments: Arguments) -> bool:
+    """Nothing but defaults and the environment."""
+    given = arguments.files or arguments.overrides or arguments.has("--demo")
+    return not given and not any(file.is_file() for file in configuration_files(arguments))
 
 
 def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:
@@ -70,11 +88,15 @@ def _serve(arguments: Arguments, configuration: Configuration, watch: Configurat
     template = forked_template("rowcall.service.worker.worker")
     log = configure_logging(settings)
     client = logging.getLogger("rowcall.client")
-    client.info("rowcall %s", version())
+    client.info("rowcall %s, pid %d", version(), os.getpid())
     for note in configuration.notes:
         client.log(note.level, "%s", note.message)
+    if _has_no_configuration(arguments):
+        client.info("No configuration file in %s: defaults and the environment are used", Path.cwd())
     if not _keys_are_acceptable(configuration, client):
         return 1
+    for doubt in doubts(settings):
+        client.warning("%s", doubt)
     if idle := without_effect(settings):
         client.warning("These configuration keys have no effect yet: %s", ", ".join(idle))
     with connections(settings, demo=demo) as opened:

@@ -42,7 +42,9 @@ def with_opened_columns(
 ) -> BodyWriter | None:
     """The writer itself where the comment has nothing decrypted."""
     wanted = endpoint.options.encryption
-    if writer is None or wanted is None or not (wanted.all_columns or wanted.columns):
+    if writer is None or wanted is None or not services.options.encrypts:
+        return writer
+    if not (wanted.all_columns or wanted.columns):
         return writer
     names = None if wanted.all_columns else frozenset(name.casefold() for name in wanted.columns)
     opened = Opened(services.auth.keys)

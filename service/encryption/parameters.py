@@ -21,7 +21,7 @@ TEXTS = frozenset({"text", "character varying", "bpchar", "character", "varchar"
 
 def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
     wanted = endpoint.options.encryption
-    if wanted is None:
+    if wanted is None or not services.options.encrypts:
         return None
     chosen = [
         (1 << index, parameter.array, parameter.delimiter)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.config import Settings
+from rowcall.core.operations.audit import openness
 from rowcall.core.tables.routines import TableOperation
 from rowcall.service.edition.edition import Edition
 
@@ -20,16 +21,42 @@ client = logging.getLogger("rowcall.client")
 def announce(settings: Settings, edition: Edition, urls: Sequence[str], workers: int, seconds: float) -> None:
     """`16 endpoints of 14 functions and 2 procedures, 2 workers`, then the message, unless it is empty."""
     log.info("%s, %s", _found(edition), _counted(workers, "worker"))
+    tell_left_out(edition)
+    if not edition.endpoints:
+        log.warning("There is nothing to serve. Looked at: %s. %s", "; ".join(edition.looked_at), _BEGIN)
     _tell_short_lived_keys(settings, edition)
+    exposed = openness(edition.endpoints, basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"))
+    if exposed.count:
+        log.info("%s; rowcall --audit tells more", exposed.sentence)
     message = settings.text_or_none("StartupMessage")
     if message:
         client.info("%s", startup_message(message, settings, urls, seconds))
 
 
+_BEGIN = (
+    "A comment makes an endpoint: comment on function my_function is 'HTTP GET'; docs/endpoints.md goes on from there"
+)
+
+
+def tell_left_out(edition: Edition) -> None:
+    """In one line; the reasons stand above it, each once."""
+    if edition.left_out:
+        names = sorted({one.object for one in edition.left_out})
+        shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+        log.warning("%d left out: %s; rowcall --endpoints lists why", edition.left_out_count, shown)
+
+
+_SHOWN = 10
+
+
 def _tell_short_lived_keys(settings: Settings, edition: Edition) -> None:
     encrypting = [one.name for one in edition.endpoints if one.options.encryption is not None]
-    kept = settings.flag("DataProtection:Enabled") and settings.choice("DataProtection:Storage") != "Default"
-    if encrypting and not kept:
+    if encrypting and not settings.flag("DataProtection:Enabled"):
+        log.warning(
+            "DataProtection:Enabled is false: encrypt and decrypt do nothing, and %s stores values as they are sent",
+            encrypting[0],
+        )
+    elif encrypting and settings.choice("DataProtection:Storage") == "Default":
         log.warning(
             "%s%s encrypts values with keys that end with this process: nobody can decrypt them after a restart. "
             "DataProtection:Storage=FileSystem or Database keeps the keys",

@@ -182,6 +182,15 @@ def test_keys_that_end_with_the_process_are_told(service: Service) -> None:
     service.wait_for_log("keys that end with this process")
 
 
+def test_without_data_protection_nothing_is_sealed(own_database: Database, serve_once: Serve) -> None:
+    """Keys of a process alone would make values that nobody can ever open."""
+    service = serve_once(own_database, SQL, {"DataProtection:Enabled": "false"})
+    assert service.post("/api/store", json={"id": 1, "iban": "XX12"}).status_code == 204
+    assert own_database.value("select iban from member") == "XX12"
+    assert service.get("/api/read-by-name?id=1").json() == [{"id": 1, "iban": "XX12", "note": None}]
+    assert "encrypt and decrypt do nothing" in service.log
+
+
 def test_a_restart_opens_what_was_sealed_before(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     settings = {"DataProtection:Storage": "FileSystem", "DataProtection:FileSystemPath": str(tmp_path / "keys")}
     settings["ApplicationName"] = "members"  # not that of the folder it runs in

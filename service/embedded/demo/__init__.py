@@ -18,6 +18,7 @@ SETTINGS = (
     ("Service:UploadOptions:Enabled", "true"),
     ("Auth:CookieAuth", "true"),
     ("Auth:BearerTokenAuth", "true"),
+    ("Auth:External:LoginCommand", "select * from demo.external_login($1, $2)"),
     ("Service:SqlFileSource:FilePattern", f"{importlib.resources.files(__name__)}/files/*.sql"),
 )
 """What the demo needs beyond the defaults."""

@@ -305,6 +305,13 @@ create procedure sign_out() language sql begin atomic end;
 comment on procedure sign_out() is 'HTTP POST /sign-out
 logout';
 
+-- The same for who comes from another provider, once Auth:External names one: it is the provider that knows who it is.
+create function external_login(provider text, email text) returns table (user_id int, user_name text, user_roles text[])
+language sql stable
+begin atomic
+    select a.courier, a.name, a.roles from demo.account a where a.name || '@couriers.example' = external_login.email;
+end;
+
 -- The id comes from the session, whatever the request says: everybody sees their own parcels.
 create function my_parcels(_user_id text default null) returns table (parcel int, ordered timestamptz, note text)
 language sql stable

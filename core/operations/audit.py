@@ -1,0 +1,304 @@
+"""What a service exposes, as findings: who may call what, and which rights stand behind it (`rowcall --audit`).
+
+Pure judgement: what the database says comes in as `DatabaseFacts`. A finding names what it is about and what mends it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rowcall.core.catalogue.catalog import RoutineKind, Volatility
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.tables.operations import Conflict
+from rowcall.core.tables.routines import TableOperation
+
+
+class Severity(enum.Enum):
+    """high: nobody should serve like this. medium: may be meant, and has to be looked at. low: worth knowing."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    severity: Severity
+    code: str
+    about: str
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """The role that the service has connected as."""
+
+    name: str
+    superuser: bool = False
+    bypasses: bool = False
+    """BYPASSRLS."""
+    creates_roles: bool = False
+    creates_databases: bool = False
+    owns_database: bool = False
+    memberships: tuple[str, ...] = ()
+    """Of PostgreSQL's own roles that reach beyond the data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definer:
+    """A SECURITY DEFINER routine that the service may call."""
+
+    oid: int
+    name: str
+    owner: str
+    by_superuser: bool
+    search_path: str | None
+    """None: that of whoever calls it."""
+    parsed: bool
+    """Its names were looked up when it was made (`begin atomic`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    oid: int
+    name: str
+    is_view: bool
+    has_policies: bool
+    """Row level security is on."""
+    holds: bool
+    """And holds for the service's role."""
+    owned: bool
+    privileges: frozenset[str]
+    """Of the service's role, in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseFacts:
+    role: Role
+    definers: tuple[Definer, ...] = ()
+    tables: tuple[TableFacts, ...] = ()
+    public_schemas: tuple[str, ...] = ()
+    """In which everybody may create."""
+
+
+@dataclass(frozen=True, slots=True)
+class Openness:
+    """What anybody may call."""
+
+    endpoints: tuple[str, ...] = ()
+    writing: tuple[str, ...] = ()
+    count: int = 0
+    """Of all endpoints."""
+
+    @property
+    def sentence(self) -> str:
+        """For the log of a start."""
+        if not self.count:
+            return ""
+        named = ", ".join(self.writing[:3]) + (" …" if len(self.writing) > 3 else "")
+        writing = f", {len(self.writing)} of them may write ({named})" if self.writing else ""
+        return f"{len(self.endpoints)} of {self.count} endpoints are open to anybody{writing}"
+
+
+READS = frozenset({"GET", "HEAD", "QUERY"})
+
+
+def openness(endpoints: Iterable[Endpoint], *, basic: bool = False) -> Openness:
+    """basic: every endpoint asks for HTTP Basic."""
+    offered = [one for one in endpoints if not one.options.internal]
+    found = [one for one in offered if not basic and is_open(one)]
+    writing = tuple(one.name for one in found if may_write(one))
+    return Openness(tuple(one.name for one in found), writing, len(offered))
+
+
+def is_open(endpoint: Endpoint) -> bool:
+    """To who is not signed in. Logins are, whatever they say, and are no finding."""
+    options = endpoint.options
+    closed = options.requires_authorization or bool(options.roles) or options.basic_auth is not None
+    return not closed and not options.login
+
+
+def may_write(endpoint: Endpoint) -> bool:
+    return endpoint.method not in READS and endpoint.routine.volatility is Volatility.VOLATILE
+
+
+# --- findings ------------------------------------------------------------------------------------------------------
+
+
+def endpoint_findings(endpoints: Sequence[Endpoint], *, basic: bool = False) -> Iterator[Finding]:
+    for name in openness(endpoints, basic=basic).writing:
+        yield Finding(
+            Severity.MEDIUM,
+            "anonymous-write",
+            name,
+            "anybody may call it, and it may write",
+            "authorize, or a rate limit and a check of its own",
+        )
+
+
+def database_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
+    yield from _role_findings(facts.role)
+    for schema in facts.public_schemas:
+        yield Finding(
+            Severity.MEDIUM,
+            "public-create",
+            f"schema {schema}",
+            "every role may create objects in it, which others then find by their search_path",
+            f"revoke create on schema {schema} from public",
+        )
+    called = {one.routine.oid: one for one in endpoints if one.routine.kind in (_FUNCTION, _PROCEDURE)}
+    for definer in facts.definers:
+        yield from _definer_findings(definer, called.get(definer.oid), facts.public_schemas)
+    yield from _table_findings(facts, endpoints)
+
+
+_FUNCTION, _PROCEDURE = RoutineKind.FUNCTION, RoutineKind.PROCEDURE
+
+
+def _role_findings(role: Role) -> Iterator[Finding]:
+    about = f"role {role.name}"
+    if role.superuser:
+        yield Finding(
+            Severity.HIGH,
+            "superuser",
+            about,
+            "the service connects as a superuser: no privilege and no policy holds for it",
+            "connect as a role that may do only what the endpoints need",
+        )
+        return
+    for given, word in (
+        (role.bypasses, "BYPASSRLS"),
+        (role.creates_roles, "CREATEROLE"),
+        (role.creates_databases, "CREATEDB"),
+    ):
+        if given:
+            yield Finding(
+                Severity.HIGH if word == "BYPASSRLS" else Severity.MEDIUM,
+                "role-attribute",
+                about,
+                f"the role of the service has {word}",
+                f"alter role {role.name} no{word.lower()}",
+            )
+    if role.owns_database:
+        yield Finding(
+            Severity.MEDIUM,
+            "owns-database",
+            about,
+            "the role of the service owns the database",
+            "let another role own it",
+        )
+    for name in role.memberships:
+        yield Finding(
+            Severity.HIGH, "membership", about, f"the role of the service is a member of {name}", f"revoke {name}"
+        )
+
+
+def _definer_findings(definer: Definer, endpoint: Endpoint | None, public_schemas: Sequence[str]) -> Iterator[Finding]:
+    reached = "" if endpoint is None else f", called by {endpoint.name}"
+    if definer.search_path is None and not definer.parsed:
+        yield Finding(
+            Severity.HIGH if endpoint is not None else Severity.MEDIUM,
+            "definer-search-path",
+            definer.name,
+            f"runs with the rights of {definer.owner} and finds names by the search_path of its caller{reached}",
+            f"alter routine {definer.name} set search_path = SCHEMA, pg_temp",
+        )
+    elif definer.search_path is not None:
+        words = [word.strip().strip('"') for word in definer.search_path.split(",")]
+        for schema in (word for word in words if word in public_schemas):
+            yield Finding(
+                Severity.HIGH if endpoint is not None else Severity.MEDIUM,
+                "definer-open-schema",
+                definer.name,
+                f"runs with the rights of {definer.owner} and looks in {schema}, where everybody may create{reached}",
+                f"revoke create on schema {schema} from public",
+            )
+    if definer.by_superuser and endpoint is not None:
+        yield Finding(
+            Severity.MEDIUM,
+            "definer-superuser",
+            definer.name,
+            f"runs with the rights of the superuser {definer.owner}{reached}",
+            "give it an owner who may do only what it does",
+        )
+
+
+def _table_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
+    served = _served(endpoints)
+    for table in facts.tables:
+        operations = served.get(table.oid)
+        if table.has_policies and not table.holds:
+            why = "it owns the table" if table.owned and not facts.role.superuser else "of its attributes"
+            yield Finding(
+                Severity.HIGH,
+                "policies-without-effect",
+                table.name,
+                f"its row level security does not hold for {facts.role.name}, because {why}",
+                f"alter table {table.name} force row level security, or connect as another role",
+            )
+        if operations is None:
+            continue
+        if not table.is_view and not table.has_policies:
+            yield _without_policies(table, operations)
+        elif table.is_view:
+            yield Finding(
+                Severity.LOW,
+                "view",
+                table.name,
+                "a view without security_invoker reads with the rights of its owner, past row level security",
+                f"alter view {table.name} set (security_invoker = true)",
+            )
+        wider = sorted(table.privileges - set(operations.commands) - {"select"})
+        if wider and not table.owned:
+            yield Finding(
+                Severity.LOW,
+                "grants",
+                table.name,
+                f"{facts.role.name} may {', '.join(wider)}, which no endpoint of the table does",
+                f"revoke {', '.join(wider)} on {table.name} from {facts.role.name}, unless a routine needs it",
+            )
+
+
+@dataclass(slots=True)
+class _Operations:
+    commands: set[str] = field(default_factory=set)
+    open_to_all: list[str] = field(default_factory=list)
+    open_writes: bool = False
+    roles_everywhere: bool = True
+
+
+def _served(endpoints: Sequence[Endpoint]) -> Mapping[int, _Operations]:
+    """By oid of the table or view."""
+    found: dict[int, _Operations] = {}
+    for endpoint in endpoints:
+        source = endpoint.routine.source
+        if not isinstance(source, TableOperation):
+            continue
+        one = found.setdefault(source.table.oid, _Operations())
+        one.commands.add(source.operation.command.value)
+        if source.operation.conflict is Conflict.UPDATE:
+            one.commands.add("update")
+        if is_open(endpoint):
+            one.open_to_all.append(endpoint.name)
+            one.open_writes = one.open_writes or may_write(endpoint)
+        one.roles_everywhere = one.roles_everywhere and bool(endpoint.options.roles)
+    return found
+
+
+def _without_policies(table: TableFacts, operations: _Operations) -> Finding:
+    if operations.open_to_all:
+        severity = Severity.HIGH if operations.open_writes else Severity.MEDIUM
+        whom = f"anybody, by {operations.open_to_all[0]}"
+    else:
+        severity = Severity.LOW if operations.roles_everywhere else Severity.MEDIUM
+        whom = "those with the roles" if operations.roles_everywhere else "everybody who is signed in"
+    return Finding(
+        severity,
+        "no-policies",
+        table.name,
+        f"all of its rows are within reach of {whom}: it has no row level security",
+        f"alter table {table.name} enable row level security, with policies on the claims of the caller",
+    )

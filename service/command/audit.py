@@ -1,0 +1,108 @@
+"""`--audit`: what is exposed and to whom, for people, and with `--json` for CI."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import psycopg
+
+from rowcall.core.catalogue.catalog import RoutineKind
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.operations.audit import (
+    DatabaseFacts,
+    Finding,
+    Severity,
+    database_findings,
+    endpoint_findings,
+    openness,
+)
+from rowcall.core.tables.routines import TableOperation
+from rowcall.service.command.about import print_json
+from rowcall.service.command.configuration_files import load
+from rowcall.service.command.serve import connections, require_readable
+from rowcall.service.command.switches import Arguments
+from rowcall.service.database.connector import Connector
+from rowcall.service.discovery.audit import read_facts
+from rowcall.service.edition.exposure_options import exposure
+from rowcall.service.edition.reader import EndpointReader
+from rowcall.service.options.audit import settings_findings
+from rowcall.service.options.from_settings import worker_options
+from rowcall.service.startup_error import StartupError
+
+
+def audit(arguments: Arguments) -> int:
+    """1 for a finding that is high, with `--strict` for one that is medium. Raises ConfigError, StartupError."""
+    settings = load(arguments).settings
+    require_readable(settings)
+    logging.getLogger("rowcall").addHandler(logging.NullHandler())
+    logging.getLogger("rowcall").propagate = False
+    found: list[tuple[tuple[Endpoint, ...], DatabaseFacts]] = []
+    with connections(settings, demo=arguments.has("--demo")) as opened:
+        options = worker_options(settings, opened)
+        reader = EndpointReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
+
+        async def read() -> None:
+            edition = await reader.first()
+            found.append((edition.endpoints, await _facts(Connector(options.target), edition.endpoints)))
+
+        asyncio.run(read())
+    ((endpoints, facts),) = found
+    basic = options.auth.basic.enabled
+    findings = (
+        *settings_findings(settings, options),
+        *endpoint_findings(endpoints, basic=basic),
+        *database_findings(facts, endpoints),
+    )
+    findings = tuple(sorted(findings, key=lambda one: list(Severity).index(one.severity)))
+    opened_to_all = openness(endpoints, basic=basic)
+    counts = {severity.value: sum(one.severity is severity for one in findings) for severity in Severity}
+    failed = bool(counts["high"] or (arguments.has("--strict") and counts["medium"]))
+    if arguments.has("--json"):
+        print_json(
+            {
+                "passed": not failed,
+                "role": facts.role.name,
+                "endpoints": opened_to_all.count,
+                "open": list(opened_to_all.endpoints),
+                "counts": counts,
+                "findings": [_as_json(one) for one in findings],
+            }
+        )
+    else:
+        _print(findings, opened_to_all.endpoints, opened_to_all.count, facts)
+    return int(failed)
+
+
+async def _facts(connector: Connector, endpoints: Sequence[Endpoint]) -> DatabaseFacts:
+    """Of the main connection. Raises `StartupError`."""
+    sources = (one.routine.source for one in endpoints if one.routine.kind in (RoutineKind.TABLE, RoutineKind.VIEW))
+    served = sorted({source.table.oid for source in sources if isinstance(source, TableOperation)})
+    try:
+        async with await connector.open_plain() as connection:
+            return await read_facts(connection, served)
+    except psycopg.Error as error:
+        raise StartupError(f"the rights in the database cannot be read: {str(error).strip()}") from None
+
+
+def _as_json(finding: Finding) -> dict[str, str]:
+    return {
+        "severity": finding.severity.value,
+        "code": finding.code,
+        "about": finding.about,
+        "message": finding.message,
+        "remedy": finding.remedy,
+    }
+
+
+def _print(findings: Sequence[Finding], opened: Sequence[str], count: int, facts: DatabaseFacts) -> None:
+    print(f"{len(opened)} of {count} endpoints are open to anybody; the service connects as {facts.role.name}")
+    for name in opened:
+        print(f"  {name}")
+    for finding in findings:
+        print(f"\n{finding.severity.value.upper()} {finding.code}: {finding.about}")
+        print(f"  {finding.message}")
+        print(f"  → {finding.remedy}")
+    counts = ", ".join(f"{sum(one.severity is level for one in findings)} {level.value}" for level in Severity)
+    print(f"\n{counts}" if findings else "\nNothing found")

@@ -1,0 +1,110 @@
+"""What the configuration opens, as findings (`core.operations.audit`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from math import log2
+
+from rowcall.core.auth.schemes import CookieScheme
+from rowcall.core.config import Settings
+from rowcall.core.operations.audit import Finding, Severity
+from rowcall.service.options.server.http import listener_plans
+from rowcall.service.options.worker import WorkerOptions
+
+ENOUGH_BITS = 128
+"""Of a secret: what a key of its algorithm is meant to have at least."""
+EXAMPLES = ("secret", "changeme", "change-me", "change_me", "your-", "example", "password", "keep-this")
+
+_OPTIONS = "Service:AuthenticationOptions:"
+_OPENED = (
+    (_OPTIONS + "RolesMatchUsers", True, "whoever chooses the name of a role is let in like one who has it"),
+    (_OPTIONS + "ClaimsFromAnonymous", True, "who is not signed in can say to be anybody"),
+    (_OPTIONS + "DistinguishWrongPasswords", True, "whoever tries names learns which of them exist"),
+    ("Service:RequestHeadersFromClient", True, "a request can forge the headers that routines see"),
+    ("Service:RequiresAuthorization", False, "an endpoint whose comment says nothing is open to anybody"),
+)
+
+
+def settings_findings(settings: Settings, options: WorkerOptions) -> Iterator[Finding]:
+    for key, opens, consequence in _OPENED:
+        if settings.flag(key) is opens:
+            yield _key(Severity.MEDIUM, "opened", key, consequence, f"leave {key} at its default")
+    if options.auth.schemes.cookies:
+        yield from _cookie_findings(settings, options)
+    yield from _secret_findings(options)
+    yield from _basic_findings(options)
+    if options.statistics is not None and not options.statistics.guarded.closed:
+        message = "everybody may read statistics, the text of running queries included"
+        yield _key(Severity.HIGH, "statistics", "Stats:Enabled", message, "Stats:RequireAuthorization=true")
+    if options.passkeys is not None and not options.passkeys.origins:
+        message = "passkeys are taken from pages of whatever host a request names"
+        key = "Auth:PasskeyAuth:RelyingPartyOrigins"
+        yield _key(Severity.MEDIUM, "passkey-origins", key, message, "name the origins of your pages")
+    if options.http.cors is not None and options.http.cors.origins is None:
+        message = "pages of any site may read what is answered without a session"
+        yield _key(Severity.LOW, "any-origin", "Cors:AllowedOrigins", message, "name the origins of your pages")
+    yield from _key_ring_findings(settings)
+
+
+def _key(severity: Severity, code: str, key: str, message: str, remedy: str) -> Finding:
+    return Finding(severity, code, key, message, remedy)
+
+
+def _cookie_findings(settings: Settings, options: WorkerOptions) -> Iterator[Finding]:
+    speaks_https = any(plan.address.secure for plan in listener_plans(settings)) or options.forwarding.enabled
+    for scheme in options.auth.schemes.cookies:
+        yield from _one_cookie(scheme, speaks_https=speaks_https)
+    if options.auth.cross_site is None:
+        message = "pages of any site can act for who is signed in by cookie"
+        yield _key(Severity.HIGH, "cross-site", "Auth:RefuseCrossSite", message, "Auth:RefuseCrossSite=true")
+
+
+def _one_cookie(scheme: CookieScheme, *, speaks_https: bool) -> Iterator[Finding]:
+    about = f"cookie {scheme.cookie}"
+    if scheme.secure == "None":
+        message = "it never has the attribute Secure: whoever listens to a request without TLS has the session"
+        yield Finding(Severity.HIGH, "cookie-secure", about, message, "CookieSecure=Always")
+    elif scheme.secure == "SameAsRequest" and not speaks_https:
+        message = "it goes without Secure, as this service speaks no https and believes no proxy that does"
+        yield Finding(Severity.MEDIUM, "cookie-secure", about, message, "CookieSecure=Always, behind TLS")
+    if not scheme.http_only:
+        message = "scripts of a page can read it"
+        yield Finding(Severity.MEDIUM, "cookie-http-only", about, message, "CookieHttpOnly=true")
+
+
+def _secret_findings(options: WorkerOptions) -> Iterator[Finding]:
+    for scheme in options.auth.schemes.jwts:
+        if scheme.secret is not None and (why := weakness(scheme.secret)):
+            remedy = "a random JwtSecret from the environment, such as of `openssl rand -base64 48`"
+            yield Finding(Severity.HIGH, "weak-key", f"scheme {scheme.name}", f"its secret {why}", remedy)
+
+
+def weakness(secret: str) -> str | None:
+    """Why it could be guessed, by what it is made of. Never the secret itself."""
+    if any(word in secret.lower() for word in EXAMPLES):
+        return "reads like that of an example"
+    unit = secret[: (secret + secret).index(secret, 1)]
+    bits = -sum(count * log2(count / len(unit)) for count in Counter(unit).values())
+    if bits < ENOUGH_BITS:
+        return f"has less than {ENOUGH_BITS} bits in it: characters repeat"
+    return None
+
+
+def _basic_findings(options: WorkerOptions) -> Iterator[Finding]:
+    basic = options.auth.basic
+    if basic.users and not basic.hashed:
+        message = "passwords stand in the configuration as they are"
+        key = _OPTIONS + "BasicAuth:UseDefaultPasswordHasher"
+        yield _key(Severity.MEDIUM, "plain-passwords", key, message, "hashes of rowcall --hash")
+    if basic.tls != "Required" and (basic.enabled or basic.users):
+        message = "passwords are taken from requests without TLS"
+        yield _key(Severity.MEDIUM, "plain-requests", _OPTIONS + "BasicAuth:SslRequirement", message, "Required")
+
+
+def _key_ring_findings(settings: Settings) -> Iterator[Finding]:
+    stored = settings.flag("DataProtection:Enabled") and settings.choice("DataProtection:Storage") != "Default"
+    if stored and settings.choice("DataProtection:KeyEncryption") == "None":
+        message = "the keys of sessions and encrypted columns are stored as they are"
+        key = "DataProtection:KeyEncryption"
+        yield _key(Severity.LOW, "plain-keys", key, message, "Certificate")

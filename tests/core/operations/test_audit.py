@@ -1,0 +1,64 @@
+"""What is a finding and how severe, without a database (`rowcall --audit`)."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.core.operations.audit import DatabaseFacts, Definer, Role, TableFacts, database_findings
+from rowcall.service.options.audit import weakness
+
+ROLE = Role("clerk")
+PLAIN = Definer(1, "f()", "boss", False, None, False)
+
+
+def found(facts: DatabaseFacts) -> list[tuple[str, str]]:
+    return [(one.severity.value, one.code) for one in database_findings(facts, ())]
+
+
+@pytest.mark.parametrize(
+    ("role", "expected"),
+    [
+        (ROLE, []),
+        (Role("boss", superuser=True, bypasses=True, memberships=("pg_read_all_data",)), [("high", "superuser")]),
+        (Role("r", bypasses=True), [("high", "role-attribute")]),
+        (Role("r", creates_roles=True), [("medium", "role-attribute")]),
+        (Role("r", owns_database=True), [("medium", "owns-database")]),
+    ],
+)
+def test_the_role(role: Role, expected: list[tuple[str, str]]) -> None:
+    assert found(DatabaseFacts(role)) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "parsed", "expected"),
+    [
+        (None, False, [("medium", "definer-search-path")]),
+        (None, True, []),
+        ("app, pg_temp", False, []),
+        ('app, "public"', False, [("medium", "definer-open-schema")]),
+    ],
+)
+def test_definers(path: str | None, parsed: bool, expected: list[tuple[str, str]]) -> None:
+    facts = DatabaseFacts(ROLE, (Definer(1, "f()", "boss", False, path, parsed),), public_schemas=("public",))
+    assert found(facts) == [("medium", "public-create"), *expected]
+
+
+def test_policies_that_do_not_hold() -> None:
+    table = TableFacts(1, "t", False, True, False, True, frozenset({"select"}))
+    assert found(DatabaseFacts(ROLE, tables=(table,))) == [("high", "policies-without-effect")]
+
+
+@pytest.mark.parametrize(
+    ("secret", "weak"),
+    [
+        ("a" * 64, True),
+        ("my-secret-key-for-signing-tokens-0001", True),
+        ("0123456789" * 4, True),
+        ("nTx7yQ2vKp9wRb4sLd8fHg3jZc6mVa1eUo5iXr0tYqWk", False),
+        ("abababababababababababababababab", True),
+    ],
+)
+def test_secrets(secret: str, weak: bool) -> None:
+    why = weakness(secret)
+    assert (why is not None) is weak
+    assert secret not in (why or "")

@@ -1,0 +1,95 @@
+"""`rowcall --audit` on the database of the manual's page, and on one that nothing is wrong with."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import FOLDER, read_page
+from tests.harness.command import rowcall
+from tests.harness.database import Database
+from tests.http.conftest import Serve
+
+PAGE = read_page(FOLDER / "audit.md")
+_TEXT = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def clerk(own_database: Database) -> Iterator[str]:
+    """A role with few rights, as tests that run beside this one have one too: its name is the database's."""
+    name = f"{own_database.name}_clerk"
+    own_database.execute(f"create role {name} login; revoke create on schema public from public")
+    yield name
+    own_database.execute(f"drop owned by {name}; drop role {name}")
+
+
+def audit(folder: Path, database: Database, role: str, *arguments: str) -> tuple[int, str]:
+    done = rowcall(folder, "--audit", f"--ConnectionStrings:Default={database.conninfo_as(role)}", *arguments)
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+def test_the_page_is_what_the_command_prints(own_database: Database, clerk: str, tmp_path: Path) -> None:
+    own_database.execute(PAGE.sql.replace("clerk", clerk))
+    settings = [f"--{key}={value}" for key, value in PAGE.settings.items()]
+    code, said = audit(tmp_path, own_database, clerk, *settings)
+    found = _TEXT.search((FOLDER / "audit.md").read_text(encoding="utf-8"))
+    assert found is not None
+    owner = own_database.value("select current_user")
+    promised = found[1].replace("clerk", clerk).replace("postgres", owner)
+    assert said == promised
+    assert code == 1
+    code, said = audit(tmp_path, own_database, clerk, "--json", *settings)
+    report = json.loads(said)
+    assert (code, report["passed"], report["role"], report["endpoints"]) == (1, False, clerk, 4)
+    assert report["counts"] == {"high": 3, "medium": 4, "low": 1}
+    assert list(report["findings"][0]) == ["severity", "code", "about", "message", "remedy"]
+    assert "1234" not in said
+
+
+def test_policies_and_rights_of_the_role(own_database: Database, clerk: str, tmp_path: Path) -> None:
+    """A table that the service owns has policies in vain; once they are forced, only what is meant is left."""
+    own_database.execute(f"""
+        create table letter (id int, owner_id int);
+        alter table letter enable row level security;
+        alter table letter owner to {clerk};
+        create function read_letters() returns setof letter language sql stable security definer
+        begin atomic select * from letter; end;
+        comment on function read_letters() is E'HTTP GET\\nauthorize';
+        alter function read_letters() owner to {clerk};
+        grant pg_read_server_files to {clerk}; alter role {clerk} createdb;
+    """)
+    on = "--Auth:JwtAuth=true", "--Auth:JwtSecret=nTx7yQ2vKp9wRb4sLd8fHg3jZc6mVa1eUo5iXr0tYqWk"
+    report = json.loads(audit(tmp_path, own_database, clerk, "--json", *on)[1])
+    found = {(one["severity"], one["code"], one["about"]) for one in report["findings"]}
+    assert found == {
+        ("high", "membership", f"role {clerk}"),
+        ("medium", "role-attribute", f"role {clerk}"),
+        ("high", "policies-without-effect", "public.letter"),
+    }
+    own_database.execute(f"""
+        revoke pg_read_server_files from {clerk}; alter role {clerk} nocreatedb;
+        alter table letter force row level security
+    """)
+    assert audit(tmp_path, own_database, clerk, "--strict", *on) == (
+        0,
+        f"0 of 1 endpoints are open to anybody; the service connects as {clerk}\n\nNothing found\n",
+    )
+
+
+def test_the_start_tells_what_is_open(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute("""
+        create function look() returns int language sql stable as 'select 1';
+        comment on function look() is E'HTTP GET\\nallow_anonymous';
+        create function leave(_x int) returns int language sql as 'select _x';
+        comment on function leave(int) is E'HTTP POST\\nallow_anonymous';
+        create function closed() returns int language sql as 'select 1';
+        comment on function closed() is E'HTTP POST';
+    """)
+    service = serve_once(own_database, settings={"Service:RequiresAuthorization": None})
+    line = "2 of 3 endpoints are open to anybody, 1 of them may write (POST /api/leave); rowcall --audit tells more"
+    service.wait_for_log(line)

@@ -1,0 +1,159 @@
+"""The demo in a real browser, signed in by another provider: there and back, in a popup, and where it must not lead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from rowcall.service.embedded.demo import SETTINGS
+from tests.harness.browser import PATIENCE, browser, needs_browser
+from tests.harness.database import Database
+from tests.harness.identity_provider import ALMA, IdentityProvider
+from tests.harness.service import Service
+from tests.http.conftest import Serve, serve
+from tests.http.external import issuer_settings
+
+__all__ = ["serve"]
+
+DAGNY = {**ALMA, "name": "Dagny", "email": "dagny@couriers.example"}
+
+pytestmark = needs_browser
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[IdentityProvider]:
+    provider = IdentityProvider()
+    provider.user = DAGNY
+    yield provider
+    provider.close()
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, provider: IdentityProvider) -> Service:
+    sql = files("rowcall.service.embedded.demo").joinpath("schema.sql").read_text(encoding="utf-8")
+    settings = {
+        **dict(SETTINGS),
+        "Service:RequiresAuthorization": None,
+        "Auth:External:Enabled": "true",
+        **issuer_settings("Town", provider, KeepTokens="true"),
+    }
+    service = serve(database, f"begin; {sql}; commit", settings, workers=2)
+    provider.client.redirect_uris.add(f"{service.url}/signin-town")
+    return service
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Browser]:
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(opened: Browser) -> Iterator[Page]:
+    context = opened.new_context()
+    context.set_default_timeout(PATIENCE)
+    yield context.new_page()
+    context.close()
+
+
+def result(page: Page) -> tuple[object, object]:
+    return (
+        page.evaluate("sessionStorage.getItem('__external_status')"),
+        page.evaluate("sessionStorage.getItem('__external_message')"),
+    )
+
+
+def test_there_and_back(page: Page, service: Service, provider: IdentityProvider) -> None:
+    with provider.bent(asks=True):
+        page.goto(f"{service.url}/signin-town?return_to=/login%23pay")
+        page.click("text=Sign in")
+        page.wait_for_url(f"{service.url}/login#pay")
+    assert result(page) == ("200", "")
+    # Nothing of the sign-in is left where a page could read it.
+    assert page.evaluate("Object.keys(sessionStorage).sort()") == ["__external_message", "__external_status"]
+    assert page.evaluate("document.cookie") == ""
+    assert not [cookie for cookie in page.context.cookies() if cookie.get("name", "").startswith("rowcall.signin.")]
+    page.click("#pay")
+    expect(page.locator("#said")).to_have_text("12 couriers are paid.")
+
+
+def test_in_a_popup(page: Page, service: Service, provider: IdentityProvider) -> None:
+    page.goto(f"{service.url}/login")
+    with provider.bent(asks=True):
+        with page.expect_popup() as popup:
+            page.evaluate("""() => {
+                window.told = new Promise(done => addEventListener("message", done, { once: true }))
+                    .then(event => ({ origin: event.origin, ...event.data }));
+                window.open("/signin-town?display=popup", "sign-in", "popup");
+            }""")
+        with popup.value.expect_event("close"):
+            popup.value.click("text=Sign in")
+    assert page.evaluate("told") == {
+        "origin": service.url,
+        "type": "external-sign-in",
+        "provider": "Town",
+        "status": 200,
+        "message": "",
+    }
+    page.click("#pay")
+    expect(page.locator("#said")).to_have_text("12 couriers are paid.")
+
+
+def test_who_is_not_known_is_told_so(page: Page, service: Service, provider: IdentityProvider) -> None:
+    with provider.bent(user=ALMA):
+        page.goto(f"{service.url}/signin-town?return_to=/login")
+        page.wait_for_url(f"{service.url}/login")
+    status, message = result(page)
+    assert status == "401"
+    assert '"title":"Unauthorized"' in str(message)
+
+
+@pytest.mark.parametrize(
+    "to", ["https://elsewhere.example/", "//elsewhere.example", "/\\elsewhere.example", "javascript:alert(1)", "http:x"]
+)
+def test_the_browser_stays_on_this_origin(page: Page, service: Service, to: str) -> None:
+    page.goto(f"{service.url}/login")
+    left: list[str] = []
+    page.on("request", lambda request: left.append(request.url) if "elsewhere" in request.url.split("?")[0] else None)
+    page.evaluate("to => { location.href = '/signin-town?return_to=' + encodeURIComponent(to) }", to)
+    page.wait_for_function(
+        "sessionStorage.getItem('__external_status') === '200' && !location.pathname.startsWith('/sign')"
+    )
+    assert page.evaluate("location.origin") == service.url
+    assert left == []
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("code=stolen&state=forged", "Invalid state"),
+        ("error=access_denied&state=forged", "access_denied"),
+        ("error=access_denied", "access_denied"),
+    ],
+)
+def test_an_answer_that_nobody_has_asked_for(page: Page, service: Service, query: str, message: str) -> None:
+    """Login CSRF by a link: the script does not even send the code."""
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    page.goto(f"{service.url}/signin-town?{query}")
+    page.wait_for_function("sessionStorage.getItem('__external_status') !== null")
+    assert result(page) == ("503", message)
+    assert sent == []
+
+
+def test_signing_out_here_and_at_the_provider(page: Page, service: Service, provider: IdentityProvider) -> None:
+    page.goto(f"{service.url}/signin-town?return_to=/login")
+    page.wait_for_url(f"{service.url}/login")
+    page.evaluate("""() => {
+        const form = document.createElement("form");
+        form.method = "post";
+        form.action = "/signin-town/logout";
+        document.body.append(form);
+        form.submit();
+    }""")
+    page.wait_for_url(f"{service.url}/")
+    assert any(path == "/logout" for _, path, _ in provider.seen)
+    assert page.context.cookies() == []
