@@ -84,6 +84,13 @@ SWITCHES = (
         run="reading.generating:generate",
     ),
     Switch(
+        ("--test",),
+        "Run the tests written in SQL that TestRunner:FilePattern names, without serving. The exit code is 0 when all "
+        "pass, 1 for failures, 2 for errors, 3 when the preparation fails, 4 when there is none.",
+        run="testing.run:test",
+    ),
+    Switch(("--update",), "With --test: write the answers that tests compare with as snapshots."),
+    Switch(
         ("--audit",),
         "Read the database and tell what is exposed and to whom: open endpoints, rights that reach too far, policies "
         "without effect, weak keys; the exit code is 1 where a finding is high.",
@@ -106,7 +113,8 @@ SWITCHES = (
     Switch(("--demo",), "Serve a demo database from a private PostgreSQL in ./.demo (needs rowcall[embedded])."),
     Switch(
         ("--watch",),
-        "Serve changes of .sql files, the database and configuration files as they are made, as Watch:Enabled does.",
+        "Serve changes of .sql files, the database and configuration files as they are made, as Watch:Enabled does. "
+        "With --test: run tests again whenever something changes.",
     ),
     Switch(("--check",), "With --contract: compare with the file instead of writing it."),
     Switch(("--json",), "With --version, --validate and --audit: print JSON."),

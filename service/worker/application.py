@@ -45,10 +45,10 @@ from rowcall.service.log.request_log import logged, trace_id
 from rowcall.service.mcp.server import mcp_routes
 from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
-from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.body import BODIES, arriving
+from rowcall.service.request.self_calls import SelfCalls
 from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores

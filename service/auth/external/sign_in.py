@@ -17,7 +17,7 @@ from rowcall.core.auth.claims import User
 from rowcall.core.auth.cookies import end_session
 from rowcall.core.auth.external.authorization import authorization_url, with_query
 from rowcall.core.auth.external.options import ExternalOptions, Provider
-from rowcall.core.auth.external.page import sign_in_page
+from rowcall.core.auth.external.page import sign_in_page, sign_in_script
 from rowcall.core.auth.external.profile import with_address
 from rowcall.core.auth.login import LoginRow, LoginRowError, read_login_row, row_json
 from rowcall.core.auth.schemes import CookieScheme
@@ -44,8 +44,6 @@ from rowcall.service.request.body import read_body
 
 log = logging.getLogger("rowcall")
 
-LARGEST = 65_536
-"""Bytes of a request: anybody may send one."""
 UNCACHED: Headers = [
     ("cache-control", "no-store, no-cache, must-revalidate, proxy-revalidate"),
     ("pragma", "no-cache"),
@@ -107,18 +105,23 @@ class _SignIn:
         self._camel = services.options.camel_case
         self._identity = services.auth
         self._sessions = services.auth.sessions
+        self._largest = services.options.http.sign_in_body_limit
         self._client = client_reader(services.options.forwarding)
         self._profiles = profiles
         self._attempts = attempts
         self._kept = KeptTokens(provider, keys, services.auth.sessions)
         self._issuer = Issuer(auth, services.auth.sessions)
         self._command = Command(f"sign-in with {provider.key}", options.command, services, UNTYPED)
+        policies = (name.lower() for name, _ in services.options.http.security_headers)
+        self._script_path = f"{provider.path}/script.js" if "content-security-policy" in policies else None
         self._refuse_foreign = None if auth.cross_site is None else foreign_refusal(auth, services.options.forwarding)
 
     def routes(self) -> Iterator[tuple[str, str, Step]]:
         path = self._provider.path
         yield "GET", path, self.show
         yield "POST", path, self.finish
+        if self._script_path is not None:
+            yield "GET", self._script_path, self.script
         if self._provider.keeps_tokens:
             yield "POST", f"{path}/refresh", self.refresh
         if self._provider.signs_out:
@@ -137,9 +140,14 @@ class _SignIn:
             except TalkError as error:
                 self._fail(exchange, error, [])
                 return
-        body = sign_in_page(self._options, self._provider, url, state)
+        body = sign_in_page(self._options, self._provider, url, state, self._script_path)
         headers = [*_OF_PAGE, *UNCACHED, *(("set-cookie", cookie) for cookie in cookies)]
         exchange.protocol.response_bytes(200, headers, body)
+
+    def script(self, exchange: Exchange) -> None:
+        """Of the page, where a policy of the operator's lets no script stand in it."""
+        headers = [("content-type", "text/javascript; charset=utf-8"), ("cache-control", "no-cache")]
+        exchange.protocol.response_bytes(200, headers, sign_in_script(self._options))
 
     async def _begun(self, exchange: Exchange) -> tuple[str, str, list[str]]:
         """Where the browser goes, the state, and cookies. Raises `TalkError`."""
@@ -178,7 +186,7 @@ class _SignIn:
     async def _profile(self, exchange: Exchange) -> tuple[Profile, User | None, list[str]]:
         """Who it is, who is signed in already, and Set-Cookie headers. Raises `TalkError` or `Problem`."""
         scope = exchange.scope
-        sent = _object(await read_body(scope, exchange.protocol, LARGEST))
+        sent = _object(await read_body(scope, exchange.protocol, self._largest))
         code, state = sent.get("code"), sent.get("state")
         if not isinstance(code, str) or not code:
             raise TalkError("the request holds no code")
