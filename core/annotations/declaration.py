@@ -93,6 +93,8 @@ class Draft:
     """Inside a `for` block."""
     refused: bool = False
     """A line was meant to say who is let in, and does not."""
+    meant_http: bool = False
+    """A line was meant to make an endpoint of it, and does not."""
     muted: bool = False
     """Inside a `for` block that is not about this object."""
     parameter_changes: list[ParameterChange] = field(default_factory=list)

@@ -85,7 +85,7 @@ def with_filled(endpoint: Endpoint, indexes: Collection[int], sources: Collectio
 
 
 def identity_diagnostics(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[Diagnostic]:
-    """What cannot work and stops the start (reference 04, 23), and hashes of what is no parameter."""
+    """What cannot work and is left out (reference 04, 23), and hashes of what is no parameter."""
     identity = endpoint.routine.identity
     for filled in filled_parameters(endpoint, mapping):
         parameter = filled.parameter
@@ -95,10 +95,10 @@ def identity_diagnostics(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[
                 f"{endpoint.name}: parameter {parameter.db_name} is {parameter.cast} and would receive {what}, which "
                 "is text; declare it as text or text[]"
             )
-            yield Diagnostic(identity, None, message, fatal=True)
+            yield Diagnostic(identity, None, f"{message}; it is left out", left_out=1)
     if endpoint.options.login and not _has_named_columns(endpoint):
         message = f"{endpoint.name}: a login has to return named columns, as `returns table (user_id text)` does"
-        yield Diagnostic(identity, None, message, fatal=True)
+        yield Diagnostic(identity, None, f"{message}; it is left out", left_out=1)
     for name in _unknown_hashes(endpoint):
         message = f"{endpoint.name}: {name} in parameter_hash is no parameter; nothing is hashed for it"
         yield Diagnostic(identity, None, message)

@@ -38,7 +38,9 @@ def _read_line(line: Line, draft: Draft) -> None:
     if annotation is None:
         draft.prose.append(line.text)
         if not draft.muted and (meant := near_miss(line)):
-            draft.warn(line, meant)
+            draft.warn(line, meant.message)
+            draft.refused |= meant.guards
+            draft.meant_http |= meant.exposes
         return
     if (more := surplus(line, annotation)) is not None:
         message, guarded = more
@@ -95,6 +97,7 @@ def _apply_header(line: Line, draft: Draft) -> Annotation | None:
     annotation = BY_WORD.get(sides[0].lower())
     if annotation is not None and sides[0].lower() not in _HEADERS_TOO:
         draft.refused |= annotation.name in ACCESS
+        draft.meant_http |= annotation.name == "http"
         written = f"{sides[0]} {sides[1]}".strip()
         raise BadValueError(f"a header cannot be called like an annotation and is left out; did you mean `{written}`?")
     set_header(draft, *sides)

@@ -23,6 +23,7 @@ from rowcall.core.building.outgoing import (
     outgoing_requests,
     without_proxies,
 )
+from rowcall.core.building.switched_off import SwitchedOff, switched_off, unsent_requests
 from rowcall.core.building.uploads import UploadEndpoint, UploadNames
 from rowcall.core.cache.diagnostics import cache_diagnostics
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
@@ -111,6 +112,8 @@ class EndpointDefaults:
     """None: no endpoint is a proxy."""
     tools: bool = False
     """Endpoints may be tools of language models, and nothing else."""
+    off: tuple[SwitchedOff, ...] = ()
+    """Annotations whose capability the configuration has switched off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +140,19 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         if draft.exposed:
             draft.set(internal=True)
     if not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
-        return Built(None, tuple(draft.diagnostics))
+        return Built(None, (*draft.diagnostics, *_only_a_tool(draft, defaults), *_misspelt(draft)))
     if not draft.enabled:
         return Built(None, tuple(draft.diagnostics), disabled=True)
     if draft.refused:
         message = "no endpoint is made of it, as a line of its comment was meant to say who is let in and does not"
-        return Built(None, (*draft.diagnostics, Diagnostic(draft.name, None, message)))
+        return Built(None, (*draft.diagnostics, Diagnostic(draft.name, None, message, left_out=1)))
     endpoint = _endpoint(routine, catalog, defaults, draft)
     noticed = (
         *draft.diagnostics,
         *check_endpoint(endpoint, draft.used),
         *unknown_names(endpoint, defaults.known, draft.used),
+        *switched_off(endpoint, defaults.off, draft.used),
+        *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
         *validation_diagnostics(endpoint, defaults.known.rules),
         *table_diagnostics(endpoint, defaults.table_formats),
         *identity_diagnostics(endpoint, defaults.claims),
@@ -155,7 +160,22 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *outgoing_diagnostics(endpoint),
         *(() if defaults.proxies is not None else disabled_proxies(endpoint.name, routine.identity, draft.used)),
     )
-    return Built(endpoint, noticed)
+    return Built(None if any(one.left_out for one in noticed) else endpoint, noticed)
+
+
+def _misspelt(draft: Draft) -> tuple[Diagnostic, ...]:
+    if not draft.meant_http:
+        return ()
+    message = "no endpoint is made of it, as no line of its comment is HTTP [method] [path]"
+    return (Diagnostic(draft.name, None, message, left_out=1),)
+
+
+def _only_a_tool(draft: Draft, defaults: EndpointDefaults) -> tuple[Diagnostic, ...]:
+    """What would be a tool of language models and nothing else, where there are none."""
+    off = next((one for one in defaults.off if one.annotation == "mcp"), None)
+    if off is None or not draft.get("tool", _NO_TOOL).enabled:
+        return ()
+    return (off.diagnostic(draft.name, draft.used.get("mcp"), left_out=1),)
 
 
 def build_endpoints(catalog: Catalog, defaults: EndpointDefaults) -> tuple[list[Endpoint], list[Diagnostic]]:

@@ -48,7 +48,7 @@ def _impossible_path(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         check_path(endpoint)
     except RouteError as error:
         line = used.get("path") or used.get("http")
-        yield Diagnostic(endpoint.routine.identity, line, f"{error}; give it another one", fatal=True)
+        yield Diagnostic(endpoint.routine.identity, line, f"{error}; give it another one", left_out=1)
 
 
 def _unbound_segments(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:

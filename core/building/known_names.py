@@ -20,6 +20,8 @@ class KnownNames:
     cache_profiles: frozenset[str] | None = None
     connections: tuple[str, ...] | None = None
     """Those that endpoints may run on; case does not matter."""
+    unroutable: tuple[str, ...] = ()
+    """Those that exist, and that `Service:UseMultipleConnections` would let endpoints run on."""
 
     def has_connection(self, name: str) -> bool:
         return self.connections is None or name.casefold() in (one.casefold() for one in self.connections)
@@ -50,4 +52,9 @@ def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]
     if options.connection is not None and not known.has_connection(options.connection):
         usable = ", ".join(known.connections or ())
         message = f"connection {options.connection!r} is none of {usable}: every request is answered with 500"
+        if options.connection.casefold() in (one.casefold() for one in known.unroutable):
+            message = (
+                f"connection {options.connection!r} is not used, as Service:UseMultipleConnections is false: every "
+                "request is answered with 500"
+            )
         yield Diagnostic(endpoint.routine.identity, used.get("connection_name"), message)

@@ -6,6 +6,7 @@ without what was meant, it would be open to the wrong people.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 from rowcall.core.annotations import BY_WORD
@@ -29,7 +30,58 @@ def is_access_word(word: str) -> bool:
     return annotation is not None and annotation.name in ACCESS
 
 
-def near_miss(line: Line) -> str | None:
+_TAKES_WORDS = frozenset({"authorize", "basic_auth"})
+_CLOSING = frozenset({"disabled", "internal", "user_parameters", *_TAKES_WORDS})
+"""Names of annotations without which more callers are let in, or are believed more."""
+_ENGLISH = frozenset(
+    [
+        "authored",
+        "authorizes",
+        "authorises",
+        "authorizer",
+        "author",
+        "authority",
+        "disables",
+        "interval",
+        "intervals",
+        "internals",
+        "external",
+    ]
+)
+_ARTICLES = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "this",
+        "that",
+        "its",
+        "to",
+        "of",
+        "in",
+        "for",
+        "by",
+        "with",
+        "from",
+        "and",
+        "or",
+        "on",
+        "is",
+        "are",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    message: str
+    guards: bool = False
+    """What was meant lets in fewer: without it the endpoint would be open by accident."""
+    exposes: bool = False
+    """What was meant makes an endpoint of the object."""
+
+
+def near_miss(line: Line) -> NearMiss | None:
     """For a line that is prose: what it was most likely meant to be."""
     if not line.words:
         return None
@@ -38,14 +90,28 @@ def near_miss(line: Line) -> str | None:
         needs = len(line.words) < annotation.minimum_words and len(line.words) < _SENTENCE
         if not needs or annotation.in_files:
             return None
-        return f"this is no annotation: it is written `{annotation.syntax}`"
+        return NearMiss(f"this is no annotation: it is written `{annotation.syntax}`")
     word = line.keyword.rstrip(":=")
     if not word.replace("_", "").replace("-", "").isascii() or not _can_be_meant(line):
         return None
     known = _nearest(word)
     if known is None:
         return None
-    return f"{line.words[0]!r} is no annotation and is taken for prose; did you mean {known!r}?"
+    message = f"{line.words[0]!r} is no annotation and is taken for prose; did you mean {known!r}?"
+    return NearMiss(message, _guards(line, word, BY_WORD[known].name), known == "http" and _names_route(line))
+
+
+def _guards(line: Line, word: str, meant: str) -> bool:
+    """A sentence that begins with such a word stays prose: annotations are written small, without articles."""
+    if meant not in _CLOSING or word in _ENGLISH or line.words[0][0].isupper() or line.text.endswith("."):
+        return False
+    if meant not in _TAKES_WORDS:
+        return len(line.words) == 1
+    return not any(one.lower() in _ARTICLES for one in line.arguments)
+
+
+def _names_route(line: Line) -> bool:
+    return not line.arguments or line.arguments[0].upper() in METHODS or line.arguments[0].startswith("/")
 
 
 def _can_be_meant(line: Line) -> bool:

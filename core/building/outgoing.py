@@ -65,6 +65,12 @@ def _request_type(routine: Routine, parameter: EndpointParameter, types: Mapping
     return info if info is not None and info.kind is TypeKind.COMPOSITE and info.comment else None
 
 
+def described_request(routine: Routine, parameter: EndpointParameter, types: Mapping[int, TypeInfo]) -> TypeInfo | None:
+    """The composite type of a parameter, where the comment of that type is a request."""
+    info = _request_type(routine, parameter, types)
+    return info if info is not None and read_definition(info.comment or "").definition is not None else None
+
+
 def _with_parameter(
     call: TypeCall, index: int, parameter: EndpointParameter, info: TypeInfo, parts: Mapping[str, str]
 ) -> TypeCall:

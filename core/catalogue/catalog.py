@@ -244,4 +244,6 @@ class Catalog(Record):
     files: tuple[Routine, ...] = ()
     """Made of files, in the order of their paths."""
     left_out: tuple[Diagnostic, ...] = ()
-    """What would be published if its owner were trusted."""
+    """What would be published but for its owner, a missing privilege or a switch."""
+    broken: tuple[Diagnostic, ...] = ()
+    """Files that are not served, as the log has told already."""

@@ -26,6 +26,7 @@ _LENIENT = {
     "Config:ValidateConfigKeys",
     "ConnectionSettings:MultiHostConnectionTargets:Default",
     "Service:BeforeRoutineCommands:[]:Parameters:[]:Source",
+    "TestRunner:PerTestTimeout",
     "ValidationOptions:Rules:<name>:Type",
 }
 """Any word is accepted there: it means the default (reference 06, 1.5 and 1.7), or skips what it belongs to
@@ -82,6 +83,46 @@ def without_effect(settings: Settings) -> tuple[str, ...]:
             found[section] = told  # says more than whatever else stands beside it
         found.setdefault(section, told)
     return tuple(found.values())
+
+
+_TOLD_ELSEWHERE = _LENIENT - {"Config:ValidateConfigKeys", "ConnectionSettings:MultiHostConnectionTargets:Default"}
+"""Whoever reads these says which word it does not know."""
+_MERGED = {"ConnectionStrings", "Log:MinimalLevels"}
+"""Maps that join their defaults, or that have one only to begin with."""
+
+
+def doubts(settings: Settings) -> tuple[str, ...]:
+    """What passes, and is hardly what was meant: words that mean nothing, and maps that drop entries of the default."""
+    return tuple(message for given in walk(settings) if given.in_use for message in _doubts(given, settings.variables))
+
+
+def _doubts(given: Given, variables: Mapping[str, str]) -> Iterator[str]:
+    key = given.room.key
+    if key is None:
+        return
+    place = f"{given.path} at {given.origin}"
+    if _is_lenient(given.room) and key.path not in _TOLD_ELSEWHERE and (message := _wrong(given, variables)):
+        yield f"{place}: {message}; {key.default} is taken"
+    if key.type is not KeyType.TEXT_MAP or not isinstance(given.node, Section) or not given.node.children:
+        return
+    if key.choices:
+        yield from _unknown_words(given.node, key, given.path, variables)
+    dropped = [name for name in _default_names(key) if name.casefold() not in given.node.children]
+    if dropped and key.path not in _MERGED:
+        yield f"{place} replaces the default map and drops {', '.join(dropped)}: give them here too, or null"
+
+
+def _unknown_words(node: Section, key: Key, path: str, variables: Mapping[str, str]) -> Iterator[str]:
+    words = {word.casefold() for word in key.choices}
+    for child in node:
+        text = _text(child.node, variables) if isinstance(child.node, Scalar) else None
+        if text and not has_placeholder(text) and text.casefold() not in words:
+            place = f"{path}:{child.name} at {child.origin}"
+            yield f"{place}: {text!r} is none of {', '.join(key.choices)} and means nothing"
+
+
+def _default_names(key: Key) -> Sequence[str]:
+    return tuple(key.default) if isinstance(key.default, Mapping) else ()
 
 
 def walk(settings: Settings) -> Iterator[Given]:

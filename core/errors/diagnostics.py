@@ -16,10 +16,13 @@ class Diagnostic:
     message: str
     """What is wrong, and what to do or what happens instead."""
     fatal: bool = False
-    """The service must not start like this (reference 01, 9). Otherwise it is a warning."""
+    """The service must not start like this (spec 2.3); at a later reading the object is left out."""
 
     told: bool = False
     """Nothing is wrong, but it should be known: told once at Information."""
+
+    left_out: int = 0
+    """How many objects are not served because of it: they are counted and listed as left out, never as served."""
 
     def __str__(self) -> str:
         place = "" if self.line is None else f" (comment line: {self.line})"

@@ -92,7 +92,8 @@ class ErrorMapping:
 TIMED_OUT = ErrorMapping(504, "Command execution timed out")
 
 _CONFLICTS = ("23505", "23P01", "23503")
-_UNFIT = ("23502", "23514", "22P02", "22003", "22007", "22008", "22001")
+_UNUSABLE = ("22P02", "22003", "22007", "22008", "22001")
+_UNFIT = ("23502", "23514", *_UNUSABLE)
 
 BUILT_IN_CODES: Mapping[str, ErrorMapping] = {
     "42501": ErrorMapping(403, "Insufficient Privilege"),
@@ -103,6 +104,10 @@ BUILT_IN_CODES: Mapping[str, ErrorMapping] = {
     **{code: ErrorMapping(409) for code in _CONFLICTS},
     **{code: ErrorMapping(400) for code in _UNFIT},
 }
+
+
+UNUSABLE_VALUES: Mapping[str, ErrorMapping] = {code: ErrorMapping(400) for code in _UNUSABLE}
+"""A value that cannot be what is made of it, where no policy is asked: never 500 (issue 14.11)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,9 @@ def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int
     return 0
 
 
-def hidden(endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-    """Those of one route that no request reaches, because a later one asks for the same (8, rule 4)."""
+def hidden(endpoints: Sequence[Endpoint]) -> Iterator[tuple[int, Diagnostic]]:
+    """Those of one route that no request reaches, because a later one asks for the same (8, rule 4): their indexes,
+    and what is to be said."""
     candidates = [Candidate.of(endpoint.parameters) for endpoint in endpoints]
     for index, endpoint in enumerate(endpoints):
         later = range(index + 1, len(endpoints))
@@ -80,7 +81,7 @@ def hidden(endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
             message = (
                 f"{endpoint.name} is never called: {name} has the same route and parameters; give one another path"
             )
-            yield Diagnostic(endpoint.routine.identity, None, message)
+            yield index, Diagnostic(endpoint.routine.identity, None, message, left_out=1)
 
 
 def _groups(parameters: Sequence[EndpointParameter]) -> dict[str, frozenset[str]]:

@@ -140,6 +140,7 @@ def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tu
     overloads: dict[tuple[str, str], list[Endpoint]] = {}
     templates: dict[tuple[str, str], Endpoint] = {}
     diagnostics: list[Diagnostic] = []
+    repeated: dict[tuple[RoutineKind, int], list[Endpoint]] = {}
     endpoints = [endpoint for endpoint in endpoints if internal or not endpoint.options.internal]
     holders = _holders(endpoints)
     for endpoint in endpoints:
@@ -153,12 +154,17 @@ def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tu
             diagnostics.append(_ambiguity(endpoint, first))
             continue
         others = overloads.setdefault((endpoint.method, template), [])
+        if others and _same_table(endpoint, others[-1]):
+            repeated.setdefault((endpoint.routine.kind, endpoint.routine.oid), []).append(endpoint)
+            continue
         if others and (clash := _clash(endpoint, others[-1])):
             diagnostics.append(clash)
-        if not others or not _same_table(endpoint, others[-1]):
-            others.append(endpoint)
-    for candidates in overloads.values():
-        diagnostics += (*hidden(candidates), *_met_from_elsewhere(candidates))
+        others.append(endpoint)
+    diagnostics += map(_repeated, repeated.values())
+    for key, candidates in overloads.items():
+        unreached = dict(hidden(candidates))
+        diagnostics += (*unreached.values(), *_met_from_elsewhere(candidates))
+        overloads[key] = [one for index, one in enumerate(candidates) if index not in unreached]
     routes = (_route(method, path, candidates) for (method, path), candidates in overloads.items())
     return Router(routes), diagnostics
 
@@ -196,7 +202,7 @@ def _foreign(endpoint: Endpoint, holder: Endpoint) -> Diagnostic:
         f"{endpoint.name} belongs to {holder.routine.identity}, which has another owner, and is left out; give it "
         "another path or the same owner"
     )
-    return Diagnostic(endpoint.routine.identity, None, message)
+    return Diagnostic(endpoint.routine.identity, None, message, left_out=1)
 
 
 def _met_from_elsewhere(candidates: Sequence[Endpoint]) -> Iterator[Diagnostic]:
@@ -309,11 +315,21 @@ def _same_table(later: Endpoint, first: Endpoint) -> bool:
     )
 
 
+def _repeated(operations: Sequence[Endpoint]) -> Diagnostic:
+    """One word for a table, as it has one comment."""
+    routine = operations[0].routine
+    table = f"{routine.schema}.{routine.name}"
+    names = ", ".join(f"{one.name} {one.routine.identity.removeprefix(table).strip()}" for one in operations)
+    message = (
+        f"these operations are left out, as others of it have their method and path: {names}; "
+        "give them paths of their own in `for` blocks"
+    )
+    return Diagnostic(table, None, message, left_out=len(operations))
+
+
 def _clash(later: Endpoint, first: Endpoint) -> Diagnostic | None:
     """Overloads among routines, or among files, are meant; other shared routes hardly are (reference 01, 4.2)."""
-    if _same_table(later, first):
-        message = f"{later.name} belongs to {first.routine.identity} already; this operation is left out"
-    elif type(later.routine.source) is not type(first.routine.source) or later.routine.kind in _TABLES:
+    if type(later.routine.source) is not type(first.routine.source) or later.routine.kind in _TABLES:
         message = f"{later.name} is also that of {first.routine.identity}, which answers where only it fits"
     else:
         return None
@@ -325,4 +341,4 @@ def _ambiguity(later: Endpoint, first: Endpoint) -> Diagnostic:
         f"{later.name} matches the same paths as {first.name} of {first.routine.identity} and is left out; "
         "give one of them another path"
     )
-    return Diagnostic(later.routine.identity, None, message)
+    return Diagnostic(later.routine.identity, None, message, left_out=1)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 from rowcall.core.config.output.effective import effective
 from rowcall.core.config.output.printing import matching, printed
 from rowcall.core.config.output.schema import schema
+from rowcall.core.config.output.secret_placeholders import SecretPlaceholders
 from rowcall.service.command.about import print_json
 from rowcall.service.command.colour import coloured
 from rowcall.service.command.configuration_files import Configuration, load
@@ -41,8 +43,20 @@ def _print(configuration: Configuration, word: str) -> None:
     if not entries:
         print(f'// No results for "{word}"')
         return
-    text = printed(entries)
+    secrets = SecretPlaceholders()
+    text = printed(secrets.entries(entries))
     sys.stdout.write(coloured(text, word) if sys.stdout.isatty() else text)
+    if secrets.names:
+        _tell_secrets(configuration, secrets.names)
+
+
+def _tell_secrets(configuration: Configuration, names: Mapping[str, str]) -> None:
+    sys.stdout.flush()
+    print("Secrets are placeholders. Set these environment variables where the file is used:", file=sys.stderr)
+    for name, path in names.items():
+        print(f"  - {name} for {path}", file=sys.stderr)
+    if not configuration.settings.flag("Config:ParseEnvironmentVariables"):
+        print("Config:ParseEnvironmentVariables has to be true there.", file=sys.stderr)
 
 
 def show_schema(_arguments: Arguments) -> int:

@@ -13,14 +13,22 @@ import psycopg
 
 from rowcall.core.config import ConfigError, Settings
 from rowcall.service.command.serve import connections
+from rowcall.service.database.connector import Connector
 from rowcall.service.edition.exposure_options import exposure
 from rowcall.service.edition.reader import EndpointReader
+from rowcall.service.embedded.postgres import has_cluster
+from rowcall.service.events.between_hosts.choice import bridge_for
 from rowcall.service.log.assembly import Log
 from rowcall.service.log.options import log_options
+from rowcall.service.options.capabilities.client_code import client_code_options
+from rowcall.service.options.capabilities.documents import http_file_options, open_api
+from rowcall.service.options.capabilities.mcp import mcp_options
 from rowcall.service.options.connection_string import Embedded, connection_for
 from rowcall.service.options.connections import Connections, connection_plan
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.options.server.http import doubts, listener_plans, worker_count
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.sockets.listeners import certificate_of
 from rowcall.service.startup_error import StartupError
 
@@ -34,6 +42,9 @@ class Rehearsal:
     warnings: list[str] = field(default_factory=list)
     endpoints: int | None = None
     """None: the database was not read."""
+    left_out: list[str] = field(default_factory=list)
+    """What asks to be served and would not be, with the reason."""
+    looked_at: tuple[str, ...] = ()
 
     def run(self, part: Callable[[], object]) -> None:
         try:
@@ -45,14 +56,13 @@ class Rehearsal:
 
 
 def rehearse(settings: Settings, *, reads_database: bool) -> Rehearsal:
-    """reads_database: it answers. Private servers are not started for this."""
+    """reads_database: it answers. Private servers are started where they have been before."""
     rehearsal = Rehearsal()
     with _listening_to("rowcall", rehearsal.warnings):
         rehearsal.run(lambda: _open_log(settings))
         rehearsal.run(lambda: worker_count(settings))
         rehearsal.run(lambda: _look_at_listeners(settings, rehearsal.warnings))
-        if reads_database:
-            rehearsal.run(lambda: _read(settings, rehearsal))
+        rehearsal.run(lambda: _assemble(settings, rehearsal, reads_database=reads_database))
     return rehearsal
 
 
@@ -70,21 +80,50 @@ def _look_at_listeners(settings: Settings, warnings: list[str]) -> None:
             certificate_of(plan)
 
 
-def _read(settings: Settings, rehearsal: Rehearsal) -> None:
+def _assemble(settings: Settings, rehearsal: Rehearsal, *, reads_database: bool) -> None:
     plan = connection_plan(settings)
-    if any(isinstance(connection_for(settings, name, "rowcall"), Embedded) for name in (plan.main, *plan.others)):
-        return
+    for name in (plan.main, *plan.others):
+        target = connection_for(settings, name, "rowcall")
+        if isinstance(target, Embedded) and not has_cluster(target.path):
+            rehearsal.warnings.append(f"embedded:{target.path} is not there yet: the first start makes it, empty")
+            return
     with connections(settings, demo=False) as opened:
-        rehearsal.endpoints = asyncio.run(_count(_reader(settings, opened)))
+        options = worker_options(settings, opened)
+        for part in _parts(settings, options):
+            rehearsal.run(part)
+        if reads_database:
+            asyncio.run(_read_once(settings, options, opened, rehearsal))
 
 
-def _reader(settings: Settings, opened: Connections) -> EndpointReader:
-    options = worker_options(settings, opened)
-    return EndpointReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
+def _parts(settings: Settings, options: WorkerOptions) -> Iterator[Callable[[], object]]:
+    """What the supervisor makes besides of the configuration. Nothing is written anywhere."""
+    database = options.target.parameters.get("dbname", "")
+    urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
+    connector = Connector(options.target)
+    yield lambda: client_code_options(settings, urls)
+    yield lambda: open_api(settings, database, urls)
+    yield lambda: http_file_options(settings, database, urls)
+    yield lambda: mcp_options(settings, database, options.auth)
+    yield lambda: bridge_for(options.events, connector, pooler=options.target.pooler)
+    yield lambda: key_rotation_for(settings, connector, lambda _ring: None)
 
 
-async def _count(reader: EndpointReader) -> int:
-    return len((await reader.read(1)).endpoints)
+async def _read_once(settings: Settings, options: WorkerOptions, opened: Connections, rehearsal: Rehearsal) -> None:
+    reader = EndpointReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
+    rehearsal.run(reader.watcher)
+    try:
+        edition = await reader.first(patient=False)
+    except StartupError as error:
+        rehearsal.errors.append(str(error))
+    else:
+        rehearsal.endpoints = len(edition.endpoints)
+        rehearsal.left_out = [str(one) for one in edition.left_out]
+        rehearsal.looked_at = edition.looked_at
+    try:
+        await key_rotation_for(settings, Connector(options.target), lambda _ring: None).check()
+    except (psycopg.Error, OSError, StartupError, ConfigError) as error:
+        if not rehearsal.errors:
+            rehearsal.errors.append(f"the key ring cannot be read: {str(error).strip()}")
 
 
 @contextmanager

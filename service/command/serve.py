@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rowcall.core.config import ConfigError, Settings
-from rowcall.core.config.checks import mistakes, without_effect
+from rowcall.core.config.checks import doubts, mistakes, without_effect
 from rowcall.service.command.about import version
 from rowcall.service.command.configuration_files import Configuration, configuration_files, load
 from rowcall.service.command.configuration_watch import ConfigurationWatch
@@ -20,7 +22,7 @@ from rowcall.service.log import configure_logging
 from rowcall.service.options.connection_string import ConnectionInfo, Embedded, connection_for
 from rowcall.service.options.connections import Connections, connection_plan
 from rowcall.service.startup_error import START_AGAIN, StartupError
-from rowcall.service.supervisor.prefork import forked_template
+from rowcall.service.supervisor.prefork import Template, forked_template
 
 
 def serve(arguments: Arguments) -> int:
@@ -57,26 +59,58 @@ def _check(configuration: Configuration) -> None:
 def _start(arguments: Arguments) -> int:
     watch = _watch(arguments)
     with _termination_as_exit():
-        return _serve(arguments, load(arguments), watch)
+        try:
+            return _serve(arguments, load(arguments), watch)
+        except (ConfigError, StartupError) as error:
+            if not _has_no_configuration(arguments):
+                raise
+            raise StartupError(f"{error}\n  {_NO_CONFIGURATION.format(folder=Path.cwd())}") from None
+
+
+_NO_CONFIGURATION = (
+    "there is no configuration here: {folder} has neither rowcall.json nor rowcall.local.json; `rowcall --init` writes "
+    "one, `rowcall FILE` reads another, and `rowcall --demo` needs none"
+)
+
+
+def _has_no_configuration(arguments: Arguments) -> bool:
+    """Nothing but defaults and the environment."""
+    given = arguments.files or arguments.overrides or arguments.has("--demo")
+    return not given and not any(file.is_file() for file in configuration_files(arguments))
 
 
 def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:
+    require_readable(configuration.settings)
+    # Imported before there are copies of this process, and copied while it has no thread yet, and neither connections
+    # nor files of the log that a copy would share.
+    importlib.import_module("rowcall.service.supervisor.run")
+    with contextlib.ExitStack() as until_stopped:
+        template = forked_template("rowcall.service.worker.worker")
+        if template is not None:
+            until_stopped.enter_context(contextlib.closing(template))
+        return _serve_with(template, arguments, configuration, watch)
+
+
+def _serve_with(
+    template: Template | None, arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch
+) -> int:
     demo = arguments.has("--demo")
     settings = configuration.settings
-    require_readable(settings)
-    from rowcall.service.supervisor import run as server
-
-    # While this process has no thread yet, and neither connections nor files of the log that a copy would share.
-    template = forked_template("rowcall.service.worker.worker")
     log = configure_logging(settings)
     client = logging.getLogger("rowcall.client")
-    client.info("rowcall %s", version())
+    client.info("rowcall %s, pid %d", version(), os.getpid())
     for note in configuration.notes:
         client.log(note.level, "%s", note.message)
+    if _has_no_configuration(arguments):
+        client.info("No configuration file in %s: defaults and the environment are used", Path.cwd())
     if not _keys_are_acceptable(configuration, client):
         return 1
+    for doubt in doubts(settings):
+        client.warning("%s", doubt)
     if idle := without_effect(settings):
         client.warning("These configuration keys have no effect yet: %s", ", ".join(idle))
+    from rowcall.service.supervisor import run as server
+
     with connections(settings, demo=demo) as opened:
         until = watch.changed if settings.flag("Watch:Enabled") else None
         return server.run(settings, opened, log, _listening(demo=demo), until, template)

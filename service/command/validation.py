@@ -12,10 +12,10 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from rowcall.core.config import ConfigError
-from rowcall.core.config.checks import mistakes, without_effect
+from rowcall.core.config.checks import doubts, mistakes, without_effect
 from rowcall.service.command.about import banner, print_json
 from rowcall.service.command.configuration_files import Configuration, load
-from rowcall.service.command.rehearsal import Rehearsal, rehearse
+from rowcall.service.command.rehearsal import rehearse
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import for_libpq
 from rowcall.service.options.connection_string import ConnectionInfo, Embedded, connection_for
@@ -44,6 +44,10 @@ class Report:
     start_warnings: tuple[str, ...] = ()
     """What a start would warn of."""
     endpoints: int | None = None
+    left_out: tuple[str, ...] = ()
+    """What asks to be served and would not be, with the reason."""
+    looked_at: tuple[str, ...] = ()
+    """Where endpoints were looked for, in words."""
     strict: bool = False
     """Warnings count as errors."""
 
@@ -57,7 +61,7 @@ class Report:
 
     @property
     def valid(self) -> bool:
-        doubtful = self.strict and (self.unknown or self.without_effect or self.start_warnings)
+        doubtful = self.strict and (self.unknown or self.without_effect or self.start_warnings or self.left_out)
         return self.config_valid and self.connection == _OK and not self.start_errors and not doubtful
 
 
@@ -80,9 +84,7 @@ def _report(arguments: Arguments) -> Report:
     unknown = () if configuration.validation_mode == "Ignore" else configuration.unknown
     errors = tuple(str(mistake) for mistake in mistakes(configuration.settings) if mistake.in_use)
     connection = _connection_test(configuration)
-    # Wrong values are told once, all of them: each would be found again on the way.
-    reads_database = connection == _OK and _has_default(configuration)
-    rehearsal = Rehearsal() if errors else rehearse(configuration.settings, reads_database=reads_database)
+    rehearsal = rehearse(configuration.settings, reads_database=connection == _OK)
     notes = [note.message for note in configuration.notes if note.level >= logging.WARNING]
     return Report(
         configuration.validation_mode,
@@ -91,9 +93,12 @@ def _report(arguments: Arguments) -> Report:
         without_effect(configuration.settings),
         errors,
         connection,
-        tuple(error for error in rehearsal.errors if error != connection),
-        (*notes, *rehearsal.warnings),
+        # Each is told once: wrong values are found again on the way.
+        tuple(error for error in rehearsal.errors if error not in (*errors, connection)),
+        (*notes, *doubts(configuration.settings), *rehearsal.warnings),
         rehearsal.endpoints,
+        tuple(rehearsal.left_out),
+        rehearsal.looked_at,
         arguments.has("--strict"),
     )
 
@@ -135,6 +140,7 @@ def _as_json(report: Report) -> dict[str, object]:
         "startErrors": report.start_errors,
         "startWarnings": report.start_warnings,
         "endpoints": report.endpoints,
+        "leftOut": report.left_out,
     }
 
 
@@ -144,11 +150,14 @@ def _as_text(report: Report) -> Iterator[str]:
     if report.start_errors:
         yield f"{bad}Start: FAILED{end}"
         yield from (f"  - {error}" for error in report.start_errors)
-    if report.start_warnings:
+    if warnings := [warning for warning in report.start_warnings if warning not in report.left_out]:
         yield f"{doubtful}Warnings of a start:{end}"
-        yield from (f"  - {warning}" for warning in report.start_warnings)
+        yield from (f"  - {warning}" for warning in warnings)
     if report.endpoints is not None:
-        yield f"Endpoints: {report.endpoints}"
+        yield f"Endpoints: {report.endpoints}" + (f", left out: {len(report.left_out)}" if report.left_out else "")
+        yield from (f"  - {reason}" for reason in report.left_out)
+        if not report.endpoints:
+            yield f"Looked at: {'; '.join(report.looked_at)}"
     if report.config_valid and not report.unknown:
         yield f"Config validation: {good}OK{end}"
     if report.unknown:

@@ -108,6 +108,8 @@ class Database:
         shared = (self._shared, self._generic, self._writes)
         self._watchdog = Watchdog(self._connector, self._exclusive, shared, self._background)
         self._failures = Failures(lanes.exclusive_connections)
+        self.unreached: str | None = None
+        """Why the first connection could not be made."""
 
     @property
     def on_stale(self) -> Callable[[], None] | None:
@@ -130,7 +132,9 @@ class Database:
         try:
             await self._exclusive.warm()
         except psycopg.Error as error:
-            log.warning("cannot connect yet: %s", str(error).strip())
+            # While the service starts, the supervisor tells what is away, for all of its processes.
+            log.debug("cannot connect yet: %s", str(error).strip())
+            self.unreached = " ".join(str(error).split())
 
     def set_notice_handler(self, handler: NoticeHandler) -> None:
         for lane in self._lanes:

@@ -22,9 +22,9 @@ _OPTIONS = "ConnectionSettings:RetryOptions"
 
 
 class Opening:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, patient: bool = True) -> None:
         self._delays = settings.numbers(f"{_OPTIONS}:RetrySequenceSeconds")
-        if not settings.flag(f"{_OPTIONS}:Enabled"):
+        if not patient or not settings.flag(f"{_OPTIONS}:Enabled"):
             self._delays = ()
         self._codes = frozenset(settings.texts(f"{_OPTIONS}:ErrorCodes") or ())
 
@@ -38,7 +38,7 @@ class Opening:
             try:
                 return await work()
             except psycopg.Error as error:
-                message = str(error).strip()
+                message = " ".join(str(error).split())
                 if delay is None or not self._may_pass(error):
                     after = f" after {attempt} attempts" if attempt > 1 else ""
                     raise StartupError(f"cannot {what}{after}: {message}") from None

@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import TupleRow, tuple_row
@@ -28,6 +28,7 @@ from rowcall.core.catalogue.catalog import (
     Volatility,
 )
 from rowcall.service.discovery.filters import NameFilter, RoutineFilter, TableFilter
+from rowcall.service.discovery.overlooked import read_overlooked
 from rowcall.service.discovery.queries import ATTRIBUTES, ROUTINES, TYPES
 from rowcall.service.discovery.tables import TableRows, build_tables, read_tables
 from rowcall.service.discovery.trust import NOBODY, Owners, Trust, left_out, read_owners
@@ -45,6 +46,9 @@ class Wanted:
 
     routines: RoutineFilter | None = field(default_factory=RoutineFilter)
     tables: TableFilter | None = None
+    unserved_routines: RoutineFilter | None = None
+    """Where routines are switched off: those that ask to be served are named."""
+    unserved_tables: TableFilter | None = None
 
     @property
     def trust(self) -> Trust:
@@ -71,13 +75,29 @@ async def discover(
         table_rows = table_rows.of(_trusted(table_rows.tables, _TABLE, wanted.tables, owners, untrusted))
         types = await _load_types(cursor, [*{*_roots(rows), *table_rows.types}], owners, wanted.trust)
         tables = await build_tables(cursor, table_rows, types, owners)
+        overlooked = await read_overlooked(
+            cursor,
+            owners,
+            routines=_with_use(wanted.routines, wanted.unserved_routines),
+            tables=_with_use(wanted.tables, wanted.unserved_tables),
+        )
     return Catalog(
         server_version=connection.info.server_version,
         routines=tuple(_routine(row, types, owners) for row in rows),
         types=types,
         tables=tables,
-        left_out=left_out(untrusted),
+        left_out=(*left_out(untrusted), *overlooked),
     )
+
+
+_Filter = TypeVar("_Filter", RoutineFilter, TableFilter)
+
+
+def _with_use(served: _Filter | None, unserved: _Filter | None) -> tuple[_Filter, bool] | None:
+    """The filter, and whether what passes it is served."""
+    if served is not None:
+        return served, True
+    return None if unserved is None else (unserved, False)
 
 
 async def load_types(

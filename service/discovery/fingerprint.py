@@ -35,7 +35,8 @@ select pg_catalog.concat_ws(' ',
    join pg_catalog.pg_namespace n on n.oid = c.relnamespace
    where left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'),
   (select {_HASH.format(row="d")} from pg_catalog.pg_description d
-   where d.classoid in ('pg_catalog.pg_class'::regclass, 'pg_catalog.pg_type'::regclass) and d.objoid >= 16384),
+   where d.classoid in ('pg_catalog.pg_class'::regclass, 'pg_catalog.pg_type'::regclass, 'pg_catalog.pg_proc'::regclass)
+     and d.objoid >= 16384),
   (select {_HASH.format(row="row(i.indrelid, i.indkey, i.indisprimary)")} from pg_catalog.pg_index i
    join pg_catalog.pg_class c on c.oid = i.indrelid join pg_catalog.pg_namespace n on n.oid = c.relnamespace
    where i.indisprimary and left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'),

@@ -85,6 +85,7 @@ def left_out(objects: Iterable[tuple[str, str]]) -> tuple[Diagnostic, ...]:
             None,
             f"not published are {count} of its objects, owned by the role {owner}: add the role to "
             "Service:TrustedOwners, or name the schema in Service:IncludeSchemas, where whoever may create may publish",
+            left_out=count,
         )
         for (schema, owner), count in sorted(Counter(objects).items())
     )

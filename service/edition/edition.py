@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import TypeInfo
 from rowcall.core.endpoint.endpoint import Endpoint, ResultShape
+from rowcall.core.errors.diagnostics import Diagnostic
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,14 @@ class Edition:
     types: Mapping[int, TypeInfo]
     other_types: Mapping[str, Mapping[int, TypeInfo]] = field(default_factory=dict)
     """The same for endpoints that run on another database than the main one, by case-folded name of its connection."""
+    left_out: tuple[Diagnostic, ...] = ()
+    """What asks to be served and is not, with the reason."""
+    looked_at: tuple[str, ...] = ()
+    """Where endpoints were looked for, in words."""
+
+    @property
+    def left_out_count(self) -> int:
+        return sum(one.left_out for one in self.left_out)
 
     def types_of(self, endpoint: Endpoint) -> Mapping[int, TypeInfo]:
         """Those of the database that the endpoint runs on."""

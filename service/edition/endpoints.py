@@ -1,13 +1,14 @@
 """Routines → endpoints, and what the log says about them: the one place where mistakes in comments are reported.
 
-Each mistake is reported once, however often the catalogue is read. What must not be served stops the start with one
-error that lists all of it; at a later reading the last good edition stays.
+Each mistake is reported once, however often the catalogue is read. What cannot be served is left out and named, and
+stops nothing else; unknown cache profiles alone stop the start, with one error that lists all of them (spec 2.3).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from rowcall.core.building.endpoint_builder import Built, EndpointDefaults, build_endpoint
 from rowcall.core.cache.plan import with_invalidation
@@ -18,6 +19,7 @@ from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.http.routing import build_router
 from rowcall.core.outbound.address import shown_url
 from rowcall.core.outbound.request_definition import type_diagnostics
+from rowcall.core.tables.routines import TableOperation
 from rowcall.service.log import VERBOSE
 from rowcall.service.startup_error import StartupError
 
@@ -27,6 +29,14 @@ Exposed = Iterable[tuple[Routine, EndpointDefaults]]
 """What may become an endpoint, with the defaults of its source."""
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """endpoints: of each catalogue. left_out: what is none, with the reason."""
+
+    endpoints: tuple[tuple[Endpoint, ...], ...]
+    left_out: tuple[Diagnostic, ...]
+
+
 class EndpointBuilder:
     def __init__(self, settings: Settings) -> None:
         self._logs_endpoints = settings.flag("Service:DebugLogEndpointCreateEvents")
@@ -34,29 +44,31 @@ class EndpointBuilder:
         self._sends = settings.flag("Service:HttpClientOptions:Enabled")
         self._reported: set[Diagnostic] = set()
 
-    def build(self, found: Iterable[tuple[Catalog, Exposed]]) -> tuple[tuple[Endpoint, ...], ...]:
-        """The endpoints of each catalogue, every one with the defaults of its source. One that cannot be built is left
+    def build(self, found: Iterable[tuple[Catalog, Exposed]], *, first: bool = True) -> Found:
+        """The endpoints of each catalogue, every one with the defaults of its source. One that cannot be served is left
         out and named.
 
         Raises:
-            StartupError: diagnostics that are fatal, all of them.
+            StartupError: at the first reading, diagnostics that are fatal, all of them.
         """
         diagnostics: list[Diagnostic] = []
         catalogs = tuple(found)
         diagnostics += (diagnostic for catalog, _ in catalogs for diagnostic in catalog.left_out)
-        groups = tuple(_endpoints(catalog, exposed, diagnostics) for catalog, exposed in catalogs)
-        endpoints = [endpoint for group in groups for endpoint in group]
+        groups = tuple(_endpoints(catalog, exposed, diagnostics, first=first) for catalog, exposed in catalogs)
         if self._sends:
             diagnostics += type_diagnostics(info for catalog, _ in catalogs for info in catalog.types.values())
         fatal = [diagnostic for diagnostic in diagnostics if diagnostic.fatal]
-        if not fatal:
-            diagnostics += build_router(endpoints)[1]
-        self._report(diagnostic for diagnostic in diagnostics if not diagnostic.fatal)
         if fatal:
+            self._report(diagnostic for diagnostic in diagnostics if not diagnostic.fatal)
             raise StartupError("\n  ".join(("these endpoints cannot be served:", *map(str, fatal))))
-        for endpoint in endpoints:
-            self._log_created(endpoint)
-        return groups
+        groups, clashes = _reached(groups)
+        diagnostics += clashes
+        self._report(diagnostics)
+        for group in groups:
+            for endpoint in group:
+                self._log_created(endpoint)
+        broken = (diagnostic for catalog, _ in catalogs for diagnostic in catalog.broken)
+        return Found(groups, (*(one for one in dict.fromkeys(diagnostics) if one.left_out), *broken))
 
     def _report(self, diagnostics: Iterable[Diagnostic]) -> None:
         seen: set[Diagnostic] = set()
@@ -84,26 +96,62 @@ def _log_forwarding(endpoint: Endpoint) -> None:
             log.info("%s: %s, method %s, host %s", endpoint.name, word, wish.method or "as it comes", host)
 
 
-def _endpoints(catalog: Catalog, exposed: Exposed, diagnostics: list[Diagnostic]) -> tuple[Endpoint, ...]:
-    """Adds to `diagnostics`."""
+def _endpoints(
+    catalog: Catalog, exposed: Exposed, diagnostics: list[Diagnostic], *, first: bool
+) -> tuple[Endpoint, ...]:
+    """Adds to `diagnostics`. first: what is fatal is so; later it leaves out what it is about, and nothing else."""
     endpoints: list[Endpoint] = []
+    of_tables: list[Diagnostic] = []
     for routine, defaults in exposed:
         built = _build(routine, catalog, defaults)
-        diagnostics += built.diagnostics
-        if built.endpoint is not None:
-            endpoints.append(built.endpoint)
-            forgetting = with_invalidation(built.endpoint, defaults.cache)
+        noticed = built.diagnostics
+        endpoint = built.endpoint
+        if not first and any(one.fatal for one in noticed):
+            noticed = tuple(replace(one, fatal=False, left_out=1) if one.fatal else one for one in noticed)
+            endpoint = None
+        if isinstance(routine.source, TableOperation):
+            table = f"{routine.schema}.{routine.name}"
+            of_tables += (replace(one, object=table) for one in noticed)
+        else:
+            diagnostics += noticed
+        if endpoint is not None:
+            endpoints.append(endpoint)
+            forgetting = with_invalidation(endpoint, defaults.cache)
             if forgetting is not None:
                 endpoints.append(forgetting)
+    diagnostics += _once(of_tables)
     return tuple(endpoints)
+
+
+def _once(diagnostics: Iterable[Diagnostic]) -> Iterable[Diagnostic]:
+    """A table has one comment, which is read for each of its operations: a line of it is told of once."""
+    found: dict[tuple[str, str], Diagnostic] = {}
+    for one in diagnostics:
+        key = one.object, one.message if one.line is None else one.line
+        first = found.get(key)
+        found[key] = one if first is None else replace(first, left_out=first.left_out + one.left_out)
+    return found.values()
+
+
+def _reached(groups: tuple[tuple[Endpoint, ...], ...]) -> tuple[tuple[tuple[Endpoint, ...], ...], list[Diagnostic]]:
+    """Without those that another one's route leaves no request for."""
+    router, diagnostics = build_router(endpoint for group in groups for endpoint in group)
+    if not any(one.left_out for one in diagnostics):
+        return groups, diagnostics
+    routed = {id(endpoint) for route in router.routes for endpoint in route.candidates}
+    kept = tuple(
+        tuple(endpoint for endpoint in group if endpoint.options.internal or id(endpoint) in routed) for group in groups
+    )
+    return kept, diagnostics
 
 
 def _build(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Built:
     try:
         built = build_endpoint(routine, catalog, defaults)
-    except Exception:
+    except Exception as error:
         log.exception("%s is left out: its endpoint cannot be built", routine.identity)
-        return Built(None)
+        message = f"its endpoint cannot be built ({type(error).__name__}: {error})"
+        return Built(None, (Diagnostic(routine.identity, None, message, left_out=1),))
     if built.disabled:
         log.log(VERBOSE, "%s is disabled by its comment", routine.identity)
     return built

@@ -58,9 +58,14 @@ def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -
 
 
 def _wanted(settings: Settings) -> Wanted:
+    routines, tables = _routine_filter(settings), _table_filter(settings)
+    serves_routines = settings.flag("Service:RoutineOptions:Enabled")
+    serves_tables = settings.flag(_TABLES + "Enabled")
     return Wanted(
-        routines=_routine_filter(settings) if settings.flag("Service:RoutineOptions:Enabled") else None,
-        tables=_table_filter(settings) if settings.flag(_TABLES + "Enabled") else None,
+        routines=routines if serves_routines else None,
+        tables=tables if serves_tables else None,
+        unserved_routines=None if serves_routines else routines,
+        unserved_tables=None if serves_tables else tables,
     )
 
 

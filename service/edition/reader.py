@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import psycopg
 
@@ -71,11 +72,11 @@ class EndpointReader:
         """To those that routines are read from."""
         return (self._connector(self._key(name)) for name in self._plan.sources)
 
-    async def first(self) -> Edition:
-        """The first reading, tried as often as `ConnectionSettings:RetryOptions` says; and every other connection is
-        opened once, to see that it can be. Raises `StartupError`.
+    async def first(self, *, patient: bool = True) -> Edition:
+        """The first reading, tried as often as `ConnectionSettings:RetryOptions` says where `patient`; and every other
+        connection is opened once, to see that it can be. Raises `StartupError`.
         """
-        opening = Opening(self._settings)
+        opening = Opening(self._settings, patient=patient)
         edition = await opening.attempt("read the database", lambda: self.read(1))
         if self._settings.flag("ConnectionSettings:TestConnectionStrings"):
             read = {self._key(name) for name in self._plan.sources}
@@ -116,10 +117,12 @@ class EndpointReader:
         catalogs = list(self._catalogs)
         exposed = [self._exposed(key, catalog) for key, catalog in zip(keys, catalogs, strict=True)]
         if self._files is not None:
-            keys.append(self._home_of_files)
-            catalogs.append(await self._read_files(self._files, only_files=only_files))
-            exposed.append(self._exposure.objects(catalogs[-1]))
-        found = self._builder.build(zip(catalogs, exposed, strict=True))
+            for place, catalog in (await self._read_files(self._files, only_files=only_files)).items():
+                keys.append(place)
+                catalogs.append(catalog)
+                exposed.append(self._exposure.objects(catalog))
+        built = self._builder.build(zip(catalogs, exposed, strict=True), first=number == 1)
+        found = built.endpoints
         types: dict[str, dict[int, TypeInfo]] = {MAIN: {}}
         routed: dict[str, _Routed] = {}
         for key, catalog, endpoints in zip(keys, catalogs, found, strict=True):
@@ -139,7 +142,29 @@ class EndpointReader:
         placed = (self._at_its_place(key, one) for key, group in zip(keys, found, strict=True) for one in group)
         homes = (key for key, group in zip(keys, found, strict=True) for _ in group)
         judged = tuple(self._judged(key, one) for key, one in zip(homes, placed, strict=True))
-        return Edition(number, judged, main, types)
+        looked_at = tuple(self._looked_at(catalogs))
+        return Edition(number, judged, main, types, built.left_out, looked_at)
+
+    def _looked_at(self, catalogs: Sequence[Catalog]) -> Iterator[str]:
+        """What a user has to know who wonders why there is no endpoint."""
+        target = self._options.target.parameters
+        where = f"database {target.get('dbname', '')}" if len(self._plan.sources) == 1 else "these databases"
+        wanted = self._exposure.wanted
+        if wanted.routines is None:
+            yield "no functions and procedures (Service:RoutineOptions:Enabled is false)"
+        else:
+            schemas = sorted({routine.schema for catalog in catalogs for routine in catalog.routines})
+            count = sum(len(catalog.routines) for catalog in catalogs)
+            within = f" in the schemas {', '.join(schemas[:10])}{' …' * (len(schemas) > 10)}" if schemas else ""
+            yield f"{count} functions and procedures that the role may execute{within} of {where}"
+        if wanted.tables is None:
+            yield "no tables (Service:CrudSource:Enabled is false)"
+        else:
+            yield f"{sum(len(catalog.tables) for catalog in catalogs)} tables and views"
+        if self._files is None:
+            yield "no files (Service:SqlFileSource:Enabled and FilePattern)"
+        else:
+            yield f"files that fit {self._files.options.pattern}"
 
     def _at_its_place(self, key: str, endpoint: Endpoint) -> Endpoint:
         """Where it is found on one database and runs on another one, the types of users have other oids there."""
@@ -161,11 +186,21 @@ class EndpointReader:
             self._worlds[key] = await read_world(connection)
             return catalog
 
-    async def _read_files(self, files: SqlFileSource, *, only_files: bool) -> Catalog:
-        async with await self._connector(self._home_of_files).open_plain() as connection:
-            if self._home_of_files not in self._worlds:
-                self._worlds[self._home_of_files] = await read_world(connection)
-            return await files.read(connection, only_files=only_files)
+    async def _read_files(self, files: SqlFileSource, *, only_files: bool) -> dict[str, Catalog]:
+        """By the places where they are described."""
+
+        async def open_at(place: str) -> psycopg.AsyncConnection[Any]:
+            connection = await self._connector(place).open_plain()
+            if place not in self._worlds:
+                self._worlds[place] = await read_world(connection)
+            return connection
+
+        return await files.read(self._home_of_files, self._usable, open_at, only_files=only_files)
+
+    def _usable(self, name: str) -> str | None:
+        """Where an endpoint runs that names this connection; None where it cannot."""
+        key = self._key(name)
+        return key if key == MAIN or (self._plan.routable and key in self._options.others) else None
 
     @property
     def _home_of_files(self) -> str:

@@ -64,6 +64,11 @@ def binaries() -> Path:
     return Path(spec.origin).parent / "pginstall18" / "bin"
 
 
+def has_cluster(path: Path) -> bool:
+    """A server has been started there before."""
+    return (path.absolute() / "data" / "PG_VERSION").exists()
+
+
 class EmbeddedServer:
     """Starts the server on entering, stops it on leaving. One rowcall at a time may use a folder."""
 
@@ -86,7 +91,7 @@ class EmbeddedServer:
         self._prepare_folder()
         self._lock = _locked(self._path)
         try:
-            if not (self.data / "PG_VERSION").exists():
+            if not has_cluster(self._path):
                 self._create_cluster()
             self._start()
         except BaseException:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import uuid
+from collections.abc import Iterator
 
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
 from rowcall.core.building.known_names import KnownNames
+from rowcall.core.building.switched_off import SwitchedOff
 from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
@@ -27,6 +29,7 @@ from rowcall.service.options.before_routine import before_commands
 from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.limits import limit_options
+from rowcall.service.options.capabilities.mcp import offers_tools
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.capabilities.passkeys import passkey_options
@@ -45,6 +48,7 @@ log = logging.getLogger("rowcall")
 
 DEFAULT_TIMEOUT = 30.0
 _AUTHENTICATION = "Service:AuthenticationOptions:"
+_RETRIES = "CommandRetryOptions:Enabled"
 
 
 def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> EndpointDefaults:
@@ -78,20 +82,40 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         cache=options.cache,
         known=KnownNames(
             error_policies=frozenset(options.policies.named),
-            retry_strategies=frozenset(options.retries.named),
+            retry_strategies=frozenset(options.retries.named) if settings.flag(_RETRIES) else None,
             rules=frozenset(options.rules),
             rate_limiters=options.limits.names if options.limits.enabled else None,
             cache_profiles=options.cache.names if options.cache.enabled else None,
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
+            unroutable=() if plan.routable else settings.names("ConnectionStrings"),
         ),
+        off=tuple(_switched_off(settings, options)),
         variables=_variables(settings),
         uploads=UploadNames(
             tuple(options.uploads.handlers), options.uploads.default_handler, options.uploads.metadata_parameter
         ),
         http_types=options.outbound.types if options.outbound.types.enabled else None,
         proxies=options.outbound.proxy if options.outbound.proxy.enabled else None,
-        tools=settings.flag("Service:McpOptions:Enabled"),
+        tools=offers_tools(settings),
     )
+
+
+def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[SwitchedOff]:
+    """The capabilities that a comment may ask for and that would do nothing."""
+    if not options.tables.keys:
+        yield SwitchedOff("table_format", "Service:TableFormatOptions:Enabled", "the answer is JSON")
+    if not options.cache.enabled:
+        for word in ("cached", "cache_profile"):
+            yield SwitchedOff(word, "CacheOptions:Enabled", "no answer is kept")
+    if not options.limits.enabled:
+        yield SwitchedOff("rate_limiter", "RateLimiterOptions:Enabled", "nothing is limited")
+    if not settings.flag(_RETRIES):
+        yield SwitchedOff("retry_strategy", _RETRIES, "nothing is tried again")
+    if not settings.flag("Service:McpOptions:Enabled"):
+        yield SwitchedOff("mcp", "Service:McpOptions:Enabled", "no tool is offered")
+    if not options.auth.schemes:
+        switches = "Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth"
+        yield SwitchedOff("login", switches, "there is no scheme to sign in with, and every sign-in is answered 500")
 
 
 def _refusals(settings: Settings) -> Refusals:

@@ -72,6 +72,10 @@ class KeyRotation:
         await self._read()
         await self._renew()
 
+    async def check(self) -> None:
+        """Reads the ring and makes nothing. Raises like `start`."""
+        await self._read()
+
     async def run(self) -> None:
         """Looks at the ring again when its next key is due, and whenever a worker has met a key it does not know."""
         longest = 86_400.0

@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -60,25 +61,47 @@ class Certificate:
 
 
 def load_certificate(files: CertificateFiles) -> Certificate:
-    """Raises StartupError, which never holds the password, for what cannot be read or does not fit together."""
-    try:
-        data = Path(files.path).read_bytes()
-        key_data = Path(files.key_path).read_bytes() if files.key_path else data
-    except OSError as error:
-        raise StartupError(f"{files.name}: {error.filename}: {error.strerror or error}") from None
+    """Raises StartupError, which names the key and the file and never holds the password, for what cannot be read or
+    does not fit together.
+    """
+    data = _content(f"{files.name}:Path", files.path)
+    key_data = _content(f"{files.name}:KeyPath", files.key_path) if files.key_path else data
     password = files.password.encode() if files.password else None
-    try:
-        if b"-----BEGIN" in data:
-            chain, key = x509.load_pem_x509_certificates(data), _private_key(key_data, password)
-        else:
-            chain, key = _from_pkcs12(data, password)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise StartupError(f"{files.name}: {_reason(files, error)}") from None
+    if b"-----BEGIN" in data:
+        chain = _chain(files, data)
+        key = _opened(files, lambda: _private_key(key_data, password))
+    else:
+        chain, key = _opened(files, lambda: _from_pkcs12(data, password))
     _check(files, chain, key)
     return Certificate(
         b"".join(one.public_bytes(Encoding.PEM) for one in chain),
         key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
     )
+
+
+def _content(key: str, path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise StartupError(f"{key}: {path}: {error.strerror or error}") from None
+
+
+def _chain(files: CertificateFiles, data: bytes) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(data)
+    except ValueError as error:
+        what = "holds no certificate, but a private key" if b"PRIVATE KEY" in data else f"holds none: {error}"
+        raise StartupError(f"{files.name}:Path: {files.path} {what}") from None
+
+
+_Opened = TypeVar("_Opened")
+
+
+def _opened(files: CertificateFiles, load: Callable[[], _Opened]) -> _Opened:
+    try:
+        return load()
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise StartupError(_reason(files, error)) from None
 
 
 def _private_key(data: bytes, password: bytes | None) -> PrivateKeyTypes:
@@ -99,13 +122,14 @@ def _from_pkcs12(data: bytes, password: bytes | None) -> tuple[list[x509.Certifi
 def _reason(files: CertificateFiles, error: Exception) -> str:
     """In the words of the configuration; the library's own speak of its functions."""
     where = files.key_path or files.path
+    key = f"{files.name}:{'KeyPath' if files.key_path else 'Path'}"
     if isinstance(error, TypeError):
-        return f"the private key in {where} is encrypted: Password must open it"
+        return f"{files.name}:Password must open the private key in {where}, which is encrypted"
     if "assword" in str(error) or "decrypt" in str(error).lower():
-        return f"the private key in {where} cannot be opened with the given Password"
-    if files.key_path is None and "BEGIN" not in str(error):
-        return f"{where}: no private key in it that can be used; KeyPath names another file ({error})"
-    return f"{where}: {error}"
+        return f"{files.name}:Password does not open the private key in {where}"
+    if files.key_path is None:
+        return f"{key}: {where}: no private key in it that can be used; KeyPath names another file ({error})"
+    return f"{key}: {where}: no private key in it that can be used ({error})"
 
 
 def _check(files: CertificateFiles, chain: list[x509.Certificate], key: PrivateKeyTypes) -> None:
@@ -114,7 +138,10 @@ def _check(files: CertificateFiles, chain: list[x509.Certificate], key: PrivateK
     if isinstance(key, rsa.RSAPrivateKey) and key.key_size < _LEAST_RSA_BITS:
         raise StartupError(f"{files.name}: an RSA key needs {_LEAST_RSA_BITS} bits; this one has {key.key_size}")
     if not chain or _public(chain[0].public_key()) != _public(key.public_key()):
-        raise StartupError(f"{files.name}: {files.path}: the private key is not the one of the certificate")
+        where = files.key_path or files.path
+        raise StartupError(
+            f"{files.name}: the private key in {where} is not the one of the certificate in {files.path}"
+        )
 
 
 def _public(key: object) -> bytes:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 import psycopg
 
+from rowcall.core.annotations.declaration import Draft
+from rowcall.core.building.comments import read_comment
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
 from rowcall.core.catalogue.catalog import (
     VOID_TYPE,
@@ -31,16 +33,17 @@ from rowcall.core.catalogue.catalog import (
 )
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
+from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden
 from rowcall.core.sqlfile.reading import SqlFile, SqlFileError, asks_for_endpoint, excerpt, place, read_file
 from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
 from rowcall.core.sqlfile.statement_comments import StatementNotes
 from rowcall.core.text.naming import camel_case, default_path
 from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
+from rowcall.service.discovery.files import FileText, find_files, read_text
 from rowcall.service.discovery.trust import NOBODY, Trust
 from rowcall.service.options.sql_files import SqlFileOptions
 from rowcall.service.sqlfiles.describing import Described, Question, Refused, describe, find_suspects, find_types
-from rowcall.service.sqlfiles.files import FileText, find_files, read_text
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -64,6 +67,15 @@ class _Known:
     text: str
     routine: Routine | None
     """None: it has no statement."""
+    place: str
+    """Where it was described."""
+
+
+Connection = psycopg.AsyncConnection[Any]
+OpenAt = Callable[[str], Awaitable[Connection]]
+"""Opens a connection to a place."""
+Place = Callable[[str], str | None]
+"""Name of a connection → its place; None where endpoints cannot run on it."""
 
 
 class SqlFileSource:
@@ -76,39 +88,95 @@ class SqlFileSource:
         self._search_path = search_path
         self._known: dict[str, _Known] = {}
         self._reported: dict[str, str] = {}
-        self._suspects: Suspects | None = None
+        self._suspects: dict[str, Suspects] = {}
+        self._places: dict[str, tuple[int, Mapping[int, TypeInfo]]] = {}
+        """Version of the server and types of the files, as they were read last."""
         self._has_read = False
 
-    async def read(self, connection: psycopg.AsyncConnection[Any], *, only_files: bool = False) -> Catalog:
-        """Everything that the folder has. only_files: the database has not changed, so that files that have not either
-        stay as they are.
+    async def read(
+        self, home: str, place_of: Place, open_at: OpenAt, *, only_files: bool = False
+    ) -> dict[str, Catalog]:
+        """Everything that the folder has, by the place where it is described: that of the connection which a file
+        names, or else `home`. only_files: the databases have not changed, so that files that have not either stay as
+        they are.
 
         Raises:
+            psycopg.Error: home does not answer; elsewhere that is a mistake of the files which name it.
             StartupError: at the first reading, when broken files are to stop the start.
         """
         texts = await asyncio.to_thread(self._read_folder)
         if not only_files:
             fresh = texts
+            self._suspects = {}
         else:
             fresh = [text for text in texts if (known := self._known.get(text.path)) is None or known.text != text.text]
-        if not only_files or self._suspects is None:
-            self._suspects = await find_suspects(connection)
-        reading = _Reading(self.options, self._naming, self._search_path, self._suspects)
-        good, errors = await reading.read(connection, fresh)
-        self._report(errors)
+        parsed, errors = await asyncio.to_thread(_parse, fresh, whole=self.options.whole)
+        by_place: dict[str, list[_Parsed]] = {home: []}
+        for one in parsed:
+            wanted = place_of(one.connection) if one.connection else None
+            by_place.setdefault(home if wanted is None else wanted, []).append(one)
+        present = {text.path for text in texts}
+        self._known = {path: known for path, known in self._known.items() if path in present}
+        good: dict[str, _Known] = {}
+        for where in dict.fromkeys((*by_place, *(known.place for known in self._known.values()))):
+            files = by_place.get(where, [])
+            try:
+                async with await open_at(where) as connection:
+                    good |= await self._describe(connection, where, files, errors)
+                    here = [known.routine for known in (self._known | good).values() if known.place == where]
+                    roots = sorted(_roots([routine for routine in here if routine is not None]))
+                    types = await load_types(connection, roots, self._trust)
+                    self._places[where] = (connection.info.server_version, types)
+            except psycopg.Error as error:
+                if where == home:
+                    raise
+                for one in files:
+                    errors[one.path] = f"{one.path}: connection {where}, where it is described: {str(error).strip()}"
         if errors and self.options.strict and not self._has_read:
             log.critical("Service:SqlFileSource:ErrorMode is Exit; with Skip, broken files are left out")
-            raise StartupError(f"{len(errors)} of the files in {self.options.pattern} cannot be served")
+            count = f"{len(errors)} of the files in {self.options.pattern} cannot be served:"
+            raise StartupError("\n".join((count, *errors.values())))
+        self._report(errors)
         self._has_read = True
-        present = {text.path for text in texts}
-        self._known = {path: known for path, known in (self._known | good).items() if path in present}
-        routines = tuple(known.routine for path, known in sorted(self._known.items()) if known.routine is not None)
-        types = await load_types(connection, sorted(_roots(routines)), self._trust)
-        return Catalog(connection.info.server_version, types=types, files=routines)
+        self._known |= good
+        return self._catalogs(home, errors)
+
+    def _catalogs(self, home: str, errors: Mapping[str, str]) -> dict[str, Catalog]:
+        """What is known, by place; files that are not served with that of `home`."""
+        broken = tuple(
+            Diagnostic(path, None, message.removeprefix(f"{path}:").strip(), left_out=1)
+            for path, message in errors.items()
+            if path not in self._known
+        )
+        found: dict[str, list[Routine]] = {home: []}
+        for _, known in sorted(self._known.items()):
+            if known.routine is not None:
+                found.setdefault(known.place, []).append(known.routine)
+        catalogs: dict[str, Catalog] = {}
+        for where, routines in found.items():
+            version, types = self._places[where]
+            told = broken if where == home else ()
+            catalogs[where] = Catalog(version, types=types, files=tuple(routines), broken=told)
+        return catalogs
+
+    async def _describe(
+        self, connection: Connection, where: str, files: Sequence[_Parsed], errors: dict[str, str]
+    ) -> dict[str, _Known]:
+        """The good ones; adds to `errors`."""
+        if where not in self._suspects:
+            self._suspects[where] = await find_suspects(connection)
+        reading = _Reading(self.options, self._naming, self._search_path, self._suspects[where], where)
+        good, wrong = await reading.read(connection, files)
+        errors |= wrong
+        return good
 
     def _read_folder(self) -> list[FileText]:
         options = self.options
-        texts = [text for path in find_files(options) if (text := read_text(path, options.folder)) is not None]
+        texts = [
+            text
+            for path in find_files(options.pattern, options.skip)
+            if (text := read_text(path, options.folder)) is not None
+        ]
         if not texts:
             log.warning("no file fits the pattern %s of Service:SqlFileSource:FilePattern", options.pattern)
         if options.comments_mode is CommentsMode.ONLY_ANNOTATED:
@@ -155,11 +223,39 @@ class _Parsed:
     path: str
     file: SqlFile
 
+    @property
+    def connection(self) -> str | None:
+        """What its annotation `connection` names: where it is described, as well as run."""
+        if "connection" not in self.file.comment.lower():
+            return None
+        draft = Draft(self.path, self.file.method, parameters=frozenset(self.file.parameters.names))
+        read_comment(self.file.comment, draft)
+        nothing: str | None = None
+        return draft.get("connection", nothing)
+
+
+def _parse(texts: Sequence[FileText], *, whole: bool) -> tuple[list[_Parsed], dict[str, str]]:
+    """And the messages about those that are no files of SQL."""
+    parsed: list[_Parsed] = []
+    errors: dict[str, str] = {}
+    for text in texts:
+        if text.error is not None:
+            errors[text.path] = _message(text.path, text.text, text.error, text.line, None)
+            continue
+        try:
+            parsed.append(_Parsed(text.path, read_file(text.text, whole=whole)))
+        except SqlFileError as error:
+            errors[text.path] = _message(text.path, text.text, str(error), error.line, error.column)
+    return parsed, errors
+
 
 class _Reading:
-    """One pass over some files."""
+    """One pass over some files of one place."""
 
-    def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str, suspects: Suspects) -> None:
+    def __init__(
+        self, options: SqlFileOptions, naming: Naming, search_path: str, suspects: Suspects, place: str
+    ) -> None:
+        self._place = place
         self._suspects = suspects
         self._options = options
         self._naming = naming
@@ -168,13 +264,10 @@ class _Reading:
         self._oids: dict[str, int] = {}
         self._types: Mapping[int, TypeInfo] = {}
 
-    async def read(
-        self, connection: psycopg.AsyncConnection[Any], texts: Sequence[FileText]
-    ) -> tuple[dict[str, _Known], dict[str, str]]:
+    async def read(self, connection: Connection, parsed: Sequence[_Parsed]) -> tuple[dict[str, _Known], dict[str, str]]:
         """The good files, and the messages about the others."""
-        if not texts:
+        if not parsed:
             return {}, {}
-        parsed = await asyncio.to_thread(self._parse, texts)
         self._oids = await find_types(connection, sorted(_type_names(parsed)), self._search_path)
         if self._oids:
             self._types = await load_types(connection, sorted(set(self._oids.values())))
@@ -193,23 +286,11 @@ class _Reading:
         if oids:
             self._types = {**self._types, **await load_types(connection, sorted(oids))}
         good = {
-            one.path: _Known(one.file.text, self._routine(one, described))
+            one.path: _Known(one.file.text, self._routine(one, described), self._place)
             for one in parsed
             if one.path not in self._errors
         }
         return good, self._errors
-
-    def _parse(self, texts: Sequence[FileText]) -> list[_Parsed]:
-        parsed = []
-        for text in texts:
-            if text.error is not None:
-                self._errors[text.path] = _message(text.path, text.text, text.error, text.line, None)
-                continue
-            try:
-                parsed.append(_Parsed(text.path, read_file(text.text, whole=self._options.whole)))
-            except SqlFileError as error:
-                self._errors[text.path] = _message(text.path, text.text, str(error), error.line, error.column)
-        return parsed
 
     def _returns_are_types(self, one: _Parsed) -> bool:
         """Settles what a line that begins with `returns` is: a type, a sentence, or a mistake."""

@@ -21,6 +21,9 @@ client = logging.getLogger("rowcall.client")
 def announce(settings: Settings, edition: Edition, urls: Sequence[str], workers: int, seconds: float) -> None:
     """`16 endpoints of 14 functions and 2 procedures, 2 workers`, then the message, unless it is empty."""
     log.info("%s, %s", _found(edition), _counted(workers, "worker"))
+    tell_left_out(edition)
+    if not edition.endpoints:
+        log.warning("There is nothing to serve. Looked at: %s. %s", "; ".join(edition.looked_at), _BEGIN)
     _tell_short_lived_keys(settings, edition)
     exposed = openness(edition.endpoints, basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"))
     if exposed.count:
@@ -28,6 +31,22 @@ def announce(settings: Settings, edition: Edition, urls: Sequence[str], workers:
     message = settings.text_or_none("StartupMessage")
     if message:
         client.info("%s", startup_message(message, settings, urls, seconds))
+
+
+_BEGIN = (
+    "A comment makes an endpoint: comment on function my_function is 'HTTP GET'; docs/endpoints.md goes on from there"
+)
+
+
+def tell_left_out(edition: Edition) -> None:
+    """In one line; the reasons stand above it, each once."""
+    if edition.left_out:
+        names = sorted({one.object for one in edition.left_out})
+        shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+        log.warning("%d left out: %s; rowcall --endpoints lists why", edition.left_out_count, shown)
+
+
+_SHOWN = 10
 
 
 def _tell_short_lived_keys(settings: Settings, edition: Edition) -> None:

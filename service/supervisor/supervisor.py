@@ -23,8 +23,7 @@ import psycopg
 from rowcall.core.config import Settings
 from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background, pause
-from rowcall.service.codegen.documents import write_documents
-from rowcall.service.codegen.writing import ClientWriter
+from rowcall.service.codegen.describing import Describer
 from rowcall.service.database.connector import Connector
 from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
@@ -34,9 +33,7 @@ from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
 from rowcall.service.mcp.server import announce_tools
-from rowcall.service.options.capabilities.client_code import client_code_options
-from rowcall.service.options.capabilities.documents import http_file_options, open_api
-from rowcall.service.options.capabilities.mcp import mcp_options
+from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.server import client_connections
 from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
 from rowcall.service.options.worker import WorkerOptions
@@ -45,7 +42,7 @@ from rowcall.service.sockets.listeners import Listener, Listeners
 from rowcall.service.startup_error import StartupError
 from rowcall.service.store.folder import StoreFolder
 from rowcall.service.store.host import HostStore
-from rowcall.service.supervisor.announcement import announce
+from rowcall.service.supervisor.announcement import announce, tell_left_out
 from rowcall.service.supervisor.catalogue_looks import CatalogueLooks
 from rowcall.service.supervisor.channel import (
     Channel,
@@ -197,15 +194,16 @@ class Supervisor:
         listeners = len(self._listeners.of(0))
         for doubt in (*doubts(settings, self._listeners.https_port), *client_connections.doubts(options, listeners)):
             log.warning("%s", doubt)
-        clients = client_code_options(settings, self._listeners.urls)
         database = options.target.parameters.get("dbname", "")
+        described = descriptions(settings, database, options.auth, self._listeners.urls)
         self._options = replace(
             self._options,
-            openapi=open_api(settings, database, self._listeners.urls),
-            http_files=http_file_options(settings, database, self._listeners.urls),
-            mcp=mcp_options(settings, database, self._options.auth),
+            openapi=described.openapi,
+            http_files=described.http_files,
+            mcp=described.mcp,
+            tool_schemas=described.tool_schemas,
         )
-        self._clients = None if clients is None else ClientWriter(clients, self._connector)
+        self._describer = Describer(described, self._connector)
         self._workers: list[WorkerProcess | None] = [None] * self._count
         self._edition = Edition(0, (), {})
         self._publishing = asyncio.Lock()
@@ -272,11 +270,8 @@ class Supervisor:
 
     async def _describe(self, edition: Edition) -> None:
         """Clients and documents, for others."""
-        options = self._options
-        if self._clients is not None:
-            await self._clients.write(edition.endpoints, edition.types_of)
-        write_documents(edition.endpoints, edition.types_of, options.openapi, options.http_files)
-        if options.mcp is not None:
+        await self._describer.write(edition.endpoints, edition.types_of)
+        if self._options.mcp is not None:
             announce_tools(edition.endpoints)
 
     def _announce(self) -> None:
@@ -459,15 +454,21 @@ class Supervisor:
             log.exception("the catalogue cannot be read, the last good one stays")
             return
         difference = Difference.between(self._edition, edition)
-        if only_files and not difference:
-            return  # saved as it was, or broken
+        if only_files and not difference and edition.left_out == self._edition.left_out:
+            return  # saved as it was, or broken as it was
+        before = self._edition
         reason = await self._publish(edition)
         if reason is not None:
             log.error("edition %d is not served, the last good one stays: %s", edition.number, reason)
             return
         _log_difference(edition, difference)
+        if edition.left_out != before.left_out:
+            tell_left_out(edition)
         if difference:
-            await self._describe(edition)
+            try:
+                await self._describe(edition)
+            except StartupError as error:
+                log.error("%s", error)
 
     async def _watch_changes(self) -> None:
         """Begins to look for what a developer changes, if that is asked for."""
@@ -492,12 +493,15 @@ class Supervisor:
         would stay one. A notification is therefore a hint, and costs a fingerprint a second at most.
         """
         attempt = 0
+        heard = False
+        """Before it listens for the first time, whoever reads the database tells that it is away."""
         lost = False
         while True:
             try:
                 async with await connector.open_plain() as connection:
                     await connection.execute(f"listen {NOTIFY_CHANNEL}")
                     tried.set()
+                    heard = True
                     attempt = 0
                     if lost:
                         self._read_everything()
@@ -509,13 +513,18 @@ class Supervisor:
             except (psycopg.Error, OSError) as error:
                 tried.set()
                 lost = True
-                log.info("not listening for NOTIFY: %s", str(error).strip())
+                log.log(
+                    logging.INFO if heard else logging.DEBUG,
+                    "not listening for NOTIFY: %s",
+                    " ".join(str(error).split()),
+                )
             await asyncio.sleep(pause(attempt + 2))
             attempt += 1
 
 
 def _log_difference(edition: Edition, difference: Difference) -> None:
-    log.info("edition %d is served: %d endpoints", edition.number, len(edition.endpoints))
+    left_out = f", {edition.left_out_count} left out" if edition.left_out else ""
+    log.info("edition %d is served: %d endpoints%s", edition.number, len(edition.endpoints), left_out)
     for word, names in (
         ("added", difference.added),
         ("changed", difference.changed),

@@ -46,10 +46,10 @@ from rowcall.service.log.request_log import logged, trace_id
 from rowcall.service.mcp.server import mcp_routes
 from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
-from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.body import BODIES, arriving
+from rowcall.service.request.self_calls import SelfCalls
 from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
@@ -228,7 +228,9 @@ class Application:
 
     def _documents(self, edition: Edition) -> dict[Route, tuple[Step, ...]]:
         options = self._options
-        found = document_routes(edition.endpoints, edition.types_of, options.openapi, options.http_files)
+        found = document_routes(
+            edition.endpoints, edition.types_of, options.openapi, options.http_files, options.tool_schemas
+        )
         return {Route("GET", path.lower(), (), ()): (step,) for path, step in found}
 
     def _tools(self, edition: Edition, services: Services, inside: SelfCalls) -> dict[Route, tuple[Step, ...]]:
@@ -244,6 +246,8 @@ class Application:
         if self._prepared is not None and self._prepared.edition.number == number:
             if self._table.edition.number:
                 gc.collect()
+            elif self._databases.main.unreached is not None:
+                log.warning("this worker had no connection to the database yet: %s", self._databases.main.unreached)
             self._table = self._prepared
             self._prepared = None
             if self._options.events.warn_unbound:

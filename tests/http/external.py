@@ -79,7 +79,7 @@ class Begun(NamedTuple):
 
 def options_of(page: str) -> dict[str, Any]:
     """What the script of a page is told."""
-    match = re.search(r"const options = (\{.*\});", page)
+    match = re.search(r"const options = (\{.*\});", page) or re.search(r'id="external-sign-in">(\{.*\})</script>', page)
     assert match is not None, page
     told: dict[str, Any] = json.loads(match[1])
     return told

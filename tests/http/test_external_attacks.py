@@ -54,6 +54,8 @@ def service(database: Database, serve: Serve, provider: IdentityProvider, attack
     settings = {
         "Auth:CookieAuth": "true",
         "Auth:External:Enabled": "true",
+        "SecurityHeaders:Enabled": "true",
+        "SecurityHeaders:ContentSecurityPolicy": "default-src 'self'",
         **issuer_settings("Honest", provider),
         **issuer_settings("Mallory", attacker),
         **issuer_settings("Liar", provider, Issuer=f"{provider.url}/"),
@@ -70,12 +72,13 @@ def service(database: Database, serve: Serve, provider: IdentityProvider, attack
 
 @pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
 def test_a_state_is_good_for_one_use(service: Service, path: str) -> None:
-    """On whatever worker, with the cookie of the first time."""
+    """On whatever worker, with the cookie of the first time, and with a code that is good."""
     begun = begin(service, path)
-    sent = dict(granted(begun.url))
-    assert finish(service, path, sent, begun.cookie).status_code == 200
+    assert finish(service, path, dict(granted(begun.url)), begun.cookie).status_code == 200
     for _ in range(6):
-        assert "used before" in str(problem(finish(service, path, sent, begun.cookie), 400)["detail"])
+        again = finish(service, path, dict(granted(begun.url)), begun.cookie)
+        assert "used before" in str(problem(again, 400)["detail"])
+        assert ".AspNetCore" not in again.headers.get("set-cookie", "")
 
 
 @pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
@@ -285,5 +288,13 @@ def test_an_honest_id_token_is_taken(service: Service, provider: IdentityProvide
 def test_no_text_of_a_request_gets_into_the_script(service: Service) -> None:
     response = service.get("/signin-honest?return_to=</script><script>alert(1)</script>&x=<!--")
     assert "alert" not in response.text
-    assert response.headers["content-security-policy"] == "frame-ancestors 'none'"
+    assert response.headers.get_list("content-security-policy") == ["default-src 'self'", "frame-ancestors 'none'"]
     assert options_of(response.text)["returnTo"] == "/"
+
+
+def test_a_policy_that_lets_no_script_stand_in_a_page_is_kept(service: Service) -> None:
+    page = service.get("/signin-honest").text
+    assert '</script><script src="/signin-honest/script.js"></script>' in page
+    script = service.get("/signin-honest/script.js")
+    assert script.headers["content-type"] == "text/javascript; charset=utf-8"
+    assert 'const options = JSON.parse(document.getElementById("external-sign-in").textContent);' in script.text

@@ -65,7 +65,7 @@ def test_the_word_of_a_scheme_has_no_case(service: Service) -> None:
         assert answer(service.get("/closed", headers={"authorization": f"{word} {token}"})) == (200, TEXT, "in")
 
 
-@pytest.mark.parametrize("path", ["/clerks", "/accident", "/api/open-by-accident"])
+@pytest.mark.parametrize("path", ["/clerks", "/slip", "/accident", "/api/open-by-accident"])
 def test_what_was_meant_to_say_who_is_let_in_leaves_the_endpoint_out(service: Service, path: str) -> None:
     problem(service.get(path), 404)
 

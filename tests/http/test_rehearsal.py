@@ -47,7 +47,10 @@ def test_warnings_are_told_and_strict_makes_them_errors(tmp_path: Path, own_data
         "comment on function look() is 'HTTP GET /look\nauthorise boss'"
     )
     code, report = validate(tmp_path, own_database)
-    assert (code, report["endpoints"]) == (0, 1)
+    assert (code, report["endpoints"]) == (0, 0)
+    assert report["leftOut"] == [
+        "public.look(): no endpoint is made of it, as a line of its comment was meant to say who is let in and does not"
+    ]
     assert any("did you mean 'authorize'" in warning for warning in report["startWarnings"])
     assert validate(tmp_path, own_database, "--strict")[0] == 1
 

@@ -96,7 +96,7 @@ def test_certificate_without_its_key_ends_the_start(
     database: Database, tmp_path: Path, certificate: tuple[Path, Path]
 ) -> None:
     log = start_and_fail(tmp_path, database, settings(certificate[0]))
-    assert f"HttpServer:Certificates:Default: {certificate[0]}" in log
+    assert f"HttpServer:Certificates:Default:Path: {certificate[0]}" in log
 
 
 def test_missing_certificate_file_ends_the_start(database: Database, tmp_path: Path) -> None:
@@ -137,7 +137,8 @@ def test_encrypted_key_without_its_password_ends_the_start(
     database: Database, tmp_path: Path, encrypted: tuple[Path, Path], given: dict[str, str]
 ) -> None:
     log = start_and_fail(tmp_path, database, {**settings(*encrypted), **given})
-    assert f"HttpServer:Certificates:Default: the private key in {encrypted[1]}" in log
+    assert "HttpServer:Certificates:Default:Password" in log
+    assert f"the private key in {encrypted[1]}" in log
     assert "falsch" not in log
 
 

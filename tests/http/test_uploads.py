@@ -435,8 +435,8 @@ def test_many_rows_are_inserted(service: Service, database: Database) -> None:
 def test_an_error_in_a_late_row_is_that_of_the_row(service: Service, database: Database) -> None:
     database.execute("truncate pair")
     for path in ("up-sums", "up-inserts?who=x"):
-        found = problem(send(service, path, [("s.csv", PAIRS + b"x,many\n", "text/csv")]), 500)
-        assert found["title"] == '22P02: invalid input syntax for type integer: "many"'
+        found = problem(send(service, path, [("s.csv", PAIRS + b"x,many\n", "text/csv")]), 400)
+        assert found["title"] == 'invalid input syntax for type integer: "many"'
     assert database.value("select count(*) from pair") == 0
 
 

@@ -12,6 +12,27 @@ from rowcall.core.endpoint.parameter_changes import ParameterChange, is_paramete
 
 _DEFAULT = re.compile(r"(?:^|[ ,])(?:default|=)(?=[ ,]|$)", re.IGNORECASE)
 _MISSPELT = frozenset({"defualt", "defalt", "deafult", "defult", "dafault", "defaul", "defaults", "defautl", "deault"})
+_TYPES = frozenset(
+    [
+        "int",
+        "integer",
+        "int2",
+        "int4",
+        "int8",
+        "bigint",
+        "smallint",
+        "numeric",
+        "decimal",
+        "bool",
+        "boolean",
+        "varchar",
+        "uuid",
+        "jsonb",
+        "timestamptz",
+        "bytea",
+    ]
+)
+"""Words for types that nobody calls a parameter by; `date` or `name` may be its new name."""
 _QUOTED = re.compile(r"'((?:[^']|'')*)'")
 _WORD = re.compile(r"[^\s]+")
 
@@ -58,6 +79,10 @@ def _change(draft: Draft, line: Line, parameter: str, rest: str) -> None:
         raise BadValueError(f"'{name}' would be the new name of the parameter; did you mean default?")
     if name is not None and not is_parameter_name(name):
         raise BadValueError(f"'{name}' is not a name: a letter or _, then letters, digits, _ and $, or $1, $2 …")
+    if name is not None and type_word is None and name.lower() in _TYPES and not rest.lower().startswith("is "):
+        draft.warn(
+            line, f"the parameter is called {name} in requests now; `param {parameter} type is {name}` is its type"
+        )
     default = None if mark is None else _value(rest[mark.end() :].lstrip(" ,"))
     draft.parameter_changes.append(
         ParameterChange(line.shown, parameter, name, type_word, defaulted=mark is not None, default=default)

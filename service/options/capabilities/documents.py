@@ -84,6 +84,9 @@ def _servers(settings: Settings, urls: Sequence[str]) -> list[tuple[str, str | N
     return servers
 
 
+_KEY_PLACES = ("header", "query", "cookie")
+
+
 def _schemes(settings: Settings) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
     found = []
     for one in _entries(settings, "SecuritySchemes"):
@@ -96,6 +99,8 @@ def _schemes(settings: Settings) -> list[tuple[str, tuple[tuple[str, str], ...]]
             members += [("bearerFormat", str(one["bearerformat"]))] if one.get("bearerformat") else []
         else:
             place = str(one.get("apikeylocation") or "header").lower()
+            if place not in _KEY_PLACES:
+                log.warning("%sSecuritySchemes:%s: ApiKeyLocation %r is none of %s", _P, name, place, _KEY_PLACES)
             members = [("type", "apiKey"), ("name", str(one.get("in") or name)), ("in", place)]
         if one.get("description"):
             members.append(("description", str(one["description"])))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rowcall.core.config import Settings
+from rowcall.core.config.table import key_at
 from rowcall.core.config.tree import find
 from rowcall.service.options.server.browsers import cors, security_headers
 from rowcall.service.options.server.compression import compression
@@ -43,7 +44,7 @@ WITHOUT_EFFECT = (
 
 def without_effect(settings: Settings) -> tuple[str, ...]:
     """Those of them that are configured, and others whose configured value cannot be had."""
-    named = [path for path in WITHOUT_EFFECT if _is_given(settings, path)]
+    named = [path for path in WITHOUT_EFFECT if _is_given(settings, path) and not _is_default(settings, path)]
     keep_alive = settings.seconds_or_none(_LIMITS + "KeepAliveTimeout")
     header_timeout = settings.seconds_or_none(_LIMITS + "RequestHeadersTimeout")
     if keep_alive and header_timeout and keep_alive != header_timeout:
@@ -59,6 +60,10 @@ def doubts(settings: Settings, https_port: int | None) -> Iterator[str]:
         yield f"this HTTP server has nothing for: {', '.join(ignored)}"
     if settings.names("HttpServer:Endpoints") and _is_given(settings, "Urls"):
         yield "Urls is not used: HttpServer:Endpoints says where to listen"
+    for name, endpoint in _sections(settings, "HttpServer:Endpoints").items():
+        for word in _words(endpoint.get("sslprotocols")):
+            if word.casefold() not in _TLS_VERSIONS:
+                yield f"HttpServer:Endpoints:{name}:SslProtocols: {word!r} is none of Tls12, Tls13 and means nothing"
     if https_port is None and settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"):
         yield "Ssl:UseHttpsRedirection does nothing: no address speaks https"
 
@@ -74,6 +79,11 @@ def worker_count(settings: Settings) -> int:
 def _is_given(settings: Settings, path: str) -> bool:
     node = find(settings.root, path)
     return node is not None and getattr(node, "text", "") not in (None, "")
+
+
+def _is_default(settings: Settings, path: str) -> bool:
+    """As `rowcall --config` prints it: nothing is asked for."""
+    return str(settings.value(path)).casefold() == str(key_at(path).default).casefold()
 
 
 def http_options(settings: Settings) -> HttpOptions:
@@ -194,10 +204,17 @@ def _endpoint_plan(
     )
 
 
+_TLS_VERSIONS = {"tls12", "tls13"}
+
+
+def _words(given: object) -> list[str]:
+    values = given.values() if isinstance(given, Mapping) else given if isinstance(given, list | tuple) else ()
+    return [str(value) for value in values]
+
+
 def _only_tls13(names: object) -> bool:
     """`SslProtocols`: [`Tls13`] leaves TLS 1.2 out."""
-    given = names.values() if isinstance(names, Mapping) else names if isinstance(names, list | tuple) else ()
-    wanted = [str(name).casefold() for name in given]
+    wanted = [name.casefold() for name in _words(names)]
     return "tls13" in wanted and "tls12" not in wanted
 
 

@@ -38,6 +38,43 @@ def test_a_near_miss_is_told_with_what_was_meant(line: str, meant: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
+    [
+        "authorise boss",
+        "authoriz",
+        "@authrize clerk, boss",
+        "intrnal",
+        "disabeld",
+        "user_parametrs",
+        "basic_auht bo secret",
+    ],
+)
+def test_a_near_miss_of_what_closes_an_endpoint_leaves_it_out(line: str) -> None:
+    draft = read(f"HTTP\nallow_anonymous\n{line}")
+    assert draft.refused
+    assert "did you mean" in draft.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "allow_anonymus",  # closed without it
+        "Authorises a clerk",
+        "authorise a payment",
+        "Disables users",
+        "disables one user",
+        "Interval in days",
+        "interval",
+        "external id",
+        "Authored by Kim",
+        "timout 5s",
+    ],
+)
+def test_no_other_line_leaves_an_endpoint_out(line: str) -> None:
+    assert not read(f"HTTP\n{line}").refused
+
+
+@pytest.mark.parametrize(
+    "line",
     ["The orders of a customer", "Paths of all the files in there", "See the wiki", "Total of all", "ok", "7", "@"],
 )
 def test_prose_stays_prose(line: str) -> None:

@@ -280,7 +280,8 @@ def test_of_operations_on_one_route_only_the_first_is_served() -> None:
     assert match is not None
     assert [one.routine.identity for one in match.route.candidates] == ["shop.item (update)"]
     assert [str(one) for one in diagnostics] == [
-        "shop.item (update returning): POST /items belongs to shop.item (update) already; this operation is left out"
+        "shop.item: these operations are left out, as others of it have their method and path: POST /items (update "
+        "returning); give them paths of their own in `for` blocks"
     ]
 
 

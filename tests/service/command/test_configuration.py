@@ -88,10 +88,29 @@ def test_config_masks_secrets_and_never_fails_for_an_unset_variable(tmp_path: Pa
         "--config",
         PW="geheim",
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "geheim" not in done.stdout
-    assert '"A": "Host=h;Password=******"' in done.stdout
+    assert done.returncode == 0
+    assert "geheim" not in done.stdout + done.stderr
+    assert '"A": "Host=h;Password={!CONNECTIONSTRINGS__A__PASSWORD}"' in done.stdout
     assert '"B": "Host={!NOT_SET};Password={!PW}"' in done.stdout
+    assert (
+        "  - CONNECTIONSTRINGS__A__PASSWORD for ConnectionStrings:A\n  - AUTH__JWTSECRET for Auth:JwtSecret"
+        in done.stderr
+    )
+
+
+def test_a_printed_configuration_starts_with_its_secrets_in_the_environment(tmp_path: Path, database: Database) -> None:
+    pairs = ";".join(f"{name}={value}" for name, value in conninfo_to_dict(database.conninfo).items())
+    secret = "thirty-two characters, or a few more"
+    given = (
+        f"--ConnectionStrings:Default={pairs};Password=geheim",
+        "--Auth:JwtAuth=true",
+        f"--Auth:JwtSecret={secret}",
+    )
+    (tmp_path / "printed.json").write_text(rowcall(tmp_path, *given, "--config").stdout)
+    names = {"CONNECTIONSTRINGS__DEFAULT__PASSWORD": "geheim", "AUTH__JWTSECRET": secret}
+    said = validated(tmp_path, "printed.json", "--strict", **names)
+    assert (said["valid"], said["startWarnings"]) == (True, [])
+    assert "AUTH__JWTSECRET is not set" in str(validated(tmp_path, "printed.json")["startErrors"])
 
 
 def test_config_tells_unknown_keys_on_stderr_and_ends_with_1(tmp_path: Path) -> None:
@@ -177,6 +196,7 @@ def test_validate_is_fine_with_a_right_configuration_and_a_database(tmp_path: Pa
         "startErrors": [],
         "startWarnings": [],
         "endpoints": 0,
+        "leftOut": [],
     }
 
 

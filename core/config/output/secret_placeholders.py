@@ -1,0 +1,60 @@
+"""Masked secrets → placeholders with names, so that a printed configuration is a file that starts.
+
+Runs over entries whose secrets are masked already: what a secret is, is decided there, and its value never comes here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from rowcall.core.config.keys import JsonValue
+from rowcall.core.config.output.effective import Entry
+from rowcall.core.config.output.masking import MASK
+
+_FALLBACK = re.compile(r"\{!([^\s{}:!]+):" + re.escape(MASK) + r"\}")
+"""What stood behind the colon is not shown; without it the variable has to be there."""
+_PART = re.compile(r"(?:(?P<word>[\w ]*?\w)\s*=\s*|://[^:/?#@]*:)" + re.escape(MASK))
+_OTHERS = re.compile(r"[^A-Z0-9]+")
+
+
+@dataclass(slots=True)
+class SecretPlaceholders:
+    names: dict[str, str] = field(default_factory=dict)
+    """Name of each environment variable → the key that it stands in."""
+
+    def entries(self, entries: Iterable[Entry], path: str = "") -> tuple[Entry, ...]:
+        return tuple(self._entry(entry, f"{path}:{entry.name}" if path else entry.name) for entry in entries)
+
+    def _entry(self, entry: Entry, path: str) -> Entry:
+        if entry.entries is not None:
+            return replace(entry, entries=self.entries(entry.entries, path))
+        return replace(entry, value=self._value(entry.value, path))
+
+    def _value(self, value: JsonValue, path: str) -> JsonValue:
+        if isinstance(value, str):
+            return self._text(value, path)
+        if isinstance(value, Mapping):
+            return {name: self._value(inner, f"{path}:{name}") for name, inner in value.items()}
+        if isinstance(value, Sequence):
+            return tuple(self._value(inner, f"{path}:{index}") for index, inner in enumerate(value))
+        return value
+
+    def _text(self, text: str, path: str) -> str:
+        if MASK not in text:
+            return text
+        if text == MASK:
+            return self._named(path, path)
+        text = _FALLBACK.sub(lambda match: f"{{!{match[1]}}}", text)
+        return _PART.sub(lambda match: self._part(match, path), text)
+
+    def _part(self, match: re.Match[str], path: str) -> str:
+        shown = match[0].removesuffix(MASK)
+        return shown + self._named(f"{path}:{match['word'] or 'Password'}", path)
+
+    def _named(self, words: str, path: str) -> str:
+        """`Auth:JwtSecret` → `{!AUTH__JWTSECRET}`"""
+        name = "__".join(_OTHERS.sub("_", word.upper()).strip("_") for word in words.split(":"))
+        self.names[name] = path
+        return f"{{!{name}}}"
