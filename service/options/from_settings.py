@@ -73,6 +73,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         table_formats=options.tables.keys,
         user_parameters=settings.flag(_AUTHENTICATION + "UseUserParameters"),
         user_context=settings.flag(_AUTHENTICATION + "UseUserContext"),
+        role_from_claim=settings.flag(_AUTHENTICATION + "UseRoleFromClaim"),
         claims=options.auth.mapping,
         login_path=settings.text_or_none(_AUTHENTICATION + "LoginPath"),
         hide_signing=settings.flag(_AUTHENTICATION + "ObfuscateAuthParameterLogValues"),

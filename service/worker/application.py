@@ -23,6 +23,7 @@ from rowcall.ext.driver.exchange import Runner
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.auth.access import stranger_refusal
 from rowcall.service.auth.antiforgery import token_routes
+from rowcall.service.auth.asked import connect_sessions
 from rowcall.service.auth.refreshing import refresh_routes
 from rowcall.service.cache.tags import tag_routes
 from rowcall.service.codegen.documents import document_routes
@@ -144,6 +145,7 @@ class Application:
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
         services = replace(services, limiting=partial(limit_named, services))
+        connect_sessions(services)
         for method, path, steps in (
             *operation_routes(services),
             *tag_routes(services),
