@@ -12,6 +12,7 @@ from rowcall.core.config.keys import Key, KeyType
 from rowcall.core.config.rows import (
     antiforgery,
     application,
+    audit_trail,
     auth,
     auth_external,
     auth_passkeys,
@@ -81,6 +82,7 @@ KEYS: tuple[Key, ...] = (
     *uploads.ROWS,
     *table_formats.ROWS,
     *authentication_options.ROWS,
+    *audit_trail.ROWS,
     *http_files.ROWS,
     *openapi.ROWS,
     *mcp.ROWS,
