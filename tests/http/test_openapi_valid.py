@@ -24,7 +24,10 @@ EVERYTHING = {"Service:CrudSource:Enabled": "true", "Service:UploadOptions:Enabl
 def edition(database: Database) -> Edition:
     database.execute((DEMO / "demo" / "schema.sql").read_text(encoding="utf-8"))
     database.execute(test_client_code.SQL)
-    files = {"Service:SqlFileSource:Enabled": "true", "Service:SqlFileSource:FilePattern": f"{DEMO}/demo/files/**/*.sql"}
+    files = {
+        "Service:SqlFileSource:Enabled": "true",
+        "Service:SqlFileSource:FilePattern": f"{DEMO}/demo/files/**/*.sql",
+    }
     return read_edition(database, {**EVERYTHING, **files})
 
 

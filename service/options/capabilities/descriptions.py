@@ -29,6 +29,8 @@ class Descriptions:
     http_files: HttpFileOptions | None = None
     mcp: McpOptions | None = None
     tool_schemas: ToolSchemaOptions | None = None
+    safe_numbers: bool = False
+    """All of them tell bigint and numeric as texts."""
 
 
 def descriptions(settings: Settings, database: str, auth: AuthOptions, urls: Sequence[str]) -> Descriptions:
@@ -43,4 +45,5 @@ def descriptions(settings: Settings, database: str, auth: AuthOptions, urls: Seq
         http_files=http_file_options(settings, database, urls),
         mcp=mcp,
         tool_schemas=tool_schema_options(settings, database, auth, openapi, mcp),
+        safe_numbers=settings.choice("Service:JsonNumbers").casefold() == "safe",
     )
