@@ -69,7 +69,7 @@ ORDER = {
     "core": (
         "text data errors catalogue outbound endpoint",
         "http binding tables formats protection auth events operations cache limits uploads",
-        "annotations sqlfile building codegen documents",
+        "annotations sqlfile building codegen documents testing",
         "config",
     ),
     "ext": ("base", "binding rendering", "driver"),

@@ -98,6 +98,7 @@ class EndpointDefaults:
     """Variables of the environment that values of annotations may name, in lower case, with their values."""
     user_parameters: bool = False
     user_context: bool = False
+    role_from_claim: bool = False
     claims: ClaimMapping = field(default_factory=ClaimMapping)
     login_path: str | None = None
     """An endpoint at this path signs in, whatever its comment says; `logout_path` likewise."""
@@ -223,6 +224,7 @@ def _default_options(defaults: EndpointDefaults) -> Options:
         connection=defaults.connection,
         user_parameters=defaults.user_parameters,
         user_context=defaults.user_context,
+        role_from_claim=defaults.role_from_claim,
     )
 
 

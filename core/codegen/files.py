@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
-from rowcall.core.catalogue.catalog import RoutineKind, TypeInfo
 from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.functions import ClientFunction, client_function
 from rowcall.core.codegen.hooks import hooks_text
 from rowcall.core.codegen.names import Names, file_name
 from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named, said
 from rowcall.core.codegen.types import Interfaces
 from rowcall.core.codegen.typescript import (
     aliases,
@@ -21,28 +20,6 @@ from rowcall.core.codegen.typescript import (
     url_builder,
 )
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.sqlfile.source import FileSource
-
-TypesOf = Callable[[Endpoint], Mapping[int, TypeInfo]]
-
-_RELATIONS = (RoutineKind.TABLE, RoutineKind.VIEW)
-
-
-class NoPlaceError(ValueError):
-    """Several files are wanted, and the path has no `{0}`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """text: None where nothing is left to be written and an existing file goes."""
-
-    path: str
-    text: str | None
-    overwrite: bool = True
-    header: int = 0
-    """Characters in front that tell the time: what follows says whether anything has changed."""
-    beside: str | None = None
-    """Of the client that it belongs to: where that is left alone, so is this."""
 
 
 def client_files(
@@ -57,64 +34,21 @@ def client_files(
     Raises:
         NoPlaceError: several files, one path.
     """
-    every = [one for one in endpoints if not one.options.invalidates]
-    groups = _groups(every, options)
-    if (options.by_schema or not _single(options)) and "{0}" not in options.path and len(groups) >= 1:
-        raise NoPlaceError(options.path)
-    for name, members in groups.items():
+    # Types that are not exported are global: what two files call alike would be one (reference 07, D15).
+    taken: set[str] | None = set() if options.types and options.type_file and not options.export_types else None
+    for name, members in modules(endpoints, options, said, file_name):
         path = _path(options, name)
-        chosen = sorted((one for one in members if _is_wanted(one)), key=_order)
-        if not chosen:
+        if not members:
             yield Output(path, None, options.overwrite)
             continue
-        module = _Module(chosen, types_of, definitions, options)
+        module = _Module(members, types_of, definitions, options, taken)
         if module.functions:
-            yield from module.outputs(path, name, _header(options.header, now), now)
-
-
-def _single(options: ClientCodeOptions) -> bool:
-    return not options.by_schema
-
-
-def _groups(endpoints: Sequence[Endpoint], options: ClientCodeOptions) -> dict[str, list[Endpoint]]:
-    """By what stands for `{0}`: module, or else schema."""
-    groups: dict[str, list[Endpoint]] = {}
-    for endpoint in endpoints:
-        name = "" if _single(options) else module_of(endpoint) or file_name(endpoint.routine.schema)
-        groups.setdefault(name, []).append(endpoint)
-    return groups
-
-
-def module_of(endpoint: Endpoint) -> str | None:
-    asked = endpoint.options.client_code
-    if asked is not None and asked.module:
-        return asked.module
-    source = endpoint.routine.source
-    return source.module if isinstance(source, FileSource) else None
-
-
-def _is_wanted(endpoint: Endpoint) -> bool:
-    asked = endpoint.options.client_code
-    return not endpoint.options.internal and (asked is None or asked.enabled is not False)
-
-
-def _order(endpoint: Endpoint) -> tuple[object, ...]:
-    routine = endpoint.routine
-    if routine.kind in _RELATIONS:
-        return 0, routine.schema, _RELATIONS.index(routine.kind), routine.name
-    return 1, routine.schema, 0, routine.name
+            yield from module.outputs(path, name, header_text(options.header, now), now)
 
 
 def _path(options: ClientCodeOptions, name: str) -> str:
     path = options.path.replace("{0}", name)
     return path if options.types or not path.endswith(".ts") else f"{path[:-3]}.js"
-
-
-def _header(lines: Sequence[str], now: str) -> str:
-    if not lines:
-        return ""
-    filled = (line.replace("{0}", now).replace("{{", "{").replace("}}", "}").strip() for line in lines)
-    return "\n".join(filled) + "\n"
 
 
 class _Module:
@@ -126,23 +60,15 @@ class _Module:
         types_of: TypesOf,
         definitions: Definitions,
         options: ClientCodeOptions,
+        taken: set[str] | None,
     ) -> None:
         self._options = options
         self._definitions = definitions
-        self._interfaces = Interfaces(options)
+        self._interfaces = Interfaces(options) if taken is None else Interfaces(options, taken=taken)
         names = Names(options)
         self.functions: list[ClientFunction] = []
-        for endpoint in endpoints:
-            routine = endpoint.routine
-            if (
-                routine.name in options.skip_routines
-                or routine.schema in options.skip_schemas
-                or endpoint.path in options.skip_paths
-            ):
-                continue
-            name = names.of(endpoint)
-            if name not in options.skip_functions:
-                self.functions.append(client_function(endpoint, name, types_of(endpoint), self._interfaces, options))
+        for endpoint, name in named(endpoints, names, options):
+            self.functions.append(client_function(endpoint, name, types_of(endpoint), self._interfaces, options))
 
     def outputs(self, path: str, name: str, header: str, now: str) -> Iterator[Output]:
         options = self._options
@@ -171,7 +97,7 @@ class _Module:
         target = hooks.path.replace("{0}", name)
         relative = posixpath.relpath(path.removesuffix(".ts"), posixpath.dirname(target) or ".")
         relative = relative if relative.startswith(".") else f"./{relative}"
-        own = _header(hooks.header, now)
+        own = header_text(hooks.header, now)
         yield Output(target, own + hooks_text(eligible, relative, hooks), hooks.overwrite, len(own), path)
 
     def _interface_text(self) -> str:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import TypeInfo
-from rowcall.core.catalogue.source import Transport
-from rowcall.core.codegen.automatic import automatic_parameters, is_optional
+from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.names import access, member, upper_first
 from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.codegen.sending import SEGMENT, given_parameters, sending, uploads
 from rowcall.core.codegen.types import UPLOADED, Interfaces, is_date, kind_type, plain_type
 from rowcall.core.endpoint.capabilities import ClientCode, NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
 from rowcall.core.events.stream_path import stream_path
 
 _NOTHING_SAID = ClientCode()
-_SEGMENT = re.compile(r"\{([^{}?]+)(\??)\}")
 
 
 class Reading(enum.Enum):
@@ -103,10 +102,10 @@ class ClientFunction:
         """The expression of the whole URL."""
         path = self.endpoint.path
         if not self.has_placeholders:
-            url = f'baseUrl + "{_js(_SEGMENT.sub("", path))}"'
+            url = f'baseUrl + "{_js(SEGMENT.sub("", path))}"'
         else:
             by_segment = {one.parameter.segment: one for one in self.members if one.parameter.path}
-            url = "`${baseUrl}" + _SEGMENT.sub(lambda match: _placeholder(by_segment.get(match[1]), match), path) + "`"
+            url = "`${baseUrl}" + SEGMENT.sub(lambda match: _placeholder(by_segment.get(match[1]), match), path) + "`"
         return url + self._query()
 
     def _query(self) -> str:
@@ -143,7 +142,7 @@ def client_function(
     request = f"I{upper_first(name)}Request" if members else None
     if request is not None:
         request = interfaces.model(request, [one.declaration for one in members])
-    upload = endpoint.options.upload is not None and endpoint.options.upload.enabled
+    upload = uploads(endpoint)
     result, reading, cast, json_header = (
         ("void", Reading.NOTHING, False, False)
         if url_only
@@ -177,36 +176,18 @@ def _said(asked: bool | None, default: bool) -> bool:
 
 
 def _distribute(function: ClientFunction) -> None:
-    """What travels where (reference 07, 11)."""
-    endpoint = function.endpoint
-    raw = endpoint.raw_body
-    body = next((one for one in function.members if one.parameter is raw), None) if raw is not None else None
-    if endpoint.transport is Transport.QUERY or function.upload or body is not None:
-        function.excluded = [one for one in function.members if one.parameter.path or one is body]
-        function.query = [one for one in function.members if one not in function.excluded]
-        # fetch refuses a GET that has a body.
-        function.body = None if endpoint.method == "GET" else body
-    else:
-        function.json_body = bool(function.members) and endpoint.method not in ("GET", "HEAD")
+    members = function.members
+    found = sending(function.endpoint, [one.parameter for one in members])
+    function.query = [members[index] for index in found.query]
+    function.excluded = [members[index] for index in found.excluded]
+    function.body = None if found.body is None else members[found.body]
+    function.json_body = found.json_body
 
 
-def _members(endpoint: Endpoint, options: ClientCodeOptions) -> list[Member]:
-    found: dict[str, Member] = {}
-    automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
-    for index, parameter in enumerate(endpoint.parameters):
-        optional = is_optional(parameter)
-        if index in automatic:
-            continue
-        found.setdefault(
-            parameter.api_name,
-            Member(
-                parameter.api_name,
-                kind_type(parameter.kind, options.json_type, array=parameter.array),
-                optional,
-                parameter,
-            ),
-        )
-    return list(found.values())
+def _members(endpoint: Endpoint, options: ClientCodeOptions) -> Iterator[Member]:
+    for parameter in given_parameters(endpoint, options):
+        kind = kind_type(parameter.kind, options.json_type, array=parameter.array)
+        yield Member(parameter.api_name, kind, is_optional(parameter), parameter)
 
 
 def _result(
@@ -239,7 +220,6 @@ def _scalar(endpoint: Endpoint, options: ClientCodeOptions) -> tuple[str, Readin
         type_name = endpoint.shape.columns[0].column.type_name
     found = plain_type(type_name, "any")
     if found.endswith("[]"):
-        found = found.replace("string", "Date") if is_date(type_name) else found
         return ("any" if found.startswith("any") else found), Reading.JSON, False, True
     if is_date(type_name):
         return "Date", Reading.DATE, False, False

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Set
 
 from rowcall.core.catalogue.catalog import RoutineKind
-from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.codegen.options import ClientOptions
 from rowcall.core.endpoint.endpoint import Endpoint
 
 _RESERVED = """
@@ -24,8 +25,10 @@ _SEPARATORS = re.compile(r"[_\-/\\]")
 class Names:
     """Those of one file: none is given twice."""
 
-    def __init__(self, options: ClientCodeOptions) -> None:
+    def __init__(self, options: ClientOptions, taken: Set[str] = _TAKEN) -> None:
+        """taken: what no function can be called."""
         self._options = options
+        self._taken = taken
         self._raw: Counter[str] = Counter()
         self._given: set[str] = set()
 
@@ -35,7 +38,7 @@ class Names:
         earlier = self._raw[raw]
         self._raw[raw] += 1
         name = camel(f"{raw}-{earlier}" if earlier else raw)
-        if name in _TAKEN or not name:
+        if name in self._taken or not name:
             name += "_"
         found, number = name, 0
         while found in self._given:
@@ -45,7 +48,7 @@ class Names:
         return found
 
 
-def raw_name(endpoint: Endpoint, options: ClientCodeOptions) -> str:
+def raw_name(endpoint: Endpoint, options: ClientOptions) -> str:
     routine = endpoint.routine
     raw = routine.name if options.routine_names else _without_prefix(endpoint.path, options.prefix)
     if options.schema_names:
@@ -63,10 +66,9 @@ def _without_prefix(path: str, prefix: str) -> str:
 
 
 def _parts(raw: str) -> list[str]:
-    first = raw.lstrip("/") if raw.startswith("/") else raw
-    clean = re.sub(r"[^A-Za-z0-9_$\-/\\]", "_", first)
-    if clean and not re.match(r"[A-Za-z_$\-/\\]", clean):
-        clean = f"_{clean[1:]}" if len(clean) > 1 else "_"
+    clean = re.sub(r"[^A-Za-z0-9_$\-/\\]", "_", raw)
+    if clean and not re.match(r"[A-Za-z_$]", clean):
+        clean = f"_{clean[1:]}"
     return [part for part in _SEPARATORS.split(clean) if part]
 
 

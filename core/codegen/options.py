@@ -1,4 +1,4 @@
-"""What generated TypeScript and JavaScript look like (spec 2.6, reference 07, 2 and 16)."""
+"""What generated clients look like: what every language has, and what TypeScript adds (spec 2.6, reference 07, 2)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,47 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 ERROR_TYPE = "{status: number; title: string; detail?: string | null} | undefined"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """Of a client in any language."""
+
+    path: str
+    """`{0}` is the schema or module."""
+    overwrite: bool = True
+    base_url: str = ""
+    comment: str = "Simple"
+    """None, Simple or Full."""
+    comments: bool = True
+    """The comments of the routines too."""
+    by_schema: bool = True
+    status_code: bool = True
+    base_url_from: str | None = None
+    parse_url: bool = False
+    parse_request: bool = False
+    header: tuple[str, ...] = ()
+    skip_routines: frozenset[str] = frozenset()
+    skip_functions: frozenset[str] = frozenset()
+    skip_paths: frozenset[str] = frozenset()
+    skip_schemas: frozenset[str] = frozenset()
+    json_type: str = "string"
+    routine_names: bool = False
+    export_urls: bool = False
+    unique_models: bool = False
+    xsrf_header: str | None = None
+    export_sources: bool = True
+    imports: tuple[str, ...] = ()
+    headers: Mapping[str, str | None] = field(default_factory=dict)
+    """Name → expression of the language."""
+    schema_names: bool = True
+    omit_automatic: bool = False
+    prefix: str = "/api"
+    execution_header: str = "X-NpgsqlRest-ID"
+    camel: bool = True
+    claims: frozenset[str] = frozenset()
+    """Database names of parameters that are filled from claims."""
+    event_level: str = "info"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,47 +62,27 @@ class HookOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientCodeOptions:
-    path: str
-    """`{0}` is the schema or module."""
-    overwrite: bool = True
-    base_url: str = ""
-    comment: str = "Simple"
-    """None, Simple or Full."""
-    comments: bool = True
-    """The comments of the routines too."""
-    by_schema: bool = True
-    status_code: bool = True
+class ClientCodeOptions(ClientOptions):
+    """TypeScript and JavaScript."""
+
     type_file: bool = True
     export_types: bool = False
-    base_url_from: str | None = None
     parse_query_from: str | None = None
-    parse_url: bool = False
-    parse_request: bool = False
-    header: tuple[str, ...] = ()
-    skip_routines: frozenset[str] = frozenset()
-    skip_functions: frozenset[str] = frozenset()
-    skip_paths: frozenset[str] = frozenset()
-    skip_schemas: frozenset[str] = frozenset()
-    json_type: str = "string"
-    routine_names: bool = False
-    export_urls: bool = False
     types: bool = True
     """False: JavaScript."""
-    unique_models: bool = False
-    xsrf_header: str | None = None
-    export_sources: bool = True
-    imports: tuple[str, ...] = ()
-    headers: Mapping[str, str | None] = field(default_factory=dict)
-    """Name → JavaScript expression."""
-    schema_names: bool = True
     error_expression: str = "await response.json()"
     error_type: str = ERROR_TYPE
-    omit_automatic: bool = False
-    prefix: str = "/api"
-    execution_header: str = "X-NpgsqlRest-ID"
-    camel: bool = True
-    claims: frozenset[str] = frozenset()
-    """Database names of parameters that are filled from claims."""
-    event_level: str = "info"
     hooks: HookOptions | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DartOptions(ClientOptions):
+    """Dart (reference 07, 19)."""
+
+    models_file: bool = False
+    error_name: str = "ApiError"
+    result_name: str = "ApiResult"
+    model_prefix: str = ""
+    model_suffix: str = ""
+    dates: bool = True
+    """date, timestamp and timestamptz are `DateTime`."""

@@ -83,7 +83,7 @@ class Interfaces:
     models: list[Interface] = field(default_factory=list)
     _structures: dict[tuple[object, ...], str] = field(default_factory=dict)
     _merged: dict[tuple[str, ...], str] = field(default_factory=dict)
-    _taken: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)
 
     def model(self, name: str, members: Iterable[str], *, mergeable: bool = True) -> str:
         """The name under which a request or response can be found."""
@@ -148,10 +148,10 @@ class Interfaces:
 
     def _free(self, name: str) -> str:
         found, number = name, 0
-        while found in self._taken:
+        while found in self.taken:
             number += 1
             found = f"{name}{number}"
-        self._taken.add(found)
+        self.taken.add(found)
         return found
 
 

@@ -26,6 +26,7 @@ _LENIENT = {
     "Config:ValidateConfigKeys",
     "ConnectionSettings:MultiHostConnectionTargets:Default",
     "Service:BeforeRoutineCommands:[]:Parameters:[]:Source",
+    "TestRunner:PerTestTimeout",
     "ValidationOptions:Rules:<name>:Type",
 }
 """Any word is accepted there: it means the default (reference 06, 1.5 and 1.7), or skips what it belongs to

@@ -9,6 +9,7 @@ import random
 import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 
 from rowcall.core.config import relaxed_json
 from rowcall.core.config.errors import ConfigError
@@ -98,7 +99,8 @@ def _canonical(root: Section) -> Section:
     return merged
 
 
-def _random_tokens() -> dict[str, str]:
+@cache
+def _random_tokens() -> Mapping[str, str]:
     """`{rnd1}` to `{rnd10}` and `{rndN_1}` to `{rndN_9}`: random letters, fixed for the process (reference 06, 1.2)."""
     tokens = {}
     for length in range(1, 11):

@@ -10,7 +10,7 @@ from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
 from rowcall.core.codegen.comments import Definitions, definition_lines
-from rowcall.core.codegen.files import module_of
+from rowcall.core.codegen.selection import module_of
 from rowcall.core.documents.samples import json_text, texts
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 

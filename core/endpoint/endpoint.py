@@ -293,6 +293,8 @@ class Options(Record):
     """Parameters named in the configuration are filled from claims (spec 5.5 rule 1)."""
     user_context: bool = False
     """Claims are written to session variables (spec 5.5 rule 2)."""
+    role_from_claim: bool = False
+    """Runs as the role of PostgreSQL that a claim names."""
     hashes: tuple[tuple[str, str], ...] = ()
     """Parameter to fill → parameter whose value is hashed for it, as the comment names them (reference 04, 4)."""
     caching: Caching | None = None

@@ -32,7 +32,8 @@ def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
 def needs_identity(endpoint: Endpoint) -> bool:
     options = endpoint.options
     tells_rows = options.upload is not None
-    return options.user_parameters or options.user_context or tells_rows or is_closed(endpoint)
+    claims = options.user_parameters or options.user_context or options.role_from_claim
+    return claims or tells_rows or is_closed(endpoint)
 
 
 def is_closed(endpoint: Endpoint) -> bool:

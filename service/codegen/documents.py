@@ -1,4 +1,5 @@
-"""The OpenAPI document and files of example requests: written by the supervisor, served by the workers."""
+"""The OpenAPI document, files of example requests, descriptions of tools: written by the supervisor, served by the
+workers."""
 
 from __future__ import annotations
 
@@ -8,41 +9,74 @@ from pathlib import Path
 
 import orjson
 
-from rowcall.core.codegen.files import TypesOf
+from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.http_files import HttpFileOptions, http_files
 from rowcall.core.documents.openapi import OpenApi, document
+from rowcall.core.documents.tool_schemas import ToolNameError, ToolSchemaOptions, plain_names, tool_documents
+from rowcall.core.documents.tools import tool_entries
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.codegen.writing import replace_file
 from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.options.capabilities.descriptions import Descriptions
+from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
 
 
-def write_documents(
-    endpoints: Sequence[Endpoint], types_of: TypesOf, openapi: OpenApi | None, requests: HttpFileOptions | None
-) -> None:
-    """Files that have not changed stay as they are."""
-    if openapi is not None and openapi.file is not None:
-        text = orjson.dumps(document(endpoints, types_of, openapi.options)).decode()
-        _write(openapi.file, text, overwrite=openapi.overwrite)
-    if requests is not None and requests.write:
+def write_documents(endpoints: Sequence[Endpoint], types_of: TypesOf, wanted: Descriptions) -> bool:
+    """Files that have not changed stay as they are. Gives whether all could be written; raises `StartupError` for tools
+    that cannot be told apart."""
+    done = True
+    if (openapi := wanted.openapi) is not None:
+        for endpoint in endpoints:
+            if endpoint.method == "QUERY" and not endpoint.options.internal:
+                log.warning("%s: OpenAPI knows no method QUERY; the document leaves it out", endpoint.name)
+        if openapi.file is not None:
+            text = orjson.dumps(document(endpoints, types_of, openapi.options)).decode()
+            done &= _write(openapi.file, text, overwrite=openapi.overwrite)
+    if (requests := wanted.http_files) is not None and requests.write:
         for name, text in http_files(endpoints, {}, requests):
-            _write(name, text, overwrite=requests.overwrite)
+            done &= _write(name, text, overwrite=requests.overwrite)
+    if wanted.tool_schemas is not None:
+        done &= _write_tools(endpoints, types_of, wanted.tool_schemas)
+    return done
 
 
-def _write(name: str, text: str, *, overwrite: bool) -> None:
+def _write_tools(endpoints: Sequence[Endpoint], types_of: TypesOf, options: ToolSchemaOptions) -> bool:
+    entries = tool_entries(endpoints, types_of, options.tools)
+    if not entries:
+        log.warning("Service:McpOptions:ToolSchemas: no endpoint is a tool; a comment makes one with `mcp`")
+    try:
+        documents = tuple(tool_documents(entries, options))
+    except ToolNameError as error:
+        raise StartupError(f"Service:McpOptions:ToolSchemas: {error}") from None
+    for name, plain in plain_names(sorted(entries)).items():
+        if name != plain:
+            log.warning("the tool %s is called %s where only letters, digits, _ and - are allowed", name, plain)
+    written = [
+        _write(one.place.file, one.text, overwrite=options.overwrite) for one in documents if one.place.file is not None
+    ]
+    return all(written)
+
+
+def _write(name: str, text: str, *, overwrite: bool) -> bool:
     path = Path(name)
     try:
-        if path.exists() and (not overwrite or path.read_text(encoding="utf-8") == text):
-            return
-        replace_file(path, text)
-        log.info("%s is written", path)
+        if not path.exists() or (overwrite and path.read_text(encoding="utf-8") != text):
+            replace_file(path, text)
+            log.info("%s is written", path)
     except (OSError, UnicodeDecodeError) as error:
         log.error("%s cannot be written: %s", path, error)
+        return False
+    return True
 
 
 def document_routes(
-    endpoints: Sequence[Endpoint], types_of: TypesOf, openapi: OpenApi | None, requests: HttpFileOptions | None
+    endpoints: Sequence[Endpoint],
+    types_of: TypesOf,
+    openapi: OpenApi | None,
+    requests: HttpFileOptions | None,
+    tools: ToolSchemaOptions | None,
 ) -> Iterator[tuple[str, Step]]:
     """Path and step of each; all are GET."""
     if openapi is not None and openapi.path is not None:
@@ -54,6 +88,10 @@ def document_routes(
     if requests is not None and requests.serve:
         for name, text in http_files(endpoints, {}, requests):
             yield f"/{name}", _Document("text/plain", text.encode)
+    if tools is not None:
+        for one in tool_documents(tool_entries(endpoints, types_of, tools.tools), tools):
+            if one.place.path is not None:
+                yield one.place.path, _Document(one.content_type, one.text.encode)
 
 
 class _Document:

@@ -8,15 +8,19 @@ import datetime
 import logging
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psycopg
 
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.comments import Definition, Definitions
-from rowcall.core.codegen.files import NoPlaceError, Output, TypesOf, client_files
-from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.codegen.dart.files import dart_files
+from rowcall.core.codegen.files import client_files
+from rowcall.core.codegen.options import ClientCodeOptions, ClientOptions, DartOptions
+from rowcall.core.codegen.selection import NoPlaceError, Output, TypesOf
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.connector import Connector
 
@@ -30,63 +34,99 @@ select p.oid, case when %s and p.prokind in ('f', 'p') then pg_get_functiondef(p
 from pg_proc p where p.oid = any(%s)"""
 
 
+Files = Callable[..., Iterator[Output]]
+"""Of endpoints, types_of, definitions and `now`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """In one language. section: of the configuration."""
+
+    language: str
+    section: str
+    options: ClientOptions
+    files: Files
+
+
+def clients_of(options: ClientCodeOptions | None, dart: DartOptions | None) -> Iterator[Client]:
+    if options is not None:
+        language = "TypeScript" if options.types else "JavaScript"
+        yield Client(language, "Service:ClientCodeGen", options, partial(client_files, options=options))
+    if dart is not None:
+        yield Client("Dart", "Service:DartClientCodeGen", dart, partial(dart_files, options=dart))
+
+
 class ClientWriter:
     """The clients of one service."""
 
-    def __init__(self, options: ClientCodeOptions, connector: Connector) -> None:
-        self._options = options
+    def __init__(self, clients: Sequence[Client], connector: Connector) -> None:
+        self._clients = clients
         self._connector = connector
 
-    async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> None:
-        """What goes wrong is told, and keeps nobody from being served."""
-        log.debug("client code: %s", self._options.path)
+    async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> bool:
+        """What goes wrong is told, and keeps nobody from being served. Gives whether everything went well."""
         try:
             definitions = await self._definitions(endpoints)
-            await asyncio.to_thread(self._write, endpoints, types_of, definitions)
-        except NoPlaceError:
-            log.error(
-                "Service:ClientCodeGen:FilePath: %s has no {0}, and there is a file for each schema or module; "
-                "nothing is written (Service:ClientCodeGen:BySchema=false makes it one)",
-                self._options.path,
-            )
         except (OSError, psycopg.Error) as error:
             log.error("client code cannot be written: %s", str(error).strip())
+            return False
+        done = [await self._write_one(client, endpoints, types_of, definitions) for client in self._clients]
+        return all(done)
+
+    async def _write_one(
+        self, client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions
+    ) -> bool:
+        log.debug("client code: %s", client.options.path)
+        try:
+            await asyncio.to_thread(_write, client, endpoints, types_of, definitions)
+        except NoPlaceError:
+            log.error(
+                "%s:FilePath: %s has no {0}, and there is a file for each schema or module; nothing is written "
+                "(%s:BySchema=false makes it one)",
+                *(client.section, client.options.path, client.section),
+            )
+            return False
+        except OSError as error:
+            log.error("client code in %s cannot be written: %s", client.language, error)
+            return False
+        return True
 
     async def _definitions(self, endpoints: Iterable[Endpoint]) -> Definitions:
         """Defaults of parameters, and sources where they are shown."""
-        if self._options.comment == "None":
+        forms = {client.options.comment for client in self._clients}
+        if forms <= {"None"}:
             return {}
         called = (RoutineKind.FUNCTION, RoutineKind.PROCEDURE)
         oids = list({one.routine.oid for one in endpoints if one.routine.kind in called})
         connection = await self._connector.open_plain()
         try:
-            cursor = await connection.execute(_DEFINITIONS, (self._options.comment == "Full", oids))
+            cursor = await connection.execute(_DEFINITIONS, ("Full" in forms, oids))
             rows = await cursor.fetchall()
         finally:
             await connection.close()
         return {oid: Definition(str(text or ""), tuple(defaults)) for oid, text, defaults in rows}  # type: ignore[misc,arg-type]
 
-    def _write(self, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions) -> None:
-        now = datetime.datetime.now().astimezone()
-        offset = now.strftime("%z")
-        told = f"{now:%Y-%m-%dT%H:%M:%S.%f}0{offset[:3]}:{offset[3:]}"
-        written, unchanged = 0, 0
-        left_alone: set[str] = set()
-        for output in client_files(endpoints, types_of, definitions, self._options, told):
-            if output.beside in left_alone:
-                continue
-            path = Path(output.path)
-            if not output.overwrite and path.exists():
-                left_alone.add(output.path)
-            elif output.text is None:
-                _remove(path)
-            elif _is_same(path, output):
-                unchanged += 1
-            else:
-                replace_file(path, output.text)
-                written += 1
-        language = "TypeScript" if self._options.types else "JavaScript"
-        log.info("client code in %s: %d files written, %d unchanged", language, written, unchanged)
+
+def _write(client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions) -> None:
+    now = datetime.datetime.now().astimezone()
+    offset = now.strftime("%z")
+    told = f"{now:%Y-%m-%dT%H:%M:%S.%f}0{offset[:3]}:{offset[3:]}"
+    written, unchanged = 0, 0
+    left_alone: set[str] = set()
+    for output in client.files(endpoints, types_of, definitions, now=told):
+        if output.beside in left_alone:
+            continue
+        path = Path(output.path)
+        if not output.overwrite and path.exists():
+            left_alone.add(output.path)
+        elif output.text is None:
+            _remove(path)
+        elif _is_same(path, output):
+            unchanged += 1
+        else:
+            replace_file(path, output.text)
+            written += 1
+    log.info("client code in %s: %d files written, %d unchanged", client.language, written, unchanged)
 
 
 def _is_same(path: Path, output: Output) -> bool:

@@ -77,12 +77,31 @@ SWITCHES = (
         "Print what comments can say, as JSON: name, aliases, syntax, description.",
         run="about:show_annotations",
     ),
-    Switch(("--endpoints",), "Read the database and print its endpoints as JSON.", run="endpoints:show"),
+    Switch(("--endpoints",), "Read the database and print its endpoints as JSON.", run="reading.endpoints:show"),
+    Switch(
+        ("--generate",),
+        "Read the database, write clients, OpenAPI, request files and tool descriptions as configured, and end.",
+        run="reading.generating:generate",
+    ),
+    Switch(
+        ("--test",),
+        "Run the tests written in SQL that TestRunner:FilePattern names, without serving. The exit code is 0 when all "
+        "pass, 1 for failures, 2 for errors, 3 when the preparation fails, 4 when there is none.",
+        run="testing.run:test",
+    ),
+    Switch(("--update",), "With --test: write the answers that tests compare with as snapshots."),
     Switch(
         ("--audit",),
         "Read the database and tell what is exposed and to whom: open endpoints, rights that reach too far, policies "
         "without effect, weak keys; the exit code is 1 where a finding is high.",
         run="audit:audit",
+    ),
+    Switch(
+        ("--contract",),
+        "Write what clients rely on to FILE, for a repository; with --check, name what has changed since: the exit "
+        "code is 4 for what breaks clients, 3 for what may.",
+        ("FILE",),
+        "reading.contract:contract",
     ),
     Switch(
         ("--completion",),
@@ -94,8 +113,10 @@ SWITCHES = (
     Switch(("--demo",), "Serve a demo database from a private PostgreSQL in ./.demo (needs rowcall[embedded])."),
     Switch(
         ("--watch",),
-        "Serve changes of .sql files, the database and configuration files as they are made, as Watch:Enabled does.",
+        "Serve changes of .sql files, the database and configuration files as they are made, as Watch:Enabled does. "
+        "With --test: run tests again whenever something changes.",
     ),
+    Switch(("--check",), "With --contract: compare with the file instead of writing it."),
     Switch(("--json",), "With --version, --validate and --audit: print JSON."),
     Switch(("--strict",), "With --validate: warnings count as errors; with --audit: findings that are medium."),
 )

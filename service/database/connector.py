@@ -132,6 +132,10 @@ class Connector:
         self._preferred = preferred if preferred != self._conninfo else None
         """The one to try before, if there is a choice."""
 
+    @property
+    def target(self) -> Target:
+        return self._target
+
     def _parameters(self, session: Mapping[str, str]) -> dict[str, str]:
         parameters = {"connect_timeout": "15", **KEEPALIVES, **self._target.parameters, **ENCODING}
         if self._target.pooler:

@@ -28,6 +28,7 @@ from rowcall.service.auth.access import authenticate, authorize
 from rowcall.service.auth.antiforgery import ask_for_token
 from rowcall.service.auth.context import user_context
 from rowcall.service.auth.cross_site import refuse_cross_site
+from rowcall.service.auth.database_role import database_role, refuse_without_role
 from rowcall.service.auth.filling import bind, hash_parameters
 from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
@@ -324,7 +325,7 @@ def _shown(routine: Routine) -> str:
 
 ContextFactory = Callable[[Endpoint, Services], Context | None]
 
-CONTEXT: Sequence[ContextFactory] = (application_name, headers_context, user_context, before_routine)
+CONTEXT: Sequence[ContextFactory] = (application_name, headers_context, user_context, database_role, before_routine)
 """What requests bring along for their routine, in the order in which it is set (`service.database.context`)."""
 
 
@@ -361,6 +362,7 @@ STEPS: Sequence[Factory] = (
     limit_callers,
     refuse_cross_site,
     authorize,
+    refuse_without_role,
     ask_for_token,
     refuse_unknown_connection,
     refuse_to_lose,

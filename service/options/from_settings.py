@@ -30,6 +30,7 @@ from rowcall.service.options.before_routine import before_commands
 from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.limits import limit_options
+from rowcall.service.options.capabilities.mcp import offers_tools
 from rowcall.service.options.capabilities.operations import health_options, statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.capabilities.passkeys import passkey_options
@@ -73,6 +74,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         table_formats=options.tables.keys,
         user_parameters=settings.flag(_AUTHENTICATION + "UseUserParameters"),
         user_context=settings.flag(_AUTHENTICATION + "UseUserContext"),
+        role_from_claim=settings.flag(_AUTHENTICATION + "UseRoleFromClaim"),
         claims=options.auth.mapping,
         login_path=settings.text_or_none(_AUTHENTICATION + "LoginPath"),
         hide_signing=settings.flag(_AUTHENTICATION + "ObfuscateAuthParameterLogValues"),
@@ -98,7 +100,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         ),
         http_types=options.outbound.types if options.outbound.types.enabled else None,
         proxies=options.outbound.proxy if options.outbound.proxy.enabled else None,
-        tools=settings.flag("Service:McpOptions:Enabled"),
+        tools=offers_tools(settings),
     )
 
 

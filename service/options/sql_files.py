@@ -8,6 +8,7 @@ from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefault
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
 from rowcall.core.text.globs import base_folder
+from rowcall.service.options.capabilities.mcp import offers_tools
 
 _SECTION = "Service:SqlFileSource"
 _TOOL_WORDS = frozenset({"mcp", "mcp_name", "mcp_description", "mcp_desc"})
@@ -61,5 +62,5 @@ def sql_file_options(settings: Settings) -> SqlFileOptions | None:
         nested=settings.flag(f"{_SECTION}:NestedJsonForCompositeTypes"),
         hide=settings.flag(f"{_SECTION}:SkipNonQueryCommands"),
         wrapped=settings.flag("Service:WrapInTransaction"),
-        keywords=_TOOL_WORDS if settings.flag("Service:McpOptions:Enabled") else frozenset(),
+        keywords=_TOOL_WORDS if offers_tools(settings) else frozenset(),
     )

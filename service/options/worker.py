@@ -12,6 +12,7 @@ from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.documents.http_files import HttpFileOptions
 from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApi
+from rowcall.core.documents.tool_schemas import ToolSchemaOptions
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
 from rowcall.core.endpoint.validation import BUILT_IN, Rule
 from rowcall.core.errors.error_policy import ErrorPolicies
@@ -169,6 +170,7 @@ class WorkerOptions:
     openapi: OpenApi | None = None
     http_files: HttpFileOptions | None = None
     mcp: McpOptions | None = None
+    tool_schemas: ToolSchemaOptions | None = None
     static: StaticFileOptions | None = None
     statistics: StatisticsOptions | None = None
     encrypts: bool = True

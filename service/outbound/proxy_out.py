@@ -22,7 +22,7 @@ from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.outbound.forwarding import NO_HOST
 from rowcall.service.outbound.proxy import FAILURES, answer_headers, failure
 from rowcall.service.outbound.relay import relay
-from rowcall.service.outbound.self_calls import Capture
+from rowcall.service.request.self_calls import Capture
 from rowcall.service.upstream.messages import Answer, Headers, OutgoingRequest
 
 if TYPE_CHECKING:

@@ -40,10 +40,10 @@ from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
 from rowcall.core.sqlfile.statement_comments import StatementNotes
 from rowcall.core.text.naming import camel_case, default_path
 from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
+from rowcall.service.discovery.files import FileText, find_files, read_text
 from rowcall.service.discovery.trust import NOBODY, Trust
 from rowcall.service.options.sql_files import SqlFileOptions
 from rowcall.service.sqlfiles.describing import Described, Question, Refused, describe, find_suspects, find_types
-from rowcall.service.sqlfiles.files import FileText, find_files, read_text
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -172,7 +172,11 @@ class SqlFileSource:
 
     def _read_folder(self) -> list[FileText]:
         options = self.options
-        texts = [text for path in find_files(options) if (text := read_text(path, options.folder)) is not None]
+        texts = [
+            text
+            for path in find_files(options.pattern, options.skip)
+            if (text := read_text(path, options.folder)) is not None
+        ]
         if not texts:
             log.warning("no file fits the pattern %s of Service:SqlFileSource:FilePattern", options.pattern)
         if options.comments_mode is CommentsMode.ONLY_ANNOTATED:

@@ -23,8 +23,7 @@ import psycopg
 from rowcall.core.config import Settings
 from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background, pause
-from rowcall.service.codegen.documents import write_documents
-from rowcall.service.codegen.writing import ClientWriter
+from rowcall.service.codegen.describing import Describer
 from rowcall.service.database.connector import Connector
 from rowcall.service.edition.edition import Difference, Edition
 from rowcall.service.edition.reader import EndpointReader
@@ -34,9 +33,7 @@ from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
 from rowcall.service.log import current_log, is_watched
 from rowcall.service.mcp.server import announce_tools
-from rowcall.service.options.capabilities.client_code import client_code_options
-from rowcall.service.options.capabilities.documents import http_file_options, open_api
-from rowcall.service.options.capabilities.mcp import mcp_options
+from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.server import client_connections
 from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
 from rowcall.service.options.worker import WorkerOptions
@@ -197,15 +194,16 @@ class Supervisor:
         listeners = len(self._listeners.of(0))
         for doubt in (*doubts(settings, self._listeners.https_port), *client_connections.doubts(options, listeners)):
             log.warning("%s", doubt)
-        clients = client_code_options(settings, self._listeners.urls)
         database = options.target.parameters.get("dbname", "")
+        described = descriptions(settings, database, options.auth, self._listeners.urls)
         self._options = replace(
             self._options,
-            openapi=open_api(settings, database, self._listeners.urls),
-            http_files=http_file_options(settings, database, self._listeners.urls),
-            mcp=mcp_options(settings, database, self._options.auth),
+            openapi=described.openapi,
+            http_files=described.http_files,
+            mcp=described.mcp,
+            tool_schemas=described.tool_schemas,
         )
-        self._clients = None if clients is None else ClientWriter(clients, self._connector)
+        self._describer = Describer(described, self._connector)
         self._workers: list[WorkerProcess | None] = [None] * self._count
         self._edition = Edition(0, (), {})
         self._publishing = asyncio.Lock()
@@ -272,11 +270,8 @@ class Supervisor:
 
     async def _describe(self, edition: Edition) -> None:
         """Clients and documents, for others."""
-        options = self._options
-        if self._clients is not None:
-            await self._clients.write(edition.endpoints, edition.types_of)
-        write_documents(edition.endpoints, edition.types_of, options.openapi, options.http_files)
-        if options.mcp is not None:
+        await self._describer.write(edition.endpoints, edition.types_of)
+        if self._options.mcp is not None:
             announce_tools(edition.endpoints)
 
     def _announce(self) -> None:
@@ -470,7 +465,10 @@ class Supervisor:
         if edition.left_out != before.left_out:
             tell_left_out(edition)
         if difference:
-            await self._describe(edition)
+            try:
+                await self._describe(edition)
+            except StartupError as error:
+                log.error("%s", error)
 
     async def _watch_changes(self) -> None:
         """Begins to look for what a developer changes, if that is asked for."""

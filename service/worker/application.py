@@ -23,6 +23,7 @@ from rowcall.ext.driver.exchange import Runner
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.auth.access import stranger_refusal
 from rowcall.service.auth.antiforgery import token_routes
+from rowcall.service.auth.asked import connect_sessions
 from rowcall.service.auth.refreshing import refresh_routes
 from rowcall.service.cache.tags import tag_routes
 from rowcall.service.codegen.documents import document_routes
@@ -45,10 +46,10 @@ from rowcall.service.log.request_log import logged, trace_id
 from rowcall.service.mcp.server import mcp_routes
 from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
-from rowcall.service.outbound.self_calls import SelfCalls
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.body import BODIES, arriving
+from rowcall.service.request.self_calls import SelfCalls
 from rowcall.service.response.headers import Headers, problem_headers
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
@@ -144,6 +145,7 @@ class Application:
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
         services = replace(services, limiting=partial(limit_named, services))
+        connect_sessions(services)
         for method, path, steps in (
             *operation_routes(services),
             *tag_routes(services),
@@ -226,7 +228,9 @@ class Application:
 
     def _documents(self, edition: Edition) -> dict[Route, tuple[Step, ...]]:
         options = self._options
-        found = document_routes(edition.endpoints, edition.types_of, options.openapi, options.http_files)
+        found = document_routes(
+            edition.endpoints, edition.types_of, options.openapi, options.http_files, options.tool_schemas
+        )
         return {Route("GET", path.lower(), (), ()): (step,) for path, step in found}
 
     def _tools(self, edition: Edition, services: Services, inside: SelfCalls) -> dict[Route, tuple[Step, ...]]:

@@ -12,25 +12,31 @@ from tests.harness.database import Database
 from tests.http.conftest import Serve
 
 EXAMPLES = examples((FOLDER / "examples" / "client_code.md").read_text(encoding="utf-8"))
-IN_EFFECT = [one.name for one in GROUPS["client_code"] if one.in_effect and one.name != "tsclient_hooks"]
-"""Hooks stand in a file of their own, which tests/http/test_client_code.py generates."""
+IN_EFFECT = [one.name for one in GROUPS["client_code"] if one.in_effect]
 P = "Service:ClientCodeGen:"
+D = "Service:DartClientCodeGen:"
 SETTINGS = {
     P + "Enabled": "true",
     P + "IncludeHost": "false",
     P + "CommentHeader": "None",
     P + "CreateSeparateTypeFile": "false",
+    P + "ReactQuery:Enabled": "true",
+    D + "Enabled": "true",
+    D + "IncludeHost": "false",
+    D + "CommentHeader": "None",
 }
 
 _SQL = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_CODE = re.compile(r"^```ts(?: (?P<out>left out)| (?P<file>\w+\.ts))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-_ANNOTATION = re.compile(r"^tsclient\w* = \w+(?=';$)", re.MULTILINE)
+_CODE = re.compile(
+    r"^```(?:ts|dart)(?: (?P<out>left out)| (?P<file>\w+\.\w+))?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_ANNOTATION = re.compile(r"^(?:ts|dart)client\w* = \w+(?=';$)", re.MULTILINE)
 
 
 def test_the_code_shown_is_generated_because_of_the_annotation(
     database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
-    """With the annotations there is what ```ts shows, and not what ```ts left out does; without them the reverse."""
+    """With the annotations there is what ```ts or ```dart shows, and not what is left out; without them the reverse."""
     sql = "".join(text for name in IN_EFFECT for text in _SQL.findall(EXAMPLES[name]))
     without, count = _ANNOTATION.subn("", sql)
     assert count == len(IN_EFFECT)
@@ -51,8 +57,13 @@ def test_the_code_shown_is_generated_because_of_the_annotation(
 
 
 def _generated(database: Database, serve_once: Serve, sql: str, folder: Path) -> dict[str, str]:
-    serve_once(database, sql, {**SETTINGS, P + "FilePath": str(folder / "{0}.ts")})
-    return {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.ts")}
+    files = {
+        P + "FilePath": str(folder / "{0}.ts"),
+        P + "ReactQuery:FilePath": str(folder / "{0}Hooks.ts"),
+        D + "FilePath": str(folder / "{0}.dart"),
+    }
+    serve_once(database, sql, {**SETTINGS, **files})
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
 
 
 def _of(made: dict[str, str], file: str) -> str:

@@ -15,7 +15,10 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "build" / "node"
-PACKAGES = ("typescript@5.9", "@tanstack/react-query@5", "@types/react@19", "react@19")
+PACKAGES = (
+    *("typescript@5.9", "@tanstack/react-query@5", "@types/react@19", "react@19"),
+    *("web-tree-sitter@0.25.10", "tree-sitter-wasms@0.1.13"),
+)
 
 
 def node() -> str:
@@ -42,11 +45,12 @@ def packages() -> Path:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (FOLDER / "installed").exists():
+        installed = FOLDER / "installed"
+        if not installed.exists() or installed.read_text(encoding="utf-8") != "\n".join(PACKAGES):
             command = [*_npm(), "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(FOLDER), *PACKAGES]
             environment = {**os.environ, "PATH": f"{Path(node()).parent}:{os.environ.get('PATH', '')}"}
             subprocess.run(command, check=True, env=environment, timeout=300)
-            (FOLDER / "installed").touch()
+            installed.write_text("\n".join(PACKAGES), encoding="utf-8")
     return modules
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from rowcall.core.codegen.files import client_files
+from rowcall.service.edition.edition import Edition
+from rowcall.service.options.capabilities.client_code import client_code_options
 from tests.harness.database import Database
+from tests.harness.editions import read_edition, settings_of
 from tests.harness.node import compile_strictly, run
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
@@ -35,7 +39,23 @@ comment on function get_opened() is 'HTTP';
 create function get_settings() returns jsonb language sql as $$ select '{"a": [1]}'::jsonb $$;
 comment on function get_settings() is 'HTTP';
 create function get_numbers() returns int[] language sql as 'select array[1,2]';
-comment on function get_numbers() is 'HTTP';
+comment on function get_numbers() is 'HTTP
+tsclient_hooks = false';
+create function get_days() returns date[] language sql as $$ select array['2026-01-01'::date] $$;
+comment on function get_days() is 'HTTP';
+create function check_in() returns int language sql as 'select 1';
+comment on function check_in() is 'HTTP /api/2fa/check';
+create function night_routes() returns table (depot geo) language sql stable as $$ select row(1,2)::geo $$;
+comment on function night_routes() is 'HTTP GET
+nested
+tsclient_module = night_shift';
+create function import_manifest(_meta json default null) returns json language sql as 'select _meta';
+comment on function import_manifest is 'HTTP
+upload
+@_meta is upload metadata';
+create function reindex(_depot text) returns int language sql as 'select 1';
+comment on function reindex is 'HTTP
+sse';
 create function get_names() returns setof text language sql as $$ values ('a'), ('b') $$;
 comment on function get_names() is 'HTTP';
 create function get_score() returns table (score score) language sql as 'select 5';
@@ -95,6 +115,7 @@ PLAIN = {
     P + "CreateSeparateTypeFile": "false",
     P + "IncludeStatusCode": "false",
     "Service:CrudSource:Enabled": "true",
+    "Service:UploadOptions:Enabled": "true",
 }
 
 
@@ -145,6 +166,8 @@ def test_void_is_a_plain_call(public: str) -> None:
         ("getOpened", "Date", "new Date(await response.text())"),
         ("getSettings", "any", "await response.json()"),
         ("getNumbers", "number[]", "await response.json()"),
+        ("getDays", "string[]", "await response.json()"),
+        ("_2faCheck", "number", "Number(await response.text())"),
         ("getNames", "string[]", "await response.json() as string[]"),
         ("report", "string", "await response.text()"),
         ("signIn", "string", "await response.text()"),
@@ -245,19 +268,70 @@ VARIANTS: dict[str, dict[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.fixture(scope="module")
+def edition(made: Database) -> Edition:
+    return read_edition(made, PLAIN)
+
+
+@pytest.fixture
+def write(edition: Edition, made: Database) -> Callable[[Path, Mapping[str, str]], None]:
+    """Writes the files that a start with these settings does."""
+
+    def write(folder: Path, settings: Mapping[str, str]) -> None:
+        chosen = {**PLAIN, P + "FilePath": "{0}Api.ts", **settings}
+        options = client_code_options(settings_of(made, chosen), ["http://127.0.0.1:8080"])
+        assert options is not None
+        for one in client_files(edition.endpoints, edition.types_of, {}, options, now="now"):
+            path = folder / one.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(one.text or "", encoding="utf-8")
+
+    return write
+
+
 def test_the_compiler_finds_nothing_to_object_to(
-    made: Database, serve_once: Serve, tmp_path: Path, variant: str
+    write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
 ) -> None:
-    settings = dict(VARIANTS[variant])
-    if hooks := settings.get(P + "ReactQuery:FilePath"):
-        settings[P + "ReactQuery:FilePath"] = str(tmp_path / hooks)
-    generate(serve_once, made, tmp_path, settings)
-    assert compile_strictly(tmp_path) == ""
+    """Types that stand apart and are not exported are global, so they are compiled by themselves."""
+    for variant, settings in VARIANTS.items():
+        write(tmp_path / ("apart" if variant == "types apart" else f"modules/{variant}"), settings)
+    assert compile_strictly(tmp_path / "modules") == ""
+    assert compile_strictly(tmp_path / "apart") == ""
 
 
-def test_one_file_holds_everything(made: Database, serve_once: Serve, tmp_path: Path) -> None:
-    generate(serve_once, made, tmp_path, {P + "BySchema": "false", P + "FilePath": str(tmp_path / "api.ts")})
+def test_hooks_are_there_but_for_those_that_want_none(
+    write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
+) -> None:
+    write(tmp_path, VARIANTS["hooks"])
+    text = (tmp_path / "hooks" / "publicHooks.ts").read_text(encoding="utf-8")
+    assert (
+        """export const findParcelsKeys = {
+    all: ["depot", "findParcels"] as const,
+    byRequest: (request: FindParcelsRequest) =>
+        ["depot", "findParcels", request] as const,
+};
+"""
+        in text
+    )
+    assert "export function useAddBoxMutation(" in text
+    assert "export function useGetCount(" in text
+    for name in ("GetNumbers", "exportParcels", "importManifest", "reindex"):
+        assert name not in text
+
+
+def test_global_types_of_two_files_have_two_names(
+    write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
+) -> None:
+    write(tmp_path, VARIANTS["types apart"])
+    texts = [path.read_text(encoding="utf-8") for path in tmp_path.glob("*Types.d.ts")]
+    names = [name for text in texts for name in re.findall(r"^interface (\w+)", text, re.M)]
+    assert len(texts) == 3
+    assert "IDepot1" in names
+    assert len(names) == len(set(names))
+
+
+def test_one_file_holds_everything(write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path) -> None:
+    write(tmp_path, {P + "BySchema": "false", P + "FilePath": "api.ts"})
     text = (tmp_path / "api.ts").read_text(encoding="utf-8")
     assert all(f"function {name}(" in text for name in ("yardOpenGate", "moved", "pingDepot"))
     assert [path.name for path in tmp_path.iterdir()] == ["api.ts"]

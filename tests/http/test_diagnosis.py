@@ -16,8 +16,8 @@ create function orders(_id int, _text text default '') returns int language sql 
 comment on function orders(int, text) is E'HTTP GET /orders/{_idd}
 timeout soon
 cached nobody
-dartclient = false
-dartclient = false
+dartclient = perhaps
+dartclient = perhaps
 mcp Lists orders
 basic_auth joe s3cret
 basic_auth s3cret
@@ -61,7 +61,7 @@ def lines(service: Service, level: str, text: str) -> list[str]:
         ("orders(integer, text): 'soon' is not an interval; the global timeout applies", "timeout soon"),
         ("{_idd} in /orders/{_idd} names no parameter", "HTTP GET /orders/{_idd}"),
         ("the routine has no parameter nobody; it is no part of the cache key", "cached nobody"),
-        ("the annotation dartclient is understood but not in effect yet", "dartclient = false"),
+        ("'perhaps' is neither true nor false", "dartclient = perhaps"),
         ("name and password are missing", "basic_auth ***"),
         ("{whom} names no parameter and stays as it is", "X-Who: {whom}"),
         ("{when} names no parameter and stays as it is", "note = {when}"),

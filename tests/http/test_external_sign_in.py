@@ -219,7 +219,8 @@ def test_what_is_no_object_is_nothing(service: Service, database: Database, give
 
 
 @pytest.mark.parametrize(
-    ("email", "status"), [("nobody@example.com", 401), ("locked@example.com", 423), ("broken@example.com", 500)]
+    ("email", "status"),
+    [("nobody@example.com", 401), ("locked@example.com", 423), ("broken@example.com", 500), ("nowhere@x.example", 404)],
 )
 def test_what_the_command_says(service: Service, provider: IdentityProvider, email: str, status: int) -> None:
     with provider.bent(user={**ALMA, "email": email}):
@@ -230,6 +231,22 @@ def test_what_the_command_says(service: Service, provider: IdentityProvider, ema
     assert "secret of the database" not in response.text
     if status == 500:
         assert response.text == "Error talking to Id"
+
+
+def test_tokens_where_the_row_says_so(service: Service, provider: IdentityProvider) -> None:
+    with provider.bent(user={**ALMA, "email": "token@example.com"}):
+        told = sign_in(service, "/signin-acme").json()
+    assert list(told) == ["tokenType", "accessToken", "expiresIn", "refreshToken"]
+    with fresh(service) as client:
+        found = client.get("/api/me", headers={"Authorization": f"Bearer {told['accessToken']}"}).json()
+    assert found["name"] == ALMA["name"]
+
+
+def test_a_code_that_a_browser_asked_for_is_worth_nothing_to_a_program(service: Service) -> None:
+    """PKCE: the provider wants the verifier, which only the browser's cookie holds."""
+    code = granted(begin(service, "/signin-acme").url)["code"]
+    with fresh(service) as client:
+        assert client.post("/signin-acme", json={"code": code}).text == "Error talking to Acme"
 
 
 def test_an_email_of_an_address_of_its_own(service: Service, provider: IdentityProvider, database: Database) -> None:

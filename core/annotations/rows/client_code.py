@@ -56,7 +56,6 @@ def _switch(prefix: str, client: str, option: str, suffix: str, field: str, mean
         description=meaning.format(client=client),
         apply=_apply(assign) if name in _ALONE else None,
         assign=assign,
-        in_effect=prefix == "tsclient",
     )
 
 
@@ -67,7 +66,6 @@ def _module(prefix: str, client: str, option: str) -> Annotation:
         syntax=f"{prefix}_module = <name>",
         description=f"The {client} file, across schemas, that the endpoint goes to.",
         assign=_assign_module(option),
-        in_effect=prefix == "tsclient",
     )
 
 

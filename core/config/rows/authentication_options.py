@@ -1,6 +1,6 @@
 """Login rows, claims, and how they reach routines (spec 5.2)."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, section, text, text_map
+from rowcall.core.config.keys import Key, choice, flag, integer, section, text, text_map, texts
 
 _P = "Service:AuthenticationOptions:"
 _B = _P + "BasicAuth:"
@@ -55,6 +55,15 @@ ROWS: tuple[Key, ...] = (
         "Session variable that receives the client's address.",
         nullable=True,
     ),
+    flag(_P + "UseRoleFromClaim", False, "Run every endpoint as the role that a claim names (`role_from_claim`)."),
+    text(_P + "DatabaseRoleClaimType", "database_role", "Claim that names the role of PostgreSQL to run as."),
+    texts(
+        _P + "DatabaseRoles",
+        (),
+        "Roles that may be named there; the service has to be a member of each. Of several values the first of these "
+        "counts, and who has none is refused.",
+    ),
+    text(_P + "AnonymousDatabaseRole", None, "Role for who is not signed in. null refuses them."),
     flag(_P + "UseUserParameters", False, "Give claims to parameters of every endpoint."),
     flag(
         _P + "ClaimsFromAnonymous",

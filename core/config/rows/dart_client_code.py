@@ -1,10 +1,10 @@
 """Client code in Dart."""
 
-from rowcall.core.config.keys import Key, choice, flag, pending, section, text, text_map, texts
+from rowcall.core.config.keys import Key, choice, flag, section, text, text_map, texts
 
 _P = "Service:DartClientCodeGen:"
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("Service:DartClientCodeGen", "Client code in Dart."),
     flag(_P + "Enabled", False, "Write it at the start."),
     text(_P + "FilePath", None, "File to write; {0} is the schema. null writes nothing."),

@@ -1,6 +1,6 @@
 """Endpoints as tools of language models (Model Context Protocol)."""
 
-from rowcall.core.config.keys import Key, flag, pending, section, text, texts
+from rowcall.core.config.keys import Key, flag, section, text, texts
 
 _P = "Service:McpOptions:"
 _AUTH = _P + "Authorization:"
@@ -23,22 +23,18 @@ ROWS: tuple[Key, ...] = (
     text(_AUTH + "Audience", None, "Audience a token must have."),
     text(_AUTH + "ProtectedResourceMetadataPath", None, "Path of the metadata. null works it out."),
     flag(_AUTH + "FilterToolsByRole", False, "Hide tools that the caller may not use."),
-    *pending(
-        section(_P + "ToolSchemas", "Descriptions of the tools as files; they do not need Enabled above."),
-        flag(_TOOLS + "Enabled", False, "Make them."),
-        flag(_TOOLS + "FileOverwrite", True, "Write over files that exist."),
-        text(
-            _TOOLS + "OpenAiFileName", "rowcall_tools_openai.json", "File in OpenAI's form; null: none.", nullable=True
-        ),
-        text(_TOOLS + "OpenAiUrlPath", "/tools/openai.json", "Path of the same; null: none.", nullable=True),
-        text(
-            _TOOLS + "AnthropicFileName",
-            "rowcall_tools_anthropic.json",
-            "File in Anthropic's form; null: none.",
-            nullable=True,
-        ),
-        text(_TOOLS + "AnthropicUrlPath", "/tools/anthropic.json", "Path of the same; null: none.", nullable=True),
-        text(_TOOLS + "LlmsTxtFileName", "llms.txt", "File llms.txt; null: none.", nullable=True),
-        text(_TOOLS + "LlmsTxtUrlPath", "/llms.txt", "Path of the same; null: none.", nullable=True),
+    section(_P + "ToolSchemas", "Descriptions of the tools as files; they do not need Enabled above."),
+    flag(_TOOLS + "Enabled", False, "Make them."),
+    flag(_TOOLS + "FileOverwrite", True, "Write over files that exist."),
+    text(_TOOLS + "OpenAiFileName", "rowcall_tools_openai.json", "File in OpenAI's form; null: none.", nullable=True),
+    text(_TOOLS + "OpenAiUrlPath", "/tools/openai.json", "Path of the same; null: none.", nullable=True),
+    text(
+        _TOOLS + "AnthropicFileName",
+        "rowcall_tools_anthropic.json",
+        "File in Anthropic's form; null: none.",
+        nullable=True,
     ),
+    text(_TOOLS + "AnthropicUrlPath", "/tools/anthropic.json", "Path of the same; null: none.", nullable=True),
+    text(_TOOLS + "LlmsTxtFileName", "llms.txt", "File llms.txt; null: none.", nullable=True),
+    text(_TOOLS + "LlmsTxtUrlPath", "/llms.txt", "Path of the same; null: none.", nullable=True),
 )

@@ -1,6 +1,6 @@
 """Tests written in SQL."""
 
-from rowcall.core.config.keys import Key, flag, integer, interval, object_map, pending, section, steps, text
+from rowcall.core.config.keys import Key, choice, flag, integer, interval, object_map, section, steps, text
 
 _P = "TestRunner:"
 _TABLE = "TestRunner:ResponseTempTable:"
@@ -11,7 +11,7 @@ def _column(name: str, default: str, meaning: str) -> Key:
     return text(f"{_TABLE}Columns:{name}", default, f"{meaning}. An empty name leaves it out.", nullable=True)
 
 
-ROWS: tuple[Key, ...] = pending(
+ROWS: tuple[Key, ...] = (
     section("TestRunner", "Tests written in SQL."),
     text(_P + "FilePattern", "", "Pattern of test files. An empty text finds none."),
     text(_P + "Filter", "", "Only files whose path contains this text, or matches this pattern."),
@@ -28,6 +28,15 @@ ROWS: tuple[Key, ...] = pending(
     flag(_P + "Coverage", None, "Tell which endpoints were called. null: when nothing was filtered."),
     integer(_P + "CoverageThreshold", None, "Least percentage of endpoints that must be called."),
     text(_P + "LoggerName", "rowcall.test", "Log channel of the runner."),
+    text(_P + "TapOutput", None, "File for a report in the Test Anything Protocol."),
+    text(_P + "FailedFirst", None, "File that remembers which test files failed; they begin the next run."),
+    choice(
+        _P + "Isolation",
+        "None Transaction Template",
+        "None",
+        "What separates files. None: what a file does itself; what it leaves open is rolled back. Transaction: each "
+        "runs in a transaction that is rolled back. Template: each has a copy of the database.",
+    ),
     section(_P + "ResponseTempTable", "Temporary table that receives a response."),
     text(_TABLE + "Name", "_response", "Its name in a file with one request."),
     text(_TABLE + "MultiNamePattern", "_response_{n}", "Its name in a file with several; {n} counts."),

@@ -1,11 +1,12 @@
-"""`Service:ClientCodeGen` → what clients are written (spec 2.6, reference 07, 2)."""
+"""`Service:ClientCodeGen` and `DartClientCodeGen` → what clients are written (spec 2.6, reference 07, 2 and 19)."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
-from rowcall.core.codegen.options import ClientCodeOptions, HookOptions
+from rowcall.core.codegen.options import ClientCodeOptions, DartOptions, HookOptions
 from rowcall.core.config import Settings
 from rowcall.service.options.auth import auth_options
 from rowcall.service.startup_error import StartupError
@@ -14,68 +15,106 @@ log = logging.getLogger("rowcall")
 
 _P = "Service:ClientCodeGen:"
 _Q = _P + "ReactQuery:"
+_D = "Service:DartClientCodeGen:"
 
 
 def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOptions | None:
     """urls: where the service listens."""
-    if not settings.flag(_P + "Enabled"):
-        if settings.flag(_Q + "Enabled"):
-            log.warning("%sEnabled has no effect: %sEnabled is false", _Q, _P)
-        return None
-    path = settings.text_or_none(_P + "FilePath")
-    if not path:
-        log.warning("%sEnabled is true, but %sFilePath says nowhere: no client code is written", _P, _P)
+    if settings.flag(_Q + "Enabled") and not settings.flag(_P + "Enabled"):
+        log.warning("%sEnabled has no effect: %sEnabled is false", _Q, _P)
+    path = _path(settings, _P)
+    if path is None:
         return None
     types = not settings.flag(_P + "SkipTypes")
     return ClientCodeOptions(
+        **_shared(settings, _P, urls),
         path=path,
-        overwrite=settings.flag(_P + "FileOverwrite"),
-        base_url=_base_url(settings, urls),
-        comment=settings.choice(_P + "CommentHeader").capitalize(),
-        comments=settings.flag(_P + "CommentHeaderIncludeComments"),
-        by_schema=settings.flag(_P + "BySchema"),
-        status_code=settings.flag(_P + "IncludeStatusCode"),
         type_file=settings.flag(_P + "CreateSeparateTypeFile"),
         export_types=types and settings.flag(_P + "ExportTypes"),
-        base_url_from=settings.text_or_none(_P + "ImportBaseUrlFrom") or None,
         parse_query_from=settings.text_or_none(_P + "ImportParseQueryFrom") or None,
-        parse_url=settings.flag(_P + "IncludeParseUrlParam"),
-        parse_request=settings.flag(_P + "IncludeParseRequestParam"),
-        header=settings.texts(_P + "HeaderLines") or (),
-        skip_routines=_names(settings, "SkipRoutineNames"),
-        skip_functions=_names(settings, "SkipFunctionNames"),
-        skip_paths=_names(settings, "SkipPaths"),
-        skip_schemas=_names(settings, "SkipSchemas"),
-        json_type=settings.text(_P + "DefaultJsonType"),
-        routine_names=settings.flag(_P + "UseRoutineNameInsteadOfEndpoint"),
-        export_urls=settings.flag(_P + "ExportUrls"),
         types=types,
-        unique_models=settings.flag(_P + "UniqueModels"),
-        xsrf_header=settings.text_or_none(_P + "XsrfTokenHeaderName") or None,
-        export_sources=settings.flag(_P + "ExportEventSources"),
-        imports=settings.texts(_P + "CustomImports") or (),
-        headers=settings.text_map(_P + "CustomHeaders"),
-        schema_names=settings.flag(_P + "IncludeSchemaInNames"),
         error_expression=settings.text(_P + "ErrorExpression"),
         error_type=settings.text(_P + "ErrorType"),
-        omit_automatic=settings.flag(_P + "OmitAutomaticParameters"),
-        prefix=settings.text_or_none("Service:UrlPathPrefix") or "",
-        execution_header=settings.text("Service:ExecutionIdHeaderName"),
-        camel=settings.flag("Service:CamelCaseNames"),
-        claims=frozenset(name for name, _ in auth_options(settings).mapping.parameters),
-        event_level=settings.choice("Service:DefaultServerSentEventsEventNoticeLevel"),
         hooks=_hooks(settings, types=types),
     )
 
 
+def dart_options(settings: Settings, urls: Sequence[str]) -> DartOptions | None:
+    """`Service:DartClientCodeGen` (reference 07, 19)."""
+    path = _path(settings, _D)
+    if path is None:
+        return None
+    return DartOptions(
+        **_shared(settings, _D, urls),
+        path=path,
+        models_file=settings.flag(_D + "SeparateModelsFile"),
+        error_name=settings.text(_D + "ErrorTypeName"),
+        result_name=settings.text(_D + "ResultTypeName"),
+        model_prefix=settings.text_or_none(_D + "ModelPrefix") or "",
+        model_suffix=settings.text_or_none(_D + "ModelSuffix") or "",
+        dates=settings.flag(_D + "UseDateTimeType"),
+    )
+
+
+def _path(settings: Settings, section: str) -> str | None:
+    """None where nothing is to be written."""
+    if not settings.flag(section + "Enabled"):
+        return None
+    path = settings.text_or_none(section + "FilePath")
+    if not path:
+        log.warning("%sEnabled is true, but %sFilePath says nowhere: no client code is written", section, section)
+    return path or None
+
+
+def _shared(settings: Settings, section: str, urls: Sequence[str]) -> dict[str, Any]:
+    """What clients in every language have (`ClientOptions`)."""
+    return {
+        "overwrite": settings.flag(section + "FileOverwrite"),
+        "base_url": _base_url(settings, section, urls),
+        "comment": settings.choice(section + "CommentHeader").capitalize(),
+        "comments": settings.flag(section + "CommentHeaderIncludeComments"),
+        "by_schema": settings.flag(section + "BySchema"),
+        "status_code": settings.flag(section + "IncludeStatusCode"),
+        "base_url_from": settings.text_or_none(section + "ImportBaseUrlFrom") or None,
+        "parse_url": settings.flag(section + "IncludeParseUrlParam"),
+        "parse_request": settings.flag(section + "IncludeParseRequestParam"),
+        "header": settings.texts(section + "HeaderLines") or (),
+        "skip_routines": _names(settings, section + "SkipRoutineNames"),
+        "skip_functions": _names(settings, section + "SkipFunctionNames"),
+        "skip_paths": _names(settings, section + "SkipPaths"),
+        "skip_schemas": _names(settings, section + "SkipSchemas"),
+        "json_type": settings.text(section + "DefaultJsonType"),
+        "routine_names": settings.flag(section + "UseRoutineNameInsteadOfEndpoint"),
+        "export_urls": settings.flag(section + "ExportUrls"),
+        "unique_models": settings.flag(section + "UniqueModels"),
+        "xsrf_header": settings.text_or_none(section + "XsrfTokenHeaderName") or None,
+        "export_sources": settings.flag(section + "ExportEventSources"),
+        "imports": settings.texts(section + "CustomImports") or (),
+        "headers": settings.text_map(section + "CustomHeaders"),
+        "schema_names": settings.flag(section + "IncludeSchemaInNames"),
+        "omit_automatic": settings.flag(section + "OmitAutomaticParameters"),
+        **_of_service(settings),
+    }
+
+
+def _of_service(settings: Settings) -> dict[str, Any]:
+    return {
+        "prefix": settings.text_or_none("Service:UrlPathPrefix") or "",
+        "execution_header": settings.text("Service:ExecutionIdHeaderName"),
+        "camel": settings.flag("Service:CamelCaseNames"),
+        "claims": frozenset(name for name, _ in auth_options(settings).mapping.parameters),
+        "event_level": settings.choice("Service:DefaultServerSentEventsEventNoticeLevel"),
+    }
+
+
 def _names(settings: Settings, key: str) -> frozenset[str]:
-    return frozenset(settings.texts(_P + key) or ())
+    return frozenset(settings.texts(key) or ())
 
 
-def _base_url(settings: Settings, urls: Sequence[str]) -> str:
-    if not settings.flag(_P + "IncludeHost"):
+def _base_url(settings: Settings, section: str, urls: Sequence[str]) -> str:
+    if not settings.flag(section + "IncludeHost"):
         return ""
-    given = settings.text_or_none(_P + "CustomHost")
+    given = settings.text_or_none(section + "CustomHost")
     if given is not None:
         return given
     return next(iter(urls), "http://localhost:5000")

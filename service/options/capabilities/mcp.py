@@ -1,4 +1,4 @@
-"""`McpOptions` → the server of the Model Context Protocol, where it is on (reference 03, 12)."""
+"""`McpOptions` → the server of the Model Context Protocol, and descriptions of its tools (reference 03, 12 and 14)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ import logging
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.config import Settings
 from rowcall.core.documents.mcp import McpOptions
+from rowcall.core.documents.openapi import OpenApi
+from rowcall.core.documents.tool_schemas import Place, ToolSchemaOptions
 from rowcall.core.documents.tools import ToolOptions
 
 log = logging.getLogger("rowcall")
 
 _P = "Service:McpOptions:"
 _A = _P + "Authorization:"
+_T = _P + "ToolSchemas:"
+
+
+def offers_tools(settings: Settings) -> bool:
+    """Comments may make tools of endpoints: somebody is told about them."""
+    return settings.flag(_P + "Enabled") or settings.flag(_T + "Enabled")
 
 
 def mcp_options(settings: Settings, database: str, auth: AuthOptions) -> McpOptions | None:
@@ -23,10 +31,10 @@ def mcp_options(settings: Settings, database: str, auth: AuthOptions) -> McpOpti
         log.warning("%sRequireAuthorization is true, but there is no scheme in Auth: nobody can call a tool", _A)
     return McpOptions(
         path=_path(settings.text_or_none(_P + "UrlPath")) or "/mcp",
-        name=settings.text_or_none(_P + "ServerName") or database or "rowcall",
+        name=_name(settings, database),
         version=(settings.text_or_none(_P + "ServerVersion") or "").strip() or "1.0.0",
         instructions=settings.text_or_none(_P + "Instructions") or None,
-        tools=ToolOptions(settings.text_or_none(_P + "ToolDescriptionSuffix") or None, auth.mapping),
+        tools=_tools(settings, auth),
         rate_limiter=settings.text_or_none(_P + "RateLimiterPolicy") or None,
         origins=frozenset(origin.lower().rstrip("/") for origin in settings.texts(_P + "AllowedOrigins") or ()),
         closed=closed,
@@ -36,6 +44,38 @@ def mcp_options(settings: Settings, database: str, auth: AuthOptions) -> McpOpti
         metadata_path=_path(settings.text_or_none(_A + "ProtectedResourceMetadataPath")),
         by_role=settings.flag(_A + "FilterToolsByRole"),
     )
+
+
+def tool_schema_options(
+    settings: Settings, database: str, auth: AuthOptions, openapi: OpenApi | None, mcp: McpOptions | None
+) -> ToolSchemaOptions | None:
+    """`ToolSchemas`, which does not need the server (reference 03, 14)."""
+    if not settings.flag(_T + "Enabled"):
+        return None
+    return ToolSchemaOptions(
+        openai=_place(settings, "OpenAi"),
+        anthropic=_place(settings, "Anthropic"),
+        llms=_place(settings, "LlmsTxt"),
+        title=_name(settings, database),
+        instructions=settings.text_or_none(_P + "Instructions") or None,
+        openapi_path=None if openapi is None else openapi.path,
+        mcp_path=None if mcp is None else mcp.path,
+        overwrite=settings.flag(_T + "FileOverwrite"),
+        tools=_tools(settings, auth),
+    )
+
+
+def _place(settings: Settings, document: str) -> Place:
+    file = settings.text_or_none(f"{_T}{document}FileName")
+    return Place(file or None, _path(settings.text_or_none(f"{_T}{document}UrlPath")))
+
+
+def _name(settings: Settings, database: str) -> str:
+    return settings.text_or_none(_P + "ServerName") or database or "rowcall"
+
+
+def _tools(settings: Settings, auth: AuthOptions) -> ToolOptions:
+    return ToolOptions(settings.text_or_none(_P + "ToolDescriptionSuffix") or None, auth.mapping)
 
 
 def _path(text: str | None) -> str | None:

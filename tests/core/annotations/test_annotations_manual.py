@@ -64,7 +64,7 @@ def test_what_is_in_effect_is_shown_by_a_request(annotation: Annotation) -> None
     No request shows what an annotation does to generated code. Its example shows the code, and
     tests/docs/test_generated_code.py generates it.
     """
-    kinds = ("\n```ts",) if annotation in GROUPS["client_code"] else ("```http\n", "```events\n")
+    kinds = ("\n```ts", "\n```dart") if annotation in GROUPS["client_code"] else ("```http\n", "```events\n")
     assert any(kind in EXAMPLES[annotation.name] for kind in kinds)
 
 

@@ -9,8 +9,8 @@ import pytest
 from rowcall.core.building.endpoint_builder import CommentsMode
 from rowcall.core.config import Settings, assemble
 from rowcall.core.config.tree import Section
+from rowcall.service.discovery.files import SIZE_LIMIT, find_files, read_text
 from rowcall.service.options.sql_files import SqlFileOptions, sql_file_options
-from rowcall.service.sqlfiles.files import SIZE_LIMIT, find_files, read_text
 from tests.harness.sql_files import write_files
 
 _SECTION = "Service:SqlFileSource"
@@ -24,6 +24,11 @@ def options(**keys: str) -> SqlFileOptions:
     found = sql_file_options(settings(**keys))
     assert found is not None
     return found
+
+
+def found_by(**keys: str) -> list[str]:
+    chosen = options(**keys)
+    return find_files(chosen.pattern, chosen.skip)
 
 
 @pytest.fixture
@@ -48,15 +53,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_pattern_finds_files_in_order_and_spelled_as_it_is(folder: Path, pattern: str, found: list[str]) -> None:
-    assert find_files(options(FilePattern=pattern)) == found
+    assert found_by(FilePattern=pattern) == found
 
 
 def test_nothing_is_skipped_where_the_skip_pattern_is_empty(folder: Path) -> None:
-    assert "sql/a.test.sql" in find_files(options(FilePattern="sql/*.sql", SkipPattern=""))
+    assert "sql/a.test.sql" in found_by(FilePattern="sql/*.sql", SkipPattern="")
 
 
 def test_a_file_that_vanishes_was_never_there(folder: Path) -> None:
-    (path, _) = find_files(options(FilePattern="sql/*.sql"))
+    (path, _) = found_by(FilePattern="sql/*.sql")
     Path(path).unlink()
     assert read_text(path, "sql") is None
 

@@ -59,7 +59,9 @@ class _FakeHeaders:
         return found
 
 
-class _Scope:
+class InnerScope:
+    """Where granian's scope would be."""
+
     proto = "http"
     http_version = "1.1"
     server = "localhost"
@@ -242,7 +244,7 @@ class SelfCalls:
         own = [(name, value) for name, value in headers if name.lower() != "host"]
         if body and not any(name.lower() == "content-length" for name, _ in own):
             own.append(("content-length", str(len(body))))
-        exchange = Exchange(_Scope(method, raw_path, query, own, depth, client, scheme), capture)
+        exchange = Exchange(InnerScope(method, raw_path, query, own, depth, client, scheme), capture)
         try:
             exchange.scope.path = decode_path(raw_path)
             match = self._find(method, exchange.scope.path)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 
 from rowcall.core.building.description import described
 from rowcall.service.command.about import print_json
 from rowcall.service.command.configuration_files import load
-from rowcall.service.command.serve import connections, require_readable
+from rowcall.service.command.reading.edition import endpoints_of
+from rowcall.service.command.serve import require_readable
 from rowcall.service.command.switches import Arguments
-from rowcall.service.edition.exposure_options import exposure
-from rowcall.service.edition.reader import EndpointReader
-from rowcall.service.options.from_settings import worker_options
+from rowcall.service.edition.edition import Edition
 
 
 def show(arguments: Arguments) -> int:
@@ -23,16 +21,12 @@ def show(arguments: Arguments) -> int:
     require_readable(settings)
     logging.getLogger("rowcall").addHandler(logging.NullHandler())
     logging.getLogger("rowcall").propagate = False
-    with connections(settings, demo=arguments.has("--demo")) as opened:
-        options = worker_options(settings, opened)
-        reader = EndpointReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
-        asyncio.run(_print(reader))
+    with endpoints_of(settings, demo=arguments.has("--demo")) as found:
+        _print(found.edition)
     return 0
 
 
-async def _print(reader: EndpointReader) -> None:
-    """Gives nothing back: `asyncio.run` writes what its task gives out as text, twice (CPython's signal module)."""
-    edition = await reader.first()
+def _print(edition: Edition) -> None:
     print_json([described(endpoint) for endpoint in edition.endpoints])
     if edition.left_out:
         print(f"{edition.left_out_count} left out:", file=sys.stderr)

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rowcall.core.text.globs import has_wildcard, is_recursive, matches
-from rowcall.service.options.sql_files import SqlFileOptions
+from rowcall.core.text.globs import base_folder, has_wildcard, is_recursive, matches
 
 SIZE_LIMIT = 16 * 1024 * 1024
 _UTF_8_MARK = b"\xef\xbb\xbf"
@@ -32,20 +31,20 @@ class FileText:
     line: int | None = None
 
 
-def find_files(options: SqlFileOptions) -> list[str]:
-    """The files that fit, sorted, without those that are skipped."""
-    if not has_wildcard(options.pattern):
-        return [options.pattern] if os.path.isfile(options.pattern) else []
-    return sorted(path for path in _walk(options) if matches(path, options.pattern) and not matches(path, options.skip))
+def find_files(pattern: str, skip: str) -> list[str]:
+    """The files that fit `pattern`, sorted, without those that fit `skip`."""
+    if not has_wildcard(pattern):
+        return [pattern] if os.path.isfile(pattern) else []
+    return sorted(path for path in _walk(pattern) if matches(path, pattern) and not matches(path, skip))
 
 
-def _walk(options: SqlFileOptions) -> Iterator[str]:
-    for folder, folders, names in os.walk(options.folder):
+def _walk(pattern: str) -> Iterator[str]:
+    for folder, folders, names in os.walk(base_folder(pattern)):
         # Those with a dot in front hold what tools keep for themselves.
-        folders[:] = [name for name in folders if is_recursive(options.pattern) and not name.startswith(".")]
+        folders[:] = [name for name in folders if is_recursive(pattern) and not name.startswith(".")]
         # As the pattern spells it: `sql/*.sql` has no `./` in front, `./sql/*.sql` has.
         shown = folder.replace(os.sep, "/")
-        bare = shown == "." and not options.pattern.startswith("./")
+        bare = shown == "." and not pattern.startswith("./")
         yield from names if bare else (f"{shown.rstrip('/')}/{name}" for name in names)
 
 

@@ -1,0 +1,178 @@
+"""One endpoint → a call as clients in Dart and Python make it: what is given, where it goes, what comes back
+(reference 07, 9 to 13)."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from rowcall.core.codegen.automatic import is_optional
+from rowcall.core.codegen.names import upper_first
+from rowcall.core.codegen.options import ClientOptions
+from rowcall.core.codegen.sending import Sending, given_parameters, sending, uploads
+from rowcall.core.codegen.shapes import (
+    INTEGER,
+    JSON,
+    TEXT,
+    ListOf,
+    Plain,
+    Row,
+    RowField,
+    Scalar,
+    Shape,
+    ShapeReader,
+    named_shape,
+    parameter_shape,
+)
+from rowcall.core.endpoint.capabilities import ClientCode, NoticeLevel
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
+from rowcall.core.events.stream_path import stream_path
+
+
+class Reading(enum.Enum):
+    """How the body of an answer is read."""
+
+    NOTHING = "nothing"
+    RESPONSE = "response"
+    """Not at all: the caller gets the response."""
+    TEXT = "text"
+    """A single value as PostgreSQL writes it."""
+    JSON = "json"
+    FILES = "files"
+    """What an upload tells of each file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    reading: Reading
+    shape: Shape = TEXT
+    by_shape: bool = False
+    """JSON by its shape, which requests say as well (reference 07, pitfall 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    parameter: EndpointParameter
+    shape: Shape
+    optional: bool
+
+    @property
+    def wire(self) -> str:
+        return self.parameter.api_name
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    endpoint: Endpoint
+    name: str
+    """Of the function."""
+    given: tuple[Given, ...]
+    answer: Answer
+    sending: Sending
+    status: bool
+    parse_url: bool
+    parse_request: bool
+    export_url: bool
+    url_only: bool
+    upload: bool
+    events: str | None
+    """Path of its event stream."""
+
+    @property
+    def path_values(self) -> dict[str, Given]:
+        """By segment."""
+        return {one.parameter.segment: one for one in self.given if one.parameter.path and one.parameter.segment}
+
+    @property
+    def address_needs_request(self) -> bool:
+        return bool(self.sending.query) or any(one.parameter.path for one in self.given)
+
+    @property
+    def body(self) -> Given | None:
+        return None if self.sending.body is None else self.given[self.sending.body]
+
+    @property
+    def has_status(self) -> bool:
+        return self.status and self.answer.reading is not Reading.RESPONSE
+
+
+def call_of(endpoint: Endpoint, name: str, asked: ClientCode, reader: ShapeReader, options: ClientOptions) -> Call:
+    """asked: what the comment says about this language."""
+    given = tuple(Given(one, parameter_shape(one), is_optional(one)) for one in given_parameters(endpoint, options))
+    url_only = bool(asked.url_only)
+    path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
+    return Call(
+        endpoint=endpoint,
+        name=name,
+        given=given,
+        answer=Answer(Reading.NOTHING) if url_only else _answer(endpoint, upper_first(name), reader),
+        sending=sending(endpoint, [one.parameter for one in given]),
+        status=_said(asked.status_code, options.status_code),
+        parse_url=_said(asked.parse_url, options.parse_url),
+        parse_request=_said(asked.parse_request, options.parse_request),
+        export_url=url_only or _said(asked.export_url, options.export_urls),
+        url_only=url_only,
+        upload=uploads(endpoint),
+        events=path if asked.events is not False and not url_only else None,
+    )
+
+
+def _said(asked: bool | None, default: bool) -> bool:
+    return default if asked is None else asked
+
+
+def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
+    shape, asked = endpoint.shape, endpoint.options
+    if asked.proxy_out is not None or endpoint.passes_through:
+        return Answer(Reading.RESPONSE)
+    if asked.login:
+        return Answer(Reading.TEXT)
+    if asked.void or asked.logout or shape.path is ResultPath.VOID:
+        return Answer(Reading.NOTHING)
+    if uploads(endpoint):
+        return Answer(Reading.FILES)
+    if asked.raw or (asked.table_format and "{" not in asked.table_format):
+        return Answer(Reading.TEXT)
+    if shape.path is ResultPath.OBJECT:
+        return Answer(Reading.JSON, _several(endpoint, name, reader))
+    if shape.path is ResultPath.SCALAR:
+        return _scalar(endpoint)
+    row = _row(endpoint, shape, f"{name}Response", reader)
+    return Answer(Reading.JSON, ListOf(row) if shape.is_set and not asked.single else row, by_shape=True)
+
+
+def _scalar(endpoint: Endpoint) -> Answer:
+    columns = endpoint.shape.columns
+    found = named_shape(columns[0].column.type_name if columns else endpoint.routine.return_type_name)
+    if isinstance(found, ListOf):
+        return Answer(Reading.JSON, JSON if found.element == JSON else found, by_shape=True)
+    return Answer(Reading.JSON if found == JSON else Reading.TEXT, found)
+
+
+def _row(endpoint: Endpoint, shape: ResultShape, name: str, reader: ShapeReader) -> Shape:
+    if shape.named:
+        return reader.rows(shape, name)
+    if shape.columns:
+        column = shape.columns[0]
+        return reader.value(column.column.type_oid, column.column.type_name, column.key.decode())
+    routine = endpoint.routine
+    if routine.return_type_name == "record":
+        return ListOf(TEXT)
+    return reader.value(routine.return_type_oid, routine.return_type_name, routine.name)
+
+
+def _several(endpoint: Endpoint, name: str, reader: ShapeReader) -> Row:
+    """Of a file with several statements (reference 07, 13)."""
+    fields = []
+    for part in endpoint.shape.parts:
+        if part.key is not None:
+            key = part.key.decode()
+            called = f"{name}{upper_first(key)}Result"
+            one = INTEGER if part.shape.path is ResultPath.VOID else _row(endpoint, part.shape, called, reader)
+            listed = part.shape.path is not ResultPath.VOID and not part.single
+            fields.append(RowField(key, ListOf(one) if listed else one))
+    return Row(tuple(fields), f"{name}Response")
+
+
+def is_plain(shape: Shape, *scalars: Scalar) -> bool:
+    return isinstance(shape, Plain) and shape.scalar in scalars

@@ -1,0 +1,116 @@
+"""Endpoints → the files of a Dart client, as texts (reference 07, 19)."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from rowcall.core.codegen.calls import call_of
+from rowcall.core.codegen.comments import Definitions
+from rowcall.core.codegen.dart.functions import DartFunction, decodes, function_text, source_text, url_text
+from rowcall.core.codegen.dart.models import Models
+from rowcall.core.codegen.dart.names import FUNCTIONS, literal, snake_case
+from rowcall.core.codegen.dart.plumbing import Needs, imports, plumbing, status_classes
+from rowcall.core.codegen.names import Names
+from rowcall.core.codegen.options import DartOptions
+from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named
+from rowcall.core.codegen.selection import said as typescript_said
+from rowcall.core.codegen.shapes import ShapeReader
+from rowcall.core.endpoint.capabilities import ClientCode
+from rowcall.core.endpoint.endpoint import Endpoint
+
+_NOTHING_SAID = ClientCode()
+
+
+def said(endpoint: Endpoint) -> ClientCode:
+    """About Dart; a module that is only named for TypeScript is one for Dart as well."""
+    asked = endpoint.options.dart_client_code or _NOTHING_SAID
+    module = asked.module or typescript_said(endpoint).module
+    return asked if module == asked.module else replace(asked, module=module)
+
+
+def dart_files(
+    endpoints: Iterable[Endpoint], types_of: TypesOf, definitions: Definitions, options: DartOptions, now: str
+) -> Iterator[Output]:
+    """types_of: of the database that an endpoint runs on. now: what `{0}` of header lines stands for.
+
+    Raises:
+        NoPlaceError: several files, one path.
+    """
+    for name, members in modules(endpoints, options, said, snake_case):
+        path = options.path.replace("{0}", name)
+        if not members:
+            yield Output(path, None, options.overwrite)
+            continue
+        module = _Module(members, types_of, definitions, options)
+        if module.functions:
+            yield from module.outputs(path, header_text(options.header, now))
+
+
+class _Module:
+    """One file of functions, and that of its models."""
+
+    def __init__(
+        self, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions, options: DartOptions
+    ) -> None:
+        self._options = options
+        self._definitions = definitions
+        self._models = Models(options)
+        names = Names(options, FUNCTIONS)
+        self.functions: list[DartFunction] = []
+        for endpoint, name in named(endpoints, names, options):
+            reader = ShapeReader(types_of(endpoint), options.camel)
+            call = call_of(endpoint, name, said(endpoint), reader, options)
+            self.functions.append(DartFunction.of(call, self._models))
+
+    def outputs(self, path: str, header: str) -> Iterator[Output]:
+        options, needs = self._options, self._needs()
+        models = [*(status_classes(options) if needs.status else ()), *self._models.texts()]
+        models_path = f"{path.removesuffix('.dart')}_models.dart"
+        separate = options.models_file and bool(models)
+        head = "\n".join(self._imports(needs, posixpath.basename(models_path) if separate else None))
+        blocks = [head.strip("\n")]
+        if not options.base_url_from:
+            blocks.append(f"String baseUrl = {literal(options.base_url)};")
+        blocks += plumbing(needs, options)
+        blocks += (url_text(one, self._models) for one in self.functions if one.call.export_url)
+        blocks += (source_text(one, options) for one in self.functions if one.call.events is not None)
+        if not separate:
+            blocks += models
+        blocks += (
+            function_text(one, self._models, self._definitions, options)
+            for one in self.functions
+            if not one.call.url_only
+        )
+        yield Output(path, f"{header}{_joined(blocks)}", options.overwrite, len(header))
+        if separate:
+            yield Output(models_path, f"{header}{_joined(models)}", options.overwrite, len(header), path)
+
+    def _imports(self, needs: Needs, models: str | None) -> Iterator[str]:
+        options = self._options
+        yield from imports(needs)
+        yield from options.imports
+        if options.base_url_from:
+            yield f"import {literal(options.base_url_from)};"
+        if models is not None:
+            yield f"import {literal(models)};"
+            yield ""
+            yield f"export {literal(models)};"
+
+    def _needs(self) -> Needs:
+        calls = [one.call for one in self.functions]
+        sent = [one for one in calls if not one.url_only]
+        return Needs(
+            query=any(one.sending.query for one in calls),
+            segments=any(one.path_values for one in calls),
+            requests=any(not one.upload for one in sent),
+            uploads=any(one.upload for one in sent),
+            status=any(one.has_status for one in sent),
+            events=any(one.events is not None for one in sent),
+            json=any(decodes(one) for one in self.functions),
+        )
+
+
+def _joined(blocks: Iterable[str]) -> str:
+    return "\n\n".join(blocks) + "\n"

@@ -1,0 +1,312 @@
+"""A function of a Dart client as text (reference 07, 19)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rowcall.core.codegen.calls import Call, Given, Reading
+from rowcall.core.codegen.comments import Definitions, definition_lines
+from rowcall.core.codegen.dart.models import SUBSCRIPTION, Models
+from rowcall.core.codegen.dart.names import escaped, field_name, literal
+from rowcall.core.codegen.names import upper_first
+from rowcall.core.codegen.options import DartOptions
+from rowcall.core.codegen.sending import SEGMENT
+from rowcall.core.codegen.shapes import JSON, TEXT, Row, Shape
+
+_BODY = "utf8.decode(response.bodyBytes)"
+_NOTES = {
+    "request": "the values of the request",
+    "files": "what is uploaded",
+    "onMessage": "is given each message of the event stream",
+    "id": "of the execution; made up when it is missing",
+    "closeAfterMs": "milliseconds after which the event stream is closed",
+    "awaitConnectionMs": "milliseconds to wait before the request is sent",
+    "parseUrl": "may change the URL",
+    "parseRequest": "may change the request",
+    "progress": "is told how many bytes of how many are sent",
+    "xsrfToken": "goes into a header of the request",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DartFunction:
+    call: Call
+    request: str | None
+    """Class of its request."""
+    value: str
+    """What it gives without the status: `List<FindParcelsResponse>`, `void`."""
+
+    @classmethod
+    def of(cls, call: Call, models: Models) -> DartFunction:
+        name = upper_first(call.name).rstrip("_")
+        request = models.request(f"{name}Request", call.given) if call.given else None
+        answer = call.answer
+        value = {Reading.NOTHING: "void", Reading.RESPONSE: "http.Response"}.get(answer.reading, "")
+        if answer.reading is Reading.FILES:
+            value = f"List<{models.uploaded(f'{name}Response')}>"
+        return cls(call, request, value or models.type_of(answer.shape))
+
+    def returned(self, options: DartOptions) -> str:
+        return f"{options.result_name}<{self.value}>" if self.call.has_status else self.value
+
+    @property
+    def source(self) -> str:
+        return f"create{upper_first(self.call.name)}EventSource"
+
+
+def address(function: DartFunction, models: Models) -> str:
+    """The URL, as an expression."""
+    call = function.call
+    path, last = "", 0
+    for match in SEGMENT.finditer(call.endpoint.path):
+        path += escaped(call.endpoint.path[last : match.start()])
+        found = call.path_values.get(match[1])
+        if found is not None:
+            path += f"${{_segment({_value(found, models)})}}"
+        last = match.end()
+    path += escaped(call.endpoint.path[last:])
+    return f"'$baseUrl{path}{_query(call)}'"
+
+
+def _query(call: Call) -> str:
+    if not call.sending.query:
+        return ""
+    without = "".join(f"..remove({literal(call.given[index].wire)})" for index in call.sending.excluded)
+    return f"${{_query(request.toJson(){without})}}"
+
+
+def _value(given: Given, models: Models) -> str:
+    return models.to_json(given.shape, f"request.{field_name(given.wire)}", null=True)
+
+
+def url_text(function: DartFunction, models: Models) -> str:
+    taken = f"{function.request} request" if function.call.address_needs_request else ""
+    return f"String {function.call.name}Url({taken}) =>\n    {address(function, models)};"
+
+
+def source_text(function: DartFunction, options: DartOptions) -> str:
+    name = function.source if options.export_sources else f"_{function.source}"
+    path = escaped(function.call.events or "")
+    return f"""{SUBSCRIPTION} {name}(
+  void Function(String message) onMessage, {{
+  String id = '',
+}}) =>
+    {SUBSCRIPTION}._('$baseUrl{path}?$id', onMessage);"""
+
+
+def function_text(function: DartFunction, models: Models, definitions: Definitions, options: DartOptions) -> str:
+    positional, named = _arguments(function, options)
+    names = [text.rpartition(" ")[2] for text in positional]
+    names += [text.partition(" = ")[0].rpartition(" ")[2] for text in named]
+    lines = [*_comment(function, names, definitions, options)]
+    start = f"Future<{function.returned(options)}> {function.call.name}("
+    if named:
+        # Positional ones stand on lines of their own as well, the last one with the brace.
+        listed = [f"  {one}," for one in positional]
+        if listed:
+            lines += [start, *listed[:-1], f"{listed[-1]} {{"]
+        else:
+            lines.append(f"{start}{{")
+        lines += [*(f"  {one}," for one in named), "}) async {"]
+    else:
+        lines.append(f"{start}{', '.join(positional)}) async {{")
+    lines += [f"  {line}" for line in _body(function, models, options)]
+    return "\n".join([*lines, "}"])
+
+
+def _arguments(function: DartFunction, options: DartOptions) -> tuple[list[str], list[str]]:
+    call = function.call
+    positional = ["List<http.MultipartFile> files"] if call.upload else []
+    if function.request is not None:
+        positional.append(f"{function.request} request")
+    named = []
+    if call.events is not None:
+        named += ["void Function(String message)? onMessage", "String? id"]
+        named += ["int closeAfterMs = 1000", "int? awaitConnectionMs = 0"]
+    if call.parse_url:
+        named.append("String Function(String url)? parseUrl")
+    if call.parse_request:
+        kind = "http.MultipartRequest" if call.upload else "http.Request"
+        named.append(f"{kind} Function({kind} request)? parseRequest")
+    if call.upload:
+        named.append("void Function(int loaded, int total)? progress")
+        if options.xsrf_header:
+            named.append("String? xsrfToken")
+    return positional, named
+
+
+def _comment(function: DartFunction, names: list[str], definitions: Definitions, options: DartOptions) -> Iterator[str]:
+    routine = function.call.endpoint.routine
+    blocks: list[list[str]] = [[*definition_lines(routine, definitions, options.comment)]]
+    if options.comment != "None" and options.comments and routine.comment:
+        blocks.append(_comment_on(function))
+    blocks.append([f"[{name}] - {_NOTES[name]}" for name in names if name in _NOTES])
+    blocks.append([f"Returns `{function.returned(options)}`."])
+    if routine.source is None:
+        blocks.append([f"See {routine.kind.value.upper()} {routine.schema}.{routine.name}"])
+    shown = [block for block in blocks if block]
+    for number, block in enumerate(shown):
+        if number:
+            yield "///"
+        yield from (f"/// {line}".rstrip() for line in block)
+
+
+def _comment_on(function: DartFunction) -> list[str]:
+    routine = function.call.endpoint.routine
+    lines = [line.strip().removeprefix("@") for line in (routine.comment or "").strip().splitlines()]
+    if routine.source is not None:
+        return lines
+    quoted = [line.replace("'", "''") for line in lines]
+    quoted[0] = f"comment on {routine.kind.value} {routine.schema}.{routine.name} is '{quoted[0]}"
+    quoted[-1] += "';"
+    return quoted
+
+
+# --- the body -----------------------------------------------------------------------------------------------------
+
+
+def _body(function: DartFunction, models: Models, options: DartOptions) -> Iterator[str]:
+    if function.call.events is None:
+        yield from _sent(function, models, options)
+        return
+    create = function.source if options.export_sources else f"_{function.source}"
+    yield "final executionId = id ?? _executionId();"
+    yield f"{SUBSCRIPTION}? subscription;"
+    yield "if (onMessage != null) {"
+    yield f"  subscription = {create}(onMessage, id: executionId);"
+    yield "  if (awaitConnectionMs != null) {"
+    yield "    await Future<void>.delayed(Duration(milliseconds: awaitConnectionMs));"
+    yield "  }"
+    yield "}"
+    yield "try {"
+    yield from (f"  {line}" for line in _sent(function, models, options))
+    yield "} finally {"
+    yield "  if (subscription != null) {"
+    yield "    Timer(Duration(milliseconds: closeAfterMs), subscription.close);"
+    yield "  }"
+    yield "}"
+
+
+def _sent(function: DartFunction, models: Models, options: DartOptions) -> Iterator[str]:
+    call = function.call
+    url = _url(function, models)
+    if call.parse_url:
+        yield f"final url = {url};"
+        yield "final uri = Uri.parse(parseUrl == null ? url : parseUrl(url));"
+    else:
+        yield f"final uri = Uri.parse({url});"
+    bare = call.answer.reading is Reading.NOTHING and not call.has_status and not call.upload
+    start = f"{'' if bare else 'final response = '}await {'_upload' if call.upload else '_send'}("
+    given = [*_given(function, models, options)]
+    if len(given) == 2:
+        yield f"{start}{' '.join(given).rstrip(',')});"
+    else:
+        yield start
+        yield from (f"  {line}" for line in given)
+        yield ");"
+    if bare:
+        return
+    if call.has_status:
+        yield from _with_status(function, models, options)
+        return
+    if call.upload:
+        yield "if (response.statusCode < 200 || response.statusCode >= 300) {"
+        yield f"  throw http.ClientException({_BODY}, uri);"
+        yield "}"
+    if call.answer.reading is not Reading.NOTHING:
+        yield f"return {_read(function, models)};"
+
+
+def _url(function: DartFunction, models: Models) -> str:
+    call = function.call
+    if call.export_url:
+        return f"{call.name}Url({'request' if call.address_needs_request else ''})"
+    return address(function, models)
+
+
+def _given(function: DartFunction, models: Models, options: DartOptions) -> Iterator[str]:
+    call = function.call
+    if call.upload:
+        yield "uri,"
+        yield "files,"
+    else:
+        yield f"{literal(call.endpoint.method)},"
+        yield "uri,"
+    headers = [*_headers(function, options)]
+    if headers:
+        yield "headers: {"
+        yield from (f"  {line}," for line in headers)
+        yield "},"
+    if call.upload:
+        yield "progress: progress,"
+    elif call.sending.json_body:
+        yield "body: jsonEncode(request.toJson()),"
+    elif call.body is not None:
+        value = _value(call.body, models)
+        text = value if models.type_of(call.body.shape) == "String" else f"{value}?.toString()"
+        yield f"body: {f'jsonEncode({value})' if call.body.shape == JSON else text},"
+    if call.parse_request:
+        yield "parseRequest: parseRequest,"
+
+
+def _headers(function: DartFunction, options: DartOptions) -> Iterator[str]:
+    call = function.call
+    headers: dict[str, str] = {}
+    if call.answer.by_shape and not call.upload:
+        headers["'Content-Type'"] = "'application/json'"
+    if call.events is not None:
+        headers[literal(options.execution_header)] = "executionId"
+    for name, value in options.headers.items():
+        if value is None:
+            continue
+        quoted = name if name[:1] in ("'", '"') else literal(name)
+        known = next((one for one in headers if one.strip("'\"").lower() == quoted.strip("'\"").lower()), quoted)
+        headers.pop(known, None)
+        if value:
+            headers[quoted] = value
+    yield from (f"{name}: {value}" for name, value in headers.items())
+    if call.upload and options.xsrf_header:
+        yield f"if (xsrfToken != null) {literal(options.xsrf_header)}: xsrfToken"
+
+
+def _with_status(function: DartFunction, models: Models, options: DartOptions) -> Iterator[str]:
+    yield f"return {function.returned(options)}("
+    yield "  status: response.statusCode,"
+    if function.call.answer.reading is not Reading.NOTHING:
+        yield f"  response: _isOk(response) ? {_read(function, models)} : null,"
+    yield "  error: _error(response),"
+    yield ");"
+
+
+def _read(function: DartFunction, models: Models) -> str:
+    answer = function.call.answer
+    if answer.reading is Reading.RESPONSE:
+        return "response"
+    decoded = f"jsonDecode({_BODY})"
+    if answer.reading is Reading.FILES:
+        name = function.value.removeprefix("List<").removesuffix(">")
+        return f"({decoded} as List<dynamic>).map((item) => {name}.fromJson(item as Map<String, dynamic>)).toList()"
+    if answer.reading is Reading.JSON:
+        return models.from_json(answer.shape, decoded, null=False)
+    return _from_text(answer.shape, models)
+
+
+def _from_text(shape: Shape, models: Models) -> str:
+    if shape == TEXT or isinstance(shape, Row):
+        return _BODY
+    if models.is_date(shape):
+        return f"DateTime.parse({_BODY})"
+    kind = models.type_of(shape)
+    if kind == "bool":
+        return f"{_BODY} == 't'"
+    return f"{kind}.parse({_BODY})" if kind in ("int", "double") else _BODY
+
+
+def decodes(function: DartFunction) -> bool:
+    """Whether it names something of dart:convert."""
+    call = function.call
+    if call.url_only:
+        return False
+    json_body = call.body is not None and call.body.shape == JSON
+    return call.sending.json_body or json_body or call.answer.reading not in (Reading.NOTHING, Reading.RESPONSE)

@@ -1,0 +1,227 @@
+"""Classes of requests and answers in Dart: their names, their fields, their way from and to JSON (reference 07, 19)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from rowcall.core.codegen.calls import Given, is_plain
+from rowcall.core.codegen.dart.names import WORDS, field_name, literal
+from rowcall.core.codegen.options import DartOptions
+from rowcall.core.codegen.shapes import INTEGER, TEXT, ListOf, Plain, Row, RowField, Scalar, Shape
+
+_TYPES = {
+    Scalar.INTEGER: "int",
+    Scalar.BIGINT: "int",
+    Scalar.FLOAT: "double",
+    Scalar.NUMERIC: "double",
+    Scalar.BOOLEAN: "bool",
+    Scalar.TEXT: "String",
+}
+_DATES = (Scalar.DATE, Scalar.TIMESTAMP, Scalar.TIMESTAMPTZ)
+SUBSCRIPTION = "SseSubscription"
+UPLOADED = Row(
+    (
+        RowField("type", TEXT),
+        RowField("fileName", TEXT),
+        RowField("contentType", TEXT),
+        RowField("size", INTEGER),
+        RowField("success", Plain(Scalar.BOOLEAN)),
+        RowField("status", TEXT),
+    )
+)
+"""What an upload tells of each file (reference 07, 12.5)."""
+
+
+@dataclass(slots=True)
+class Model:
+    name: str
+    fields: tuple[tuple[str, RowField], ...]
+    """Name in Dart first."""
+    raw: bool = False
+    """Keeps the JSON object it was made of."""
+
+
+@dataclass(slots=True)
+class Models:
+    """Those of one file: composites in front, then requests and answers in their order."""
+
+    options: DartOptions
+    composites: list[Model] = field(default_factory=list)
+    models: list[Model] = field(default_factory=list)
+    _taken: set[str] = field(default_factory=set)
+    _composite_names: dict[Row, str] = field(default_factory=dict)
+    _names: dict[int, str] = field(default_factory=dict)
+    _merged: dict[Row, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._taken |= {self.options.error_name, self.options.result_name, SUBSCRIPTION, *WORDS}
+
+    def request(self, name: str, given: Iterable[Given]) -> str:
+        fields = tuple(RowField(one.wire, one.shape, optional=one.optional) for one in given)
+        return self._add(Row(fields, name))
+
+    def answer(self, row: Row) -> str:
+        """Name of the class of a row: the same for one and the same row, and for composites that are equal."""
+        if row.composite:
+            return self._composite(row)
+        # Two endpoints may have equal rows and a class each.
+        known = self._names.get(id(row))
+        if known is None:
+            known = self._names[id(row)] = self._add(row)
+        return known
+
+    def uploaded(self, name: str) -> str:
+        found = self._free(name)
+        self.models.append(Model(found, self._fields(UPLOADED), raw=True))
+        return found
+
+    def _add(self, row: Row) -> str:
+        if self.options.unique_models and row in self._merged:
+            return self._merged[row]
+        fields = self._fields(row)
+        name = self._free(row.name)
+        self._merged.setdefault(row, name)
+        self.models.append(Model(name, fields))
+        return name
+
+    def _composite(self, row: Row) -> str:
+        known = self._composite_names.get(row)
+        if known is not None:
+            return known
+        # What it is made of stands in front of it.
+        fields = self._fields(row)
+        name = self._composite_names[row] = self._free(row.name)
+        self.composites.append(Model(name, fields))
+        return name
+
+    def _fields(self, row: Row) -> tuple[tuple[str, RowField], ...]:
+        fields: dict[str, RowField] = {}
+        for one in row.fields:
+            self.type_of(one.shape)
+            name = field_name(one.wire)
+            while name in fields and fields[name].wire != one.wire:
+                name += "_"
+            fields.setdefault(name, one)
+        return tuple(fields.items())
+
+    def _free(self, name: str) -> str:
+        name = f"{self.options.model_prefix}{name}{self.options.model_suffix}"
+        if name in WORDS:
+            name += "_"
+        found, number = name, 0
+        while found in self._taken:
+            number += 1
+            found = f"{name}{number}"
+        self._taken.add(found)
+        return found
+
+    # --- values ------------------------------------------------------------------------------------------------
+
+    def type_of(self, shape: Shape) -> str:
+        """Not null."""
+        if isinstance(shape, Row):
+            return self.answer(shape)
+        if isinstance(shape, ListOf):
+            return f"List<{self.type_of(shape.element)}>"
+        if shape.scalar is Scalar.JSON:
+            return self.options.json_type
+        if shape.scalar in _DATES:
+            return "DateTime" if self.options.dates else "String"
+        return _TYPES[shape.scalar]
+
+    def nullable(self, shape: Shape) -> str:
+        found = self.type_of(shape)
+        return found if found == "dynamic" or found.endswith("?") else f"{found}?"
+
+    def is_date(self, shape: Shape) -> bool:
+        return self.options.dates and is_plain(shape, *_DATES)
+
+    def from_json(self, shape: Shape, value: str, *, null: bool) -> str:
+        """Expression that reads a decoded value. null: it may be."""
+        mark = "?" if null else ""
+        if isinstance(shape, ListOf):
+            inner = self.from_json(shape.element, "item", null=False)
+            if inner == "item":
+                return f"{value} as List<dynamic>{mark}"
+            return f"({value} as List<dynamic>{mark}){mark}.map((item) => {inner}).toList()"
+        if isinstance(shape, Row):
+            made = f"{self.answer(shape)}.fromJson({value} as Map<String, dynamic>)"
+            return f"{value} == null ? null : {made}" if null else made
+        if is_plain(shape, Scalar.INTEGER, Scalar.BIGINT):
+            return f"({value} as num{mark}){mark}.toInt()"
+        if is_plain(shape, Scalar.FLOAT, Scalar.NUMERIC):
+            return f"({value} as num{mark}){mark}.toDouble()"
+        if self.is_date(shape):
+            made = f"DateTime.parse({value} as String)"
+            return f"{value} == null ? null : {made}" if null else made
+        kind = self.type_of(shape)
+        return value if kind == "dynamic" else f"{value} as {self.nullable(shape) if null else kind}"
+
+    def to_json(self, shape: Shape, value: str, *, null: bool) -> str:
+        """Expression that jsonEncode takes."""
+        mark = "?" if null else ""
+        if isinstance(shape, Row):
+            return f"{value}{mark}.toJson()"
+        if isinstance(shape, ListOf):
+            inner = self.to_json(shape.element, "item", null=False)
+            return value if inner == "item" else f"{value}{mark}.map((item) => {inner}).toList()"
+        if not self.is_date(shape):
+            return value
+        if is_plain(shape, Scalar.DATE):
+            return f"{value}{mark}.toIso8601String().substring(0, 10)"
+        # Without a zone the server would take its own.
+        in_utc = ".toUtc()" if is_plain(shape, Scalar.TIMESTAMPTZ) else ""
+        return f"{value}{mark}{in_utc}.toIso8601String()"
+
+    # --- text --------------------------------------------------------------------------------------------------
+
+    def texts(self) -> Iterator[str]:
+        return (self._text(one) for one in (*self.composites, *self.models))
+
+    def _text(self, model: Model) -> str:
+        return "\n".join([f"class {model.name} {{", *self._lines(model), "}"])
+
+    def _lines(self, model: Model) -> Iterator[str]:
+        for name, one in model.fields:
+            yield f"  final {self.nullable(one.shape)} {name};"
+        if model.raw:
+            yield "  final Map<String, dynamic> raw;"
+        yield ""
+        names = [f"    this.{name}," for name, _ in model.fields]
+        if model.raw:
+            names.append("    this.raw = const {},")
+        if names:
+            yield from _called(f"  const {model.name}({{", names, "});")
+        else:
+            yield f"  const {model.name}();"
+        yield ""
+        yield f"  factory {model.name}.fromJson(Map<String, dynamic> json) {{"
+        values = [
+            f"      {name}: {self.from_json(one.shape, f'json[{literal(one.wire)}]', null=True)},"
+            for name, one in model.fields
+        ]
+        if model.raw:
+            values.append("      raw: json,")
+        yield from _called(f"    return {model.name}(", values, ");", indent="    ")
+        yield "  }"
+        yield ""
+        yield "  Map<String, dynamic> toJson() {"
+        if model.raw:
+            yield "    return raw;"
+        else:
+            yield from _called("    return {", [self._member(name, one) for name, one in model.fields], "};", "    ")
+        yield "  }"
+
+    def _member(self, name: str, one: RowField) -> str:
+        condition = f"if ({name} != null) " if one.optional else ""
+        return f"      {condition}{literal(one.wire)}: {self.to_json(one.shape, name, null=True)},"
+
+
+def _called(start: str, lines: list[str], end: str, indent: str = "  ") -> Iterator[str]:
+    if lines:
+        yield start
+        yield from lines
+        yield f"{indent}{end}"
+    else:
+        yield f"{start}{end}"

@@ -1,0 +1,50 @@
+"""Names and literals of Dart (reference 07, 19)."""
+
+from __future__ import annotations
+
+import re
+
+from rowcall.core.codegen.names import camel
+
+_RESERVED = """
+assert async await break case catch class const continue default do else enum extends false final finally for if in is
+new null rethrow return super switch this throw true try var void while with yield
+"""
+_TYPES = """
+BigInt bool Comparable DateTime double Duration dynamic Enum Error Exception Function Future int Iterable List Map Match
+Never Null num Object Pattern Record RegExp Runes Set Stream String StringBuffer Symbol Type Uri
+ArgumentError FormatException Random StreamSubscription Timer http
+"""
+_MEMBERS = "toJson fromJson hashCode runtimeType toString noSuchMethod raw"
+WORDS = frozenset(_RESERVED.split() + _TYPES.split())
+FIELDS = WORDS | frozenset(_MEMBERS.split())
+"""What no field of a model can be called."""
+_LOCAL = "baseUrl httpClient jsonDecode jsonEncode utf8 request response files uri url"
+FUNCTIONS = WORDS | frozenset(_LOCAL.split())
+_SIGNS = str.maketrans({"\\": "\\\\", "'": "\\'", "$": "\\$", "\n": "\\n", "\r": "\\r"})
+
+
+def literal(text: str) -> str:
+    return f"'{escaped(text)}'"
+
+
+def escaped(text: str) -> str:
+    """Within single quotes."""
+    return text.translate(_SIGNS)
+
+
+def field_name(wire: str) -> str:
+    """`bedId` of `bedId`, `at2` of `at 2`: a name in requests or answers as one of a field."""
+    if re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", wire) and not wire.startswith("_"):
+        name = wire[:1].lower() + wire[1:]
+    else:
+        name = camel(re.sub(r"[^A-Za-z0-9$]+", "_", wire).strip("_")).lstrip("_")
+    if not name or name[0].isdigit():
+        name = f"field{name[:1].upper()}{name[1:]}"
+    return f"{name}_" if name in FIELDS else name
+
+
+def snake_case(name: str) -> str:
+    """`{0}` of a path, for a schema: `yardOps` and `yard-ops` are `yard_ops`."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", re.sub(r"[^A-Za-z0-9]+", "_", name))
+    return apart.strip("_").lower()

@@ -1,0 +1,106 @@
+"""Which endpoints stand in which file of a client, in which order, under which name (reference 07, 4 and 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rowcall.core.catalogue.catalog import RoutineKind, TypeInfo
+from rowcall.core.codegen.names import Names
+from rowcall.core.codegen.options import ClientOptions
+from rowcall.core.endpoint.capabilities import ClientCode
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.sqlfile.source import FileSource
+
+TypesOf = Callable[[Endpoint], Mapping[int, TypeInfo]]
+Said = Callable[[Endpoint], ClientCode]
+"""What the comment of an endpoint says about clients of one language."""
+
+_RELATIONS = (RoutineKind.TABLE, RoutineKind.VIEW)
+_NOTHING_SAID = ClientCode()
+_BRACES = re.compile(r"\{\{|\}\}|\{0\}")
+
+
+class NoPlaceError(ValueError):
+    """Several files are wanted, and the path has no `{0}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """text: None where nothing is left to be written and an existing file goes."""
+
+    path: str
+    text: str | None
+    overwrite: bool = True
+    header: int = 0
+    """Characters in front that tell the time: what follows says whether anything has changed."""
+    beside: str | None = None
+    """Of the client that it belongs to: where that is left alone, so is this."""
+
+
+def said(endpoint: Endpoint) -> ClientCode:
+    """About TypeScript and JavaScript."""
+    return endpoint.options.client_code or _NOTHING_SAID
+
+
+def modules(
+    endpoints: Iterable[Endpoint], options: ClientOptions, said: Said, schema_file: Callable[[str], str]
+) -> Iterator[tuple[str, list[Endpoint]]]:
+    """What stands for `{0}`, and the endpoints of that file; none: all were left out by their comments.
+
+    Raises:
+        NoPlaceError: several files, one path.
+    """
+    groups: dict[str, list[Endpoint]] = {}
+    for endpoint in endpoints:
+        if not endpoint.options.invalidates:
+            name = (module_of(endpoint, said) or schema_file(endpoint.routine.schema)) if options.by_schema else ""
+            groups.setdefault(name, []).append(endpoint)
+    if groups and options.by_schema and "{0}" not in options.path:
+        raise NoPlaceError(options.path)
+    for name, members in groups.items():
+        yield name, sorted((one for one in members if _is_wanted(one, said)), key=_order)
+
+
+def module_of(endpoint: Endpoint, said: Said = said) -> str | None:
+    module = said(endpoint).module
+    if module:
+        return module
+    source = endpoint.routine.source
+    return source.module if isinstance(source, FileSource) else None
+
+
+def _is_wanted(endpoint: Endpoint, said: Said) -> bool:
+    return not endpoint.options.internal and said(endpoint).enabled is not False
+
+
+def _order(endpoint: Endpoint) -> tuple[object, ...]:
+    routine = endpoint.routine
+    if routine.kind in _RELATIONS:
+        return 0, routine.schema, _RELATIONS.index(routine.kind), routine.name
+    return 1, routine.schema, 0, routine.name
+
+
+def named(endpoints: Sequence[Endpoint], names: Names, options: ClientOptions) -> Iterator[tuple[Endpoint, str]]:
+    """Those that no list leaves out, and the names of their functions."""
+    for endpoint in endpoints:
+        routine = endpoint.routine
+        if (
+            routine.name in options.skip_routines
+            or routine.schema in options.skip_schemas
+            or endpoint.path in options.skip_paths
+        ):
+            continue
+        name = names.of(endpoint)
+        if name not in options.skip_functions:
+            yield endpoint, name
+
+
+def header_text(lines: Sequence[str], now: str) -> str:
+    """now: what `{0}` stands for. Doubled braces are braces."""
+    if not lines:
+        return ""
+    meanings = {"{0}": now, "{{": "{", "}}": "}"}
+    filled = (_BRACES.sub(lambda match: meanings[match[0]], line).strip() for line in lines)
+    return "\n".join(filled) + "\n"

@@ -1,0 +1,53 @@
+"""What a request consists of, and what of it travels where (reference 07, 9.2 and 11)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.codegen.automatic import automatic_parameters
+from rowcall.core.codegen.options import ClientOptions
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
+
+SEGMENT = re.compile(r"\{([^{}?]+)(\??)\}")
+"""A placeholder of a path, and whether it may be missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """Indexes into what a client gives."""
+
+    query: tuple[int, ...] = ()
+    excluded: tuple[int, ...] = ()
+    """What is not in the query string, although the others are."""
+    body: int | None = None
+    """What is the body by itself."""
+    json_body: bool = False
+
+
+def given_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[EndpointParameter]:
+    """What a client gives: each name once, and nothing that the service fills where that is left out."""
+    automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
+    seen: set[str] = set()
+    for index, parameter in enumerate(endpoint.parameters):
+        if index not in automatic and parameter.api_name not in seen:
+            seen.add(parameter.api_name)
+            yield parameter
+
+
+def uploads(endpoint: Endpoint) -> bool:
+    upload = endpoint.options.upload
+    return upload is not None and upload.enabled
+
+
+def sending(endpoint: Endpoint, given: Sequence[EndpointParameter]) -> Sending:
+    raw = endpoint.raw_body
+    body = next((index for index, one in enumerate(given) if one is raw), None) if raw is not None else None
+    if endpoint.transport is Transport.QUERY or uploads(endpoint) or body is not None:
+        excluded = tuple(index for index, one in enumerate(given) if one.path or index == body)
+        query = tuple(index for index in range(len(given)) if index not in excluded)
+        # fetch refuses a GET that has a body.
+        return Sending(query, excluded, None if endpoint.method == "GET" else body)
+    return Sending(json_body=bool(given) and endpoint.method not in ("GET", "HEAD"))

@@ -1,0 +1,156 @@
+"""Values of requests and answers without a language: what clients in Dart and Python make their types of.
+
+What a value is in JSON decides: composites are objects; domains and enums within arrays and composites are texts, and
+so is `money` (reference 07, 8 and 9.5).
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rowcall.core.catalogue.catalog import Attribute, TypeInfo, TypeKind
+from rowcall.core.codegen.names import pascal
+from rowcall.core.endpoint.endpoint import EndpointParameter, ResultShape, ValueKind
+from rowcall.core.text.naming import nested_name
+
+
+class Scalar(enum.Enum):
+    INTEGER = "integer"
+    BIGINT = "bigint"
+    FLOAT = "float"
+    NUMERIC = "numeric"
+    BOOLEAN = "boolean"
+    JSON = "json"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    TIMESTAMPTZ = "timestamptz"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    element: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class RowField:
+    wire: str
+    """Key in JSON."""
+    shape: Shape
+    optional: bool = False
+    """Left out of a request where it is null: the database has a default."""
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Equal where its fields are."""
+
+    fields: tuple[RowField, ...]
+    name: str = field(default="", compare=False)
+    """What it might be called."""
+    composite: bool = field(default=False, compare=False)
+    """One type for all that are equal."""
+
+
+Shape = Plain | ListOf | Row
+
+TEXT = Plain(Scalar.TEXT)
+INTEGER = Plain(Scalar.INTEGER)
+JSON = Plain(Scalar.JSON)
+
+_NAMES = {
+    Scalar.INTEGER: "smallint int2 integer int int4 smallserial serial serial2 serial4",
+    Scalar.BIGINT: "bigint int8 bigserial serial8",
+    Scalar.FLOAT: "real float4 float8 float",
+    Scalar.NUMERIC: "numeric decimal",
+    Scalar.BOOLEAN: "boolean bool",
+    Scalar.JSON: "json jsonb",
+    Scalar.DATE: "date",
+    Scalar.TIMESTAMP: "timestamp",
+    Scalar.TIMESTAMPTZ: "timestamptz",
+}
+_BY_NAME = {
+    "double precision": Scalar.FLOAT,
+    "timestamp without time zone": Scalar.TIMESTAMP,
+    "timestamp with time zone": Scalar.TIMESTAMPTZ,
+    **{name: scalar for scalar, names in _NAMES.items() for name in names.split()},
+}
+_BY_KIND = {
+    ValueKind.SMALLINT: Scalar.INTEGER,
+    ValueKind.INTEGER: Scalar.INTEGER,
+    ValueKind.BIGINT: Scalar.BIGINT,
+    ValueKind.FLOAT: Scalar.FLOAT,
+    ValueKind.NUMERIC: Scalar.NUMERIC,
+    ValueKind.BOOLEAN: Scalar.BOOLEAN,
+    ValueKind.JSON: Scalar.JSON,
+    ValueKind.DATE: Scalar.DATE,
+    ValueKind.TIMESTAMP: Scalar.TIMESTAMP,
+    ValueKind.TIMESTAMPTZ: Scalar.TIMESTAMPTZ,
+}
+_MODIFIER = re.compile(r"\(.*?\)")
+
+
+def named_shape(type_name: str) -> Shape:
+    """Of a scalar or an array; all dimensions of an array count as one."""
+    name = " ".join(_MODIFIER.sub("", type_name).replace('"', "").lower().split())
+    if name.endswith("[]"):
+        return ListOf(named_shape(name.rstrip("[]")))
+    return Plain(_BY_NAME.get(name, Scalar.TEXT))
+
+
+def parameter_shape(parameter: EndpointParameter) -> Shape:
+    one = Plain(_BY_KIND.get(parameter.kind, Scalar.TEXT))
+    return ListOf(one) if parameter.array else one
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeReader:
+    """Shapes of one database. camel: fields of composites are told in camelCase."""
+
+    types: Mapping[int, TypeInfo]
+    camel: bool = True
+
+    def rows(self, shape: ResultShape, name: str) -> Row:
+        return Row(
+            tuple(
+                RowField(one.key.decode(), self.value(one.column.type_oid, one.column.type_name, one.column.name))
+                for one in shape.columns
+            ),
+            name,
+        )
+
+    def value(self, oid: int, type_name: str, name: str, *, within: bool = False) -> Shape:
+        """name: of the column, after which a composite is called. within: an array or a composite."""
+        info = self.types.get(oid)
+        while info is not None and info.kind is TypeKind.DOMAIN:
+            base = self.types.get(info.base)
+            if base is None or base.kind is not TypeKind.COMPOSITE:
+                return TEXT if within or base is None else named_shape(base.display)
+            info = base
+        if info is None:
+            return named_shape(type_name)
+        if info.kind is TypeKind.COMPOSITE and info.attributes:
+            return self._composite(info, name)
+        element = self.types.get(info.element) if info.kind is TypeKind.ARRAY else None
+        if element is not None and element.kind is TypeKind.COMPOSITE and element.attributes:
+            return ListOf(self._composite(element, name))
+        if element is not None and element.kind is TypeKind.DOMAIN:
+            return ListOf(TEXT)
+        return named_shape(type_name)
+
+    def _composite(self, info: TypeInfo, name: str) -> Row:
+        return Row(tuple(self._fields(info.attributes)), pascal(name), composite=True)
+
+    def _fields(self, attributes: tuple[Attribute, ...]) -> Iterator[RowField]:
+        for one in attributes:
+            shape = self.value(one.type_oid, one.type_name, one.name, within=True)
+            yield RowField(nested_name(one.name, self.camel), shape)

@@ -1,0 +1,130 @@
+"""Tools as the function-calling interfaces of language models take them, and llms.txt (reference 03, 14).
+
+Tools in, texts out: the same texts for the same tools, in the order of their names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from rowcall.core.documents.tools import ToolEntry, ToolOptions
+
+_JSON = "application/json"
+_MARKDOWN = "text/markdown; charset=utf-8"
+_FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
+_LONGEST = 64
+
+
+class ToolNameError(ValueError):
+    """Two tools have one name where only some signs are allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Of one document. None: it is not written, or not served."""
+
+    file: str | None
+    path: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchemaOptions:
+    openai: Place
+    anthropic: Place
+    llms: Place
+    title: str
+    """The name of the server, as it introduces itself."""
+    instructions: str | None = None
+    openapi_path: str | None = None
+    """Here and below: None where there is nothing."""
+    mcp_path: str | None = None
+    overwrite: bool = True
+    tools: ToolOptions = field(default_factory=ToolOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDocument:
+    place: Place
+    content_type: str
+    text: str
+
+
+def tool_documents(entries: Mapping[str, ToolEntry], options: ToolSchemaOptions) -> Iterator[ToolDocument]:
+    """Raises `ToolNameError`."""
+    tools = [entries[name] for name in sorted(entries)]
+    names = plain_names([one.name for one in tools])
+    yield ToolDocument(options.openai, _JSON, _json([_openai(names[one.name], one) for one in tools]))
+    yield ToolDocument(options.anthropic, _JSON, _json([_anthropic(names[one.name], one) for one in tools]))
+    yield ToolDocument(options.llms, _MARKDOWN, llms_txt(tools, options))
+
+
+def plain_names(names: Sequence[str]) -> dict[str, str]:
+    """With nothing but letters, digits, `_` and `-`, at most 64 of them."""
+    given: dict[str, str] = {}
+    for name in names:
+        plain = _FORBIDDEN.sub("_", name)[:_LONGEST]
+        if plain in given:
+            raise ToolNameError(
+                f"the tools {given[plain]} and {name} would both be called {plain}; mcp_name renames one"
+            )
+        given[plain] = name
+    return {name: plain for plain, name in given.items()}
+
+
+def _openai(name: str, tool: ToolEntry) -> dict[str, Any]:
+    described = {"name": name, "description": tool.described["description"]}
+    return {"type": "function", "function": {**described, "parameters": tool.described["inputSchema"]}}
+
+
+def _anthropic(name: str, tool: ToolEntry) -> dict[str, Any]:
+    described = {"name": name, "description": tool.described["description"]}
+    return {**described, "input_schema": tool.described["inputSchema"]}
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+
+
+def llms_txt(tools: Sequence[ToolEntry], options: ToolSchemaOptions) -> str:
+    blocks = [f"# {options.title}", "\n".join(_introduction(tools, options)), "## Endpoints"]
+    blocks += ("\n".join(_lines(one)) for one in tools)
+    if served := [*_served(options)]:
+        blocks.append("\n".join(["## Machine-readable", *served]))
+    return "\n".join(line.rstrip() for line in "\n\n".join(blocks).split("\n")) + "\n"
+
+
+def _introduction(tools: Sequence[ToolEntry], options: ToolSchemaOptions) -> Iterator[str]:
+    if options.instructions:
+        yield from (f"> {line}" for line in options.instructions.strip().splitlines())
+    else:
+        yield f"> HTTP API over a PostgreSQL database with {len(tools)} endpoint{'' if len(tools) == 1 else 's'}."
+
+
+def _lines(tool: ToolEntry) -> Iterator[str]:
+    endpoint, schema = tool.endpoint, tool.described["inputSchema"]
+    yield f"### {tool.name}"
+    yield f"- Method: {endpoint.method} {endpoint.path}"
+    yield f"- Description: {' '.join(tool.described['description'].split())}"
+    if not schema["properties"]:
+        yield "- Parameters: none"
+        return
+    yield "- Parameters:"
+    required = schema.get("required", ())
+    for name, one in schema["properties"].items():
+        yield f"  - `{name}` ({one['type']}, {'required' if name in required else 'default available'})"
+
+
+def _served(options: ToolSchemaOptions) -> Iterator[str]:
+    for name, path in (
+        ("OpenAPI", options.openapi_path),
+        ("MCP endpoint", options.mcp_path),
+        ("OpenAI tools", options.openai.path),
+        ("Anthropic tools", options.anthropic.path),
+    ):
+        if path is not None:
+            yield f"- {name}: {path}"

@@ -1,0 +1,112 @@
+"""Which endpoints tests have called, and which of the ways through them nobody has gone (reference 03, 8.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.http.routing import Route
+
+
+@dataclass(slots=True)
+class Calls:
+    """What tests have done with one endpoint."""
+
+    statuses: set[int] = field(default_factory=set)
+    roles: set[str] = field(default_factory=set)
+    """Of callers that were let in."""
+    anonymous: bool = False
+    supplied: list[frozenset[str]] = field(default_factory=list)
+    """Names of request values, one set for each choice of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    covered: int
+    testable: int
+    excluded: int
+    untested: tuple[str, ...]
+    """`POST /api/prune`."""
+    gaps: tuple[str, ...] = ()
+    """What was never gone through in endpoints that were called."""
+
+    @property
+    def percent(self) -> int:
+        """Rounded down; nothing to test is everything."""
+        return self.covered * 100 // self.testable if self.testable else 100
+
+    def lines(self) -> Iterator[str]:
+        more = f"  —  {self.excluded} endpoint(s) excluded (not testable in test mode)" if self.excluded else ""
+        yield f"endpoint coverage: {self.covered}/{self.testable} ({self.percent}%){more}"
+        yield from (f"        untested: {name}" for name in self.untested)
+        yield from (f"        {gap}" for gap in self.gaps)
+
+
+def refusal(endpoint: Endpoint) -> str | None:
+    """Why a test cannot call it; None: it can."""
+    options = endpoint.options
+    if options.login or options.logout:
+        return "it signs in or out"
+    if options.upload is not None and options.upload.enabled:
+        return "it takes uploads"
+    if options.events is not None and options.events.subscribe:
+        return "it is a stream of events"
+    return None
+
+
+def sends_away(endpoint: Endpoint, host: str | None) -> bool:
+    """It is a proxy for another service. host: `Service:ProxyOptions:Host`."""
+    wishes = (endpoint.options.proxy, endpoint.options.proxy_out)
+    return any(wish is not None and not (wish.url or host or "").startswith("/") for wish in wishes)
+
+
+def coverage_of(
+    routes: Sequence[Route], called: Mapping[str, Calls], host: str | None, *, gaps: bool, stubbed: bool = False
+) -> Coverage:
+    """called: by name of the endpoint. stubbed: proxies are answered in tests."""
+    shown = [route for route in routes if not route.primary.options.invalidates]
+    testable = [
+        route
+        for route in shown
+        if refusal(route.primary) is None
+        and (route.primary.name in called or stubbed or not sends_away(route.primary, host))
+    ]
+    covered = [route for route in testable if route.primary.name in called]
+    untested = tuple(sorted(route.primary.name for route in testable if route.primary.name not in called))
+    found = tuple(gap for route in covered for gap in _gaps(route.primary, called[route.primary.name])) if gaps else ()
+    return Coverage(len(covered), len(testable), len(shown) - len(testable), untested, found)
+
+
+def _gaps(endpoint: Endpoint, calls: Calls) -> Iterator[str]:
+    options = endpoint.options
+    closed = options.requires_authorization or bool(options.roles)
+    for role in sorted(options.roles or ()):
+        if role not in calls.roles and not role.startswith(("user:", "name:")):
+            yield f"{endpoint.name}: never called with the role {role}"
+    if closed and 401 not in calls.statuses:
+        yield f"{endpoint.name}: never called by nobody (401)"
+    if options.roles and 403 not in calls.statuses:
+        yield f"{endpoint.name}: never called by somebody without its roles (403)"
+    if not any(200 <= status < 300 for status in calls.statuses):
+        yield f"{endpoint.name}: never succeeded"
+    if not any(status >= 400 and status not in (401, 403) for status in calls.statuses) and _may_fail(endpoint):
+        yield f"{endpoint.name}: no error path was taken"
+    yield from _defaults(endpoint, calls.supplied)
+
+
+def _may_fail(endpoint: Endpoint) -> bool:
+    """Values of a request can be wrong, or the comment speaks of errors."""
+    return bool(endpoint.parameters) or endpoint.options.error_policy is not None
+
+
+def _defaults(endpoint: Endpoint, supplied: Iterable[frozenset[str]]) -> Iterator[str]:
+    choices = list(supplied)
+    for parameter in endpoint.parameters:
+        if not parameter.has_default or parameter.path:
+            continue
+        name = parameter.api_name
+        if all(name in names for names in choices):
+            yield f"{endpoint.name}: the default of {name} was never used"
+        elif not any(name in names for names in choices):
+            yield f"{endpoint.name}: {name} was never given"

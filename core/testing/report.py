@@ -1,0 +1,89 @@
+"""The outcome of a run as lines for people (reference 03, 8.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rowcall.core.testing.outcome import Assertion, FileResult, Verdict
+
+SQL_SHOWN = 120
+_RESET = "\x1b[0m"
+_COLOURS = {Verdict.PASS: "\x1b[32m", Verdict.FAIL: "\x1b[31m", Verdict.ERROR: "\x1b[35m"}
+_GREY = "\x1b[90m"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    detailed: bool = False
+    """Passed assertions, whole statements, notices of files that pass."""
+    colour: bool = False
+
+    def paint(self, text: str, colour: str) -> str:
+        return f"{colour}{text}{_RESET}" if self.colour else text
+
+
+def head(count: int) -> str:
+    return f"rowcall test — {_counted(count, 'file')}"
+
+
+def file_lines(result: FileResult, style: Style) -> Iterator[str]:
+    verdict = result.verdict
+    word = style.paint(f"{verdict.value:<5}", _COLOURS[verdict])
+    yield f"{word} {result.path}  ({_measure(result)})"
+    for assertion in result.assertions:
+        if style.detailed or assertion.verdict is not Verdict.PASS:
+            yield from _assertion_lines(assertion, style)
+    if style.detailed or not result.passed:
+        for notice in result.notices:
+            first, *more = notice.message.splitlines() or [""]
+            yield f"        {notice.severity.lower()}: {first}"
+            yield from (f"          {line}" for line in more)
+
+
+def _measure(result: FileResult) -> str:
+    if not result.passed:
+        return f"{result.milliseconds}ms"
+    count = len(result.assertions)
+    return f"{_counted(count, 'assertion') if count else 'no assertions'}, {result.milliseconds}ms"
+
+
+def _assertion_lines(assertion: Assertion, style: Style) -> Iterator[str]:
+    passed = assertion.verdict is Verdict.PASS
+    sign = style.paint("✓" if passed else "✗", _COLOURS[assertion.verdict])
+    yield f"        {sign} {assertion.name}  [{assertion.place}]"
+    if assertion.message and assertion.message != assertion.name:
+        yield from (f"          {_tinted(line, style)}" for line in assertion.message.splitlines())
+    if assertion.sql and not passed:
+        yield from (f"        {style.paint(line, _GREY)}" for line in _sql_lines(assertion.sql, style))
+
+
+def _tinted(line: str, style: Style) -> str:
+    if line.startswith("-") and not line.startswith("---"):
+        return style.paint(line, "\x1b[31m")
+    if line.startswith("+") and not line.startswith("+++"):
+        return style.paint(line, "\x1b[32m")
+    return line
+
+
+def _sql_lines(sql: str, style: Style) -> list[str]:
+    lines = [line.rstrip() for line in sql.strip().splitlines()]
+    if style.detailed or not lines:
+        return lines
+    first = lines[0]
+    if len(first) > SQL_SHOWN:
+        return [f"{first[:SQL_SHOWN]} …"]
+    return [f"{first} …" if len(lines) > 1 else first]
+
+
+def summary(results: Sequence[FileResult]) -> str:
+    by_verdict = {verdict: sum(result.verdict is verdict for result in results) for verdict in Verdict}
+    assertions = sum(len(result.assertions) for result in results)
+    return (
+        f"{by_verdict[Verdict.PASS]} passed, {by_verdict[Verdict.FAIL]} failed, {by_verdict[Verdict.ERROR]} error(s)"
+        f"  —  {_counted(assertions, 'assertion')} in {_counted(len(results), 'file')}"
+    )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -1,0 +1,209 @@
+"""The blocks of a test file: a request, what is expected of an answer or of a statement, the answer of a stub.
+
+/*
+POST /api/beds
+# @claim user_id=41
+
+{"kind": "fern"}
+
+HTTP/1.1 200
+
+{"id": "{{integer}}"}
+*/
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from rowcall.core.testing.placeholders import fits_text
+
+_REQUEST = re.compile(r"(?:HTTP[ \t]+)?(?P<method>\w+)[ \t]+(?P<target>/\S*)(?:[ \t]+HTTP/\S+)?", re.IGNORECASE)
+_STATUS = re.compile(r"HTTP/\d(?:\.\d)?[ \t]+(?P<status>\d{3})(?:[ \t].*)?", re.IGNORECASE)
+_HEADER = re.compile(r"(?P<name>[!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:[ \t]*(?P<value>.*)")
+_DIRECTIVE = re.compile(r"(?:#|//)\s*@(?P<word>\w+)(?:\s+(?P<rest>.*))?")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_STUB = re.compile(r"STUB[ \t]+(?P<method>\S+)[ \t]+(?P<url>\S+)", re.IGNORECASE)
+_EXPECT = re.compile(r"EXPECT[ \t]+(?P<kind>ROWS|NOTICE|ERROR)(?:[ \t]+(?P<rest>.*))?", re.IGNORECASE)
+
+
+class BlockError(ValueError):
+    """A block says what cannot be; the message tells what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is expected of an answer, or what a stub answers."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str | None = None
+    """None: nothing was said about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpBlock:
+    method: str
+    target: str
+    """Path with query."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Of a name that is written twice only the last one (reference 03, 8.3)."""
+    claims: tuple[tuple[str, str], ...] = ()
+    table: str | None = None
+    """Name for the response table."""
+    body: str = ""
+    expected: Answer | None = None
+    snapshot: bool = False
+    """The answer is compared with the one of an earlier run."""
+
+    @property
+    def title(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def path(self) -> str:
+        return self.target.partition("?")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    method: str
+    """`*`: any."""
+    url: str
+    """Without a query it answers whatever query there is. May hold placeholders: `{{any}}`."""
+    answer: Answer = field(default_factory=lambda: Answer(200))
+
+    def fits(self, method: str, url: str) -> bool:
+        if self.method not in ("*", method):
+            return False
+        wanted = url if "?" in self.url else url.partition("?")[0]
+        return fits_text(self.url, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """`EXPECT ROWS`, `EXPECT NOTICE text` or `EXPECT ERROR code text`."""
+
+    kind: str
+    """In upper case."""
+    text: str = ""
+    """Of a notice or an error; empty: any."""
+    code: str | None = None
+    rows: tuple[str, ...] = ()
+    """Cells separated by `|`."""
+
+
+def read_request(inner: str) -> HttpBlock:
+    """Raises BlockError. inner: the text of a comment that is known to begin with a request line."""
+    request: re.Match[str] | None = None
+    headers: dict[str, tuple[str, str]] = {}
+    claims: list[tuple[str, str]] = []
+    table: str | None = None
+    snapshot = False
+    lines = inner.splitlines()
+    number = 0
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text and request is not None:
+            break
+        if directive := _DIRECTIVE.fullmatch(text):
+            word, rest = directive["word"].lower(), (directive["rest"] or "").strip()
+            if word == "claim":
+                claims.append(_claim(rest))
+            elif word == "response":
+                table = _table(rest)
+            elif word == "snapshot":
+                snapshot = True
+        elif request is None:
+            request = _REQUEST.fullmatch(text) or request
+        elif _STATUS.fullmatch(text):
+            number -= 1
+            break
+        elif (header := _HEADER.fullmatch(text)) and not text.startswith(("#", "//")):
+            headers[header["name"].lower()] = (header["name"], header["value"].strip())
+    if request is None:
+        raise BlockError("the block has no request line")
+    sent, expected = _with_expected(lines[number:])
+    return HttpBlock(
+        request["method"].upper(),
+        request["target"],
+        tuple(headers.values()),
+        tuple(claims),
+        table,
+        sent,
+        expected,
+        snapshot,
+    )
+
+
+def read_stub(inner: str) -> Stub:
+    """Raises BlockError. A stub without an answer answers 200 with nothing."""
+    lines = inner.splitlines()
+    for number, line in enumerate(lines):
+        if match := _STUB.fullmatch(line.strip()):
+            before, answer = _with_expected(lines[number + 1 :])
+            if before:
+                raise BlockError("the answer of a stub begins with a status line, such as HTTP/1.1 200")
+            return Stub(match["method"].upper(), match["url"], answer or Answer(200))
+    raise BlockError("the stub has no address")
+
+
+def read_expected(inner: str) -> Expected:
+    """Raises BlockError."""
+    lines = [line.strip() for line in inner.splitlines()]
+    for number, line in enumerate(lines):
+        match = _EXPECT.fullmatch(line)
+        if match is None:
+            continue
+        kind, rest = match["kind"].upper(), (match["rest"] or "").strip()
+        if kind == "ROWS":
+            return Expected(kind, rows=tuple(row for row in lines[number + 1 :] if row))
+        if kind == "NOTICE":
+            return Expected(kind, rest)
+        code, _, text = rest.partition(" ")
+        if not re.fullmatch(r"[0-9A-Z]{5}", code):
+            raise BlockError("EXPECT ERROR needs the SQLSTATE, such as EXPECT ERROR 23505")
+        return Expected(kind, text.strip(), code)
+    raise BlockError("EXPECT is followed by ROWS, NOTICE or ERROR")
+
+
+def _with_expected(lines: list[str]) -> tuple[str, Answer | None]:
+    """The body of a request, and what stands behind it as an answer."""
+    for number, line in enumerate(lines):
+        if match := _STATUS.fullmatch(line.strip()):
+            return _joined(lines[:number]), _answer(int(match["status"]), lines[number + 1 :])
+    return _joined(lines), None
+
+
+def _answer(status: int, lines: list[str]) -> Answer:
+    headers: list[tuple[str, str]] = []
+    for number, line in enumerate(lines):
+        if not line.strip():
+            return Answer(status, tuple(headers), _joined(lines[number + 1 :]) or None)
+        header = _HEADER.fullmatch(line.strip())
+        if header is None:
+            raise BlockError(f"{line.strip()!r} is no header; an empty line stands in front of a body")
+        headers.append((header["name"], header["value"].strip()))
+    return Answer(status, tuple(headers))
+
+
+def _joined(lines: list[str]) -> str:
+    return "\n".join(lines).strip()
+
+
+def _claim(rest: str) -> tuple[str, str]:
+    name, equals, value = rest.partition("=")
+    if not equals or not name.strip():
+        raise BlockError("a claim is written as # @claim name=value")
+    return name.strip(), value.strip()
+
+
+def _table(rest: str) -> str:
+    if not is_table_name(rest):
+        raise BlockError(f"{rest!r} is no name for a response table; letters, digits and _ make one")
+    return rest
+
+
+def is_table_name(text: str) -> bool:
+    return _NAME.fullmatch(text) is not None

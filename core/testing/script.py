@@ -1,0 +1,215 @@
+"""A test file → its steps (reference 03, 8.2): statements, requests, includes, in the order of the file.
+
+Never fails: what is broken in a block becomes a step of its own that says so, with its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rowcall.core.sqlfile.lexer import Kind, tokens
+from rowcall.core.sqlfile.splitting import RawStatement, split
+from rowcall.core.testing.request import BlockError, Expected, HttpBlock, Stub, read_expected, read_request, read_stub
+
+_INCLUDE = re.compile(r"\\(i|ir)[ \t]+(?:'([^'\r\n]+)'|([^\s;']+))[ \t]*;?[ \t]*", re.IGNORECASE)
+_END_OF_LINE = re.compile(r"[^\r\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A `--` line in front of everything else in its file."""
+
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A block comment that means nothing but the end of the header."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class SqlStep:
+    file: str
+    line: int
+    text: str
+    do_block: bool = False
+    """`DO` with a dollar-quoted body: an assertion."""
+    expected: Expected | None = None
+    """What an `EXPECT` block behind it says."""
+
+    @property
+    def title(self) -> str:
+        """The first 80 characters of its first line; of a block its place."""
+        if self.do_block:
+            return f"assert block (line {self.line})"
+        return self.text.lstrip().splitlines()[0].rstrip()[:80]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpStep:
+    file: str
+    line: int
+    block: HttpBlock
+
+
+@dataclass(frozen=True, slots=True)
+class StubStep:
+    """The answer of another service to requests that follow."""
+
+    file: str
+    line: int
+    stub: Stub
+
+
+@dataclass(frozen=True, slots=True)
+class Include:
+    file: str
+    line: int
+    path: str
+    relative: bool
+    """To the file that it stands in; else to the working directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """What nobody can run."""
+
+    file: str
+    line: int
+    message: str
+
+
+Step = Note | Remark | SqlStep | HttpStep | StubStep | Include | Broken
+
+
+def read_script(text: str, file: str) -> tuple[Step, ...]:
+    """file: how its path is shown."""
+    return tuple(_Reader(text, file).steps())
+
+
+class _Reader:
+    def __init__(self, text: str, file: str) -> None:
+        self._text = text
+        self._file = file
+        self._last: SqlStep | None = None
+        """What an `EXPECT` block would be about; not handed out yet."""
+        self._counted = (0, 1)
+
+    def steps(self) -> Iterator[Step]:
+        start = position = 0
+        begun = header = False
+        while position < len(self._text):
+            base = position
+            position = len(self._text)
+            for token in tokens(self._text[base:]):
+                at, end = base + token.start, base + token.end
+                if token.kind is Kind.SEMICOLON:
+                    begun = False
+                elif token.kind is Kind.LINE_COMMENT and not header and not begun:
+                    yield Note(self._file, self._line(at), self._text[at + 2 : end])
+                elif token.kind is Kind.BLOCK_COMMENT and not begun and not header:
+                    header = True
+                    yield Remark(self._file, self._line(at))
+                if token.kind is Kind.BLOCK_COMMENT and self._means_something(at, end):
+                    yield from self._statements(start, at)
+                    yield from self._block(at, end)
+                    start, begun, header = end, False, True
+                elif token.kind not in (Kind.SPACE, Kind.LINE_COMMENT, Kind.BLOCK_COMMENT, Kind.SEMICOLON):
+                    include = None if begun else self._include(at)
+                    if include is not None:
+                        step, position = include
+                        yield from self._statements(start, at)
+                        yield from self._held()
+                        yield step
+                        start = position
+                        break
+                    begun = header = True
+        yield from self._statements(start, len(self._text))
+        yield from self._held()
+
+    def _statements(self, start: int, end: int) -> Iterator[Step]:
+        for statement in split(self._text[start:end]).statements:
+            yield from self._held()
+            self._last = self._statement(statement, start)
+
+    def _statement(self, statement: RawStatement, base: int) -> SqlStep:
+        do_block = statement.do_block and statement.words[:1] == ("do",)
+        return SqlStep(self._file, self._line(base + statement.start), statement.text, do_block)
+
+    def _held(self) -> Iterator[SqlStep]:
+        if self._last is not None:
+            yield self._last
+        self._last = None
+
+    def _means_something(self, start: int, end: int) -> bool:
+        return kind_of_block(self._text[start + 2 : end - 2]) is not None
+
+    def _block(self, start: int, end: int) -> Iterator[Step]:
+        inner, line = self._text[start + 2 : end - 2], self._line(start)
+        kind = kind_of_block(inner)
+        try:
+            if kind == "EXPECT":
+                yield from self._expect(inner, line)
+                return
+            yield from self._held()
+            if kind == "STUB":
+                yield StubStep(self._file, line, read_stub(inner))
+            else:
+                yield HttpStep(self._file, line, read_request(inner))
+        except BlockError as error:
+            yield from self._held()
+            yield Broken(self._file, line, str(error))
+
+    def _expect(self, inner: str, line: int) -> Iterator[Step]:
+        expected, statement = read_expected(inner), self._last
+        if statement is None or statement.expected is not None:
+            raise BlockError("EXPECT has to stand behind the statement that it is about")
+        self._last = SqlStep(statement.file, statement.line, statement.text, statement.do_block, expected)
+        yield from self._held()
+
+    def _include(self, position: int) -> tuple[Include, int] | None:
+        """With where the line ends. Only at the beginning of a line."""
+        before = self._text[
+            max(self._text.rfind("\n", 0, position), self._text.rfind("\r", 0, position)) + 1 : position
+        ]
+        whole = _END_OF_LINE.match(self._text, position)
+        match = _INCLUDE.fullmatch(whole[0]) if whole and not before.strip() else None
+        if match is None or whole is None:
+            return None
+        path = match[2] or match[3]
+        return Include(self._file, self._line(position), path, match[1].lower() == "ir"), whole.end()
+
+    def _line(self, position: int) -> int:
+        """Places come in the order of the file, nearly."""
+        known, line = self._counted
+        if position < known:
+            known, line = 0, 1
+        line += self._text.count("\n", known, position)
+        self._counted = position, line
+        return line
+
+
+_REQUEST = re.compile(r"(?:HTTP[ \t]+)?(?:GET|PUT|POST|DELETE)[ \t]+/\S*(?:[ \t]+HTTP/\S+)?", re.IGNORECASE)
+_STUB = re.compile(r"STUB[ \t]+[A-Z*]+[ \t]+\S+", re.IGNORECASE)
+_EXPECT = re.compile(r"EXPECT[ \t]+(?:ROWS|NOTICE|ERROR)\b.*", re.IGNORECASE)
+
+
+def kind_of_block(inner: str) -> str | None:
+    """`HTTP`, `STUB` or `EXPECT`, by the first line that is neither blank nor a remark; None: an ordinary comment."""
+    for line in inner.splitlines():
+        text = line.strip()
+        if not text or text.startswith(("#", "//")):
+            continue
+        if _REQUEST.fullmatch(text):
+            return "HTTP"
+        if _STUB.fullmatch(text):
+            return "STUB"
+        return "EXPECT" if _EXPECT.fullmatch(text) else None
+    return None

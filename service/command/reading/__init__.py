@@ -1,0 +1,1 @@
+"""Switches that read the database as a start does, and serve nothing."""

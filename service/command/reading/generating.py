@@ -1,0 +1,46 @@
+"""`--generate`: write clients and documents, as a start does, and serve nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from rowcall.service.codegen.describing import Describer
+from rowcall.service.command.configuration_files import load
+from rowcall.service.command.reading.edition import Found, endpoints_of
+from rowcall.service.command.serve import require_readable
+from rowcall.service.command.switches import Arguments
+from rowcall.service.database.connector import Connector
+from rowcall.service.log import configure_logging
+from rowcall.service.log.assembly import current_log
+from rowcall.service.mcp.server import announce_tools
+from rowcall.service.options.capabilities.descriptions import Descriptions, descriptions
+from rowcall.service.options.server.http import listener_plans
+from rowcall.service.startup_error import StartupError
+
+
+def generate(arguments: Arguments) -> int:
+    """1 where something could not be written. Raises ConfigError, StartupError."""
+    settings = load(arguments).settings
+    require_readable(settings)
+    configure_logging(settings)
+    urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
+    with endpoints_of(settings, demo=arguments.has("--demo")) as found:
+        wanted = descriptions(settings, found.database, found.options.auth, urls)
+        if wanted == Descriptions():
+            raise StartupError(
+                "there is nothing to write: switch on Service:ClientCodeGen, DartClientCodeGen, OpenApiOptions, "
+                "HttpFileOptions or McpOptions:ToolSchemas"
+            )
+        log = logging.getLogger("rowcall")
+        log.info("%d endpoints are described", len(found.edition.endpoints))
+        if wanted.mcp is not None:
+            announce_tools(found.edition.endpoints)
+        done = _write(wanted, found)
+    current_log().flush()
+    return 0 if done else 1
+
+
+def _write(wanted: Descriptions, found: Found) -> bool:
+    describer = Describer(wanted, Connector(found.options.target))
+    return asyncio.run(describer.write(found.edition.endpoints, found.edition.types_of))

@@ -1,0 +1,200 @@
+"""The endpoints of one edition as tests call them: compiled as for a worker, on the connection of the test.
+
+One for each file that runs at the same time, because an endpoint is compiled for one database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import orjson
+
+from rowcall.core.auth.claims import User
+from rowcall.core.cache.options import NO_CACHE
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.core.http.routing import MalformedPathError, Route, Router, build_router, decode_path
+from rowcall.core.testing.coverage import Calls, refusal, sends_away
+from rowcall.core.testing.request import HttpBlock, Stub
+from rowcall.core.text import query_text
+from rowcall.service.edition.edition import Edition
+from rowcall.service.events.publishing import hear_notices
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.identity.sessions import Sessions
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request.self_calls import Capture, InnerScope, SelfCalls
+from rowcall.service.testing.calls import CallRefusedError, Reply
+from rowcall.service.testing.database import TestDatabase
+from rowcall.service.testing.session import SessionPool
+from rowcall.service.testing.stubs import StubbedClient
+from rowcall.service.worker.application import Application, Compiled, codecs_for
+
+SCHEME = "test"
+
+
+def for_tests(options: WorkerOptions, store: str) -> WorkerOptions:
+    """What a test must not meet: answers of another one, and what stands in front of endpoints."""
+    return replace(
+        options,
+        store=store,
+        cache=NO_CACHE,
+        antiforgery=None,
+        notices=None,
+        request_log=False,
+        wrap_in_transaction=False,
+        static=None,
+        statistics=None,
+        health=None,
+    )
+
+
+class _ClaimedSessions(Sessions):
+    """The test says who calls."""
+
+    def authenticate(self, exchange: Exchange) -> None:
+        """Nobody is looked for."""
+
+
+class _Client:
+    """The client of a test waits as long as it takes."""
+
+    async def client_disconnect(self) -> None:
+        await asyncio.Event().wait()
+
+
+class TestApplication(Application):
+    __test__ = False
+
+    def __init__(self, options: WorkerOptions, calls: dict[str, Calls]) -> None:
+        """To be made in the running event loop. calls: what is called is noted there, by name of the endpoint."""
+        super().__init__(options)
+        self.database = TestDatabase(options.target, options.database)
+        self.sessions = SessionPool()
+        self._calls = calls
+        self._identity.sessions = _ClaimedSessions(options.auth, self.keys, options.forwarding)
+        self._stubbed = None if self._client is None else StubbedClient(self._client.options)
+        self._router = Router()
+        self._compiled: Compiled = Compiled((), self._services({}, {}))
+        self._host_of_proxies = options.outbound.proxy.host
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        return self._router.routes
+
+    async def close(self) -> None:
+        await self.sessions.close()
+        await super().close()
+
+    def prepare(self, edition: Edition) -> None:
+        names = {(endpoint.options.connection or "").casefold() for endpoint in edition.endpoints}
+        others = {
+            key: (self.database, codecs_for(edition.other_types.get(key, {}), self._options))
+            for key in names & {key for key, one in self._options.others.items() if one.routable}
+        }
+        services = self._services(edition.types, others)
+        inside = SelfCalls(self._runner.start, self._fail)
+        services = replace(services, inside=inside.call)
+        self._router = build_router(edition.endpoints, internal=True)[0]
+        self._compiled = Compiled(self._router.routes, services)
+        inside.serve(self._router, self._compiled)
+
+    def _services(self, types: Any, others: Any) -> Services:
+        return Services(
+            self._options,
+            self.database,
+            codecs_for(types, self._options),
+            self._identity,
+            self._answers,
+            self._host,
+            others,
+            client=self._stubbed,
+            hear=partial(hear_notices, options=self._options.events, publish=self.events.publish),
+            limited=False,
+        )
+
+    async def call(self, block: HttpBlock, stubs: Sequence[Stub]) -> Reply:
+        raw_path, _, query = block.target.partition("#")[0].partition("?")
+        try:
+            path = decode_path(raw_path)
+            match = self._router.find(block.method, path)
+        except MalformedPathError:
+            match = None
+        if match is None:
+            return Reply(404, found=False)
+        endpoint = match.route.primary
+        if why := refusal(endpoint):
+            raise CallRefusedError(f"{endpoint.name} cannot be called from a test: {why}")
+        if not stubs and sends_away(endpoint, self._host_of_proxies):
+            raise CallRefusedError(
+                f"{endpoint.name} cannot be called from a test without a stub: it is a proxy for another service"
+            )
+        user = self._identity.sessions.user(block.claims, SCHEME) if block.claims else None
+        body = block.body.encode()
+        capture = Capture(_Client(), body)
+        exchange = Exchange(InnerScope(block.method, path, query, _headers(block, body), 0, "127.0.0.1:0"), capture)
+        exchange.user = user
+        exchange.values = match.values
+        reply = await self._answer(exchange, capture, match.route, stubs)
+        self._note(endpoint, block, user, reply)
+        return reply
+
+    async def _answer(self, exchange: Exchange, capture: Capture, route: Route, stubs: Sequence[Stub]) -> Reply:
+        stubbed = self._stubbed
+        if stubbed is not None:
+            stubbed.stubs = stubs
+            stubbed.unexpected.clear()
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def end(_exchange: Exchange, _error: Exception | None) -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        exchange.at_end(end)
+        try:
+            steps = self._compiled[id(route)]
+        except Problem as problem:
+            self._fail(exchange, problem)
+        else:
+            self._runner.start(exchange, steps)
+            await ended
+        answer = await capture.begun
+        content = await answer.read(None)
+        unexpected = () if stubbed is None else tuple(stubbed.unexpected)
+        return Reply(answer.status, tuple(answer.headers), content.decode("utf-8", "replace"), True, unexpected)
+
+    def _note(self, endpoint: Endpoint, block: HttpBlock, user: User | None, reply: Reply) -> None:
+        calls = self._calls.setdefault(endpoint.name, Calls())
+        calls.statuses.add(reply.status)
+        if user is None:
+            calls.anonymous = True
+        elif reply.status not in (401, 403):
+            calls.roles |= user.roles
+        calls.supplied.append(_supplied(block))
+
+
+def _headers(block: HttpBlock, body: bytes) -> list[tuple[str, str]]:
+    headers = [(name, value) for name, value in block.headers if name.lower() != "content-length"]
+    names = {name.lower() for name, _ in headers}
+    if body:
+        headers.append(("content-length", str(len(body))))
+        if "content-type" not in names:
+            headers.append(("content-type", "application/json"))
+    return headers
+
+
+def _supplied(block: HttpBlock) -> frozenset[str]:
+    """Names of the values that a request has."""
+    try:
+        names = {name for name, _ in query_text.pairs(block.target.partition("?")[2])}
+    except query_text.QueryTextError:
+        names = set()
+    try:
+        body = orjson.loads(block.body) if block.body else None
+    except orjson.JSONDecodeError:
+        body = None
+    return frozenset(names | set(body if isinstance(body, dict) else ()))

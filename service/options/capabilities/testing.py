@@ -1,0 +1,197 @@
+"""The keys of `TestRunner`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rowcall.core.config import Settings
+from rowcall.core.config.keys import JsonValue
+from rowcall.core.config.settings import BOOLEANS
+from rowcall.core.testing.header import words
+from rowcall.core.testing.request import is_table_name
+from rowcall.core.text.interval import parse_interval
+from rowcall.service.startup_error import StartupError
+
+_P = "TestRunner:"
+_TABLE = "TestRunner:ResponseTempTable:"
+DEFAULT_TIMEOUT = 30.0
+COLUMNS = (
+    ("Status", "int"),
+    ("Body", "text"),
+    ("ContentType", "text"),
+    ("Headers", "jsonb"),
+    ("IsSuccess", "boolean"),
+)
+"""What a response has, and its type in the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparationStep:
+    """What runs before or behind tests: exactly one of `sql`, `sql_file` and `command`."""
+
+    name: str
+    sql: str | None = None
+    sql_file: str | None = None
+    command: str | None = None
+    folder: str | None = None
+    connection: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseTable:
+    name: str = "_response"
+    pattern: str = "_response_{n}"
+    debug: str | None = None
+    columns: tuple[tuple[str, str, str], ...] = tuple((kind, kind.lower(), type_name) for kind, type_name in COLUMNS)
+    """What it holds, name of the column, type."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestOptions:
+    __test__ = False
+
+    pattern: str = ""
+    filter: str = ""
+    tags: frozenset[str] = frozenset()
+    unwanted_tags: frozenset[str] = frozenset()
+    parallel: int = 1
+    fail_fast: bool = False
+    timeout: float = DEFAULT_TIMEOUT
+    """Seconds for one file with its setup; 0: as long as it takes."""
+    junit: str | None = None
+    tap: str | None = None
+    keep: bool = False
+    detailed: bool = False
+    allow_empty: bool = False
+    coverage: bool | None = None
+    threshold: int | None = None
+    channel: str = "rowcall.test"
+    failed_first: str | None = None
+    isolation: str = "none"
+    """In lower case."""
+    table: ResponseTable = ResponseTable()
+    steps: Mapping[str, PreparationStep | None] = field(default_factory=dict)
+    """By case-folded name; None: switched off."""
+    setup: tuple[PreparationStep, ...] = ()
+    teardown: tuple[PreparationStep, ...] = ()
+
+    @property
+    def narrowed(self) -> bool:
+        """Not all files run."""
+        return bool(self.filter or self.tags or self.unwanted_tags)
+
+
+def test_options(settings: Settings) -> TestOptions:
+    """Raises ConfigError and StartupError."""
+    steps = _named_steps(settings.value(_P + "Steps"))
+    threshold = settings.integer_or_none(_P + "CoverageThreshold")
+    if threshold is not None and threshold > 100:
+        raise StartupError(f"{_P}CoverageThreshold: {threshold} is more than 100 percent")
+    return TestOptions(
+        pattern=(settings.text_or_none(_P + "FilePattern") or "").strip().replace("\\", "/"),
+        filter=(settings.text_or_none(_P + "Filter") or "").strip(),
+        tags=_tags(settings, "Tag"),
+        unwanted_tags=_tags(settings, "ExcludeTag"),
+        parallel=settings.integer(_P + "MaxParallelism") or os.cpu_count() or 1,
+        fail_fast=settings.flag(_P + "FailFast"),
+        timeout=_timeout(settings),
+        junit=settings.text_or_none(_P + "JUnitOutput") or None,
+        tap=settings.text_or_none(_P + "TapOutput") or None,
+        keep=settings.flag(_P + "Keep"),
+        detailed=settings.flag(_P + "DetailedReport"),
+        allow_empty=settings.flag(_P + "AllowEmpty"),
+        coverage=settings.flag_or_none(_P + "Coverage"),
+        threshold=threshold,
+        channel=settings.text(_P + "LoggerName"),
+        failed_first=settings.text_or_none(_P + "FailedFirst") or None,
+        isolation=settings.choice(_P + "Isolation").lower(),
+        table=_response_table(settings),
+        steps=steps,
+        setup=_steps(settings.value(_P + "Setup"), steps, "Setup"),
+        teardown=_steps(settings.value(_P + "Teardown"), steps, "Teardown"),
+    )
+
+
+def _tags(settings: Settings, key: str) -> frozenset[str]:
+    return frozenset(word.lower() for word in words(settings.text_or_none(_P + key) or ""))
+
+
+def _timeout(settings: Settings) -> float:
+    """What cannot be read is the default; nothing or less than nothing sets no limit (reference 03, 8.1)."""
+    text = str(settings.value(_P + "PerTestTimeout") or "").strip()
+    if text.startswith("-"):
+        return 0.0
+    seconds = parse_interval(text)
+    return DEFAULT_TIMEOUT if seconds is None else seconds
+
+
+def _response_table(settings: Settings) -> ResponseTable:
+    name, pattern = settings.text(_TABLE + "Name"), settings.text(_TABLE + "MultiNamePattern")
+    debug = settings.text_or_none(_TABLE + "DebugTable") or None
+    named = ((kind, settings.text_or_none(f"{_TABLE}Columns:{kind}") or "", type_name) for kind, type_name in COLUMNS)
+    columns = tuple(column for column in named if column[1])
+    if not columns:
+        raise StartupError(f"{_TABLE}Columns: all of them are left out")
+    parts = (debug or "").split(".")
+    for key, text in (
+        ("Name", name),
+        ("MultiNamePattern", pattern.replace("{n}", "1")),
+        *(("DebugTable", part) for part in parts if debug),
+        *((f"Columns:{kind}", text) for kind, text, _ in columns),
+    ):
+        if not is_table_name(text):
+            raise StartupError(f"{_TABLE}{key}: {text!r} is no name made of letters, digits and _")
+    if "{n}" not in pattern:
+        raise StartupError(f"{_TABLE}MultiNamePattern: {pattern!r} has no {{n}}, and all tables would have one name")
+    return ResponseTable(name, pattern, debug, columns)
+
+
+def _named_steps(value: JsonValue) -> dict[str, PreparationStep | None]:
+    found: dict[str, PreparationStep | None] = {}
+    for name, body in value.items() if isinstance(value, Mapping) else ():
+        known, step = _step(name, body)
+        if known:
+            found[name.casefold()] = step
+    return found
+
+
+def _steps(value: JsonValue, named: Mapping[str, PreparationStep | None], key: str) -> tuple[PreparationStep, ...]:
+    """Names, and steps that stand in the list themselves."""
+    found: list[PreparationStep] = []
+    for number, item in enumerate(value if isinstance(value, tuple | list) else (), 1):
+        if isinstance(item, Mapping):
+            _, step = _step(f"{key}[{number}]", item)
+        elif not item:
+            continue
+        elif str(item).casefold() in named:
+            step = named[str(item).casefold()]
+        else:
+            raise StartupError(f"{_P}{key} names the step {item!r}, but {_P}Steps has {', '.join(named) or 'none'}")
+        found += [step] if step is not None else []
+    return tuple(found)
+
+
+def _step(name: str, body: JsonValue) -> tuple[bool, PreparationStep | None]:
+    """Whether it is one at all, and the step unless it is switched off."""
+    if not isinstance(body, Mapping):
+        return False, None
+    texts = {key.casefold(): str(text) for key, text in body.items() if text is not None and str(text).strip()}
+    what = [key for key in ("sql", "sqlfile", "command") if key in texts]
+    if not what:
+        return False, None
+    if len(what) > 1:
+        raise StartupError(f"{_P}Steps: {name} has {' and '.join(what)}; a step is one of Sql, SqlFile and Command")
+    enabled = BOOLEANS.get(texts.get("enabled", "true").strip().casefold())
+    if enabled is None:
+        raise StartupError(f"{_P}Steps: {name}: Enabled is {texts['enabled']!r}, which is neither true nor false")
+    step = PreparationStep(
+        name,
+        texts.get("sql"),
+        texts.get("sqlfile"),
+        texts.get("command"),
+        texts.get("workingdirectory"),
+        texts.get("connectionname"),
+    )
+    return True, step if enabled else None

@@ -1,0 +1,165 @@
+"""The database as the endpoints of a test see it: one connection, and the transaction that the test has open on it.
+
+Within such a transaction every statement of a request gets the savepoint that stands in for a transaction of its own:
+one that fails takes back itself and nothing else. A file's own BEGIN and COMMIT become savepoints too, so that neither
+ends what the test has begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rowcall.core.errors.problems import unavailable
+from rowcall.core.sqlfile.commands import Effect, Suspects, effect
+from rowcall.core.sqlfile.splitting import split
+from rowcall.ext.driver.connection import Connection, ConnectionState
+from rowcall.ext.driver.request import Part, Request, Script, Statement
+from rowcall.service.database.call import Call
+from rowcall.service.database.connector import Target
+from rowcall.service.database.database import Database, DatabaseOptions
+from rowcall.service.database.failures import Tries
+from rowcall.service.database.held.several_calls import SeveralCalls
+from rowcall.service.database.lanes import ExclusiveLane, LaneOptions
+from rowcall.service.database.statements import numbers, settings_statement, statement_for
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.testing.session import MARK, Session
+
+_SET = f"savepoint {MARK}"
+_RELEASE = f"release savepoint {MARK}"
+_BACK = f"rollback to savepoint {MARK}"
+_NO_SUSPECTS = Suspects()
+
+
+class _Lane(ExclusiveLane):
+    """Gives out the connection of the test, again and again."""
+
+    session: Session | None = None
+
+    def try_acquire(self) -> Connection | None:
+        connection = None if self.session is None else self.session.driver
+        if connection is None or connection.state != ConnectionState.READY:
+            raise unavailable("the connection of the test to the database was lost")
+        return connection
+
+    def release(self, connection: Connection) -> None:
+        """It stays the test's."""
+
+    def let_go(self, connection: Connection, *, resets: list[Statement]) -> None:
+        """It stays the test's, and is not reset."""
+
+    @property
+    def busy(self) -> int:
+        return 1
+
+
+class TestDatabase(Database):
+    """`session` is the one of the file that runs."""
+
+    __test__ = False
+
+    def __init__(self, target: Target, options: DatabaseOptions) -> None:
+        super().__init__(target, DatabaseOptions(LaneOptions(), sharing=False, timeout=options.timeout))
+        self._one = self._exclusive = _Lane(self._connector, LaneOptions())
+
+    @property
+    def session(self) -> Session | None:
+        return self._one.session
+
+    @session.setter
+    def session(self, session: Session | None) -> None:
+        self._one.session = session
+
+    def together(self) -> SeveralCalls:
+        return SeveralCalls(self._one, self._watchdog, self._failures, self._exclusive_request, resets=[])
+
+    async def _run_exclusive(self, call: Call, exchange: Exchange, tries: Tries) -> Request:
+        connection = self._one.try_acquire()
+        if self.session is not None and connection is not None:
+            await self.session.keep(self._set_by(call, exchange))
+            request = self._exclusive_request(call, exchange)
+            request.began = tries.began = tries.began or request.began
+            if await self._run_on(connection, call, exchange, request):
+                return request
+        raise unavailable("the connection of the test to the database was lost")
+
+    def _set_by(self, call: Call, exchange: Exchange) -> list[str]:
+        """Settings that stay changed: in a transaction of the test, and in front of a procedure."""
+        if not call.procedure and (self.session is None or not self.session.inside):
+            return []
+        ahead = self._ahead_alone(call, exchange, watched=False)
+        found = [
+            name
+            for statement, values in ahead
+            if values and statement is settings_statement(len(values) // 2)
+            for name in values[::2]
+        ]
+        if call.context is not None:
+            found += call.context.setting_values(exchange)[::2]
+            found += [b"role", b"search_path"] if call.context.commands else []
+        return [name.decode() for name in dict.fromkeys(found) if name is not None]
+
+    def _exclusive_request(self, call: Call, exchange: Exchange, statement: Statement | None = None) -> Request:
+        # Answers are read whole.
+        call.small, call.large = True, False
+        session = self.session
+        statement = statement or call.statement(exchange.mask)
+        inside = session is not None and session.inside
+        aborted = session is not None and session.aborted
+        if inside and isinstance(statement, Script):
+            statement = nested(statement, aborted=aborted)
+        request = super()._exclusive_request(call, exchange, statement)
+        request.stream_after = 0
+        if inside and not isinstance(statement, Script):
+            mark = (_BACK,) if aborted else (_RELEASE, _SET)
+            request.ahead = (*((statement_for(sql, 0), []) for sql in mark), *(request.ahead or ()))
+        return request
+
+    def _resets(self, call: Call, statement: Statement) -> list[Statement]:
+        return []
+
+    async def _prepare_procedure(self, connection: Connection, call: Call, exchange: Exchange) -> None:
+        try:
+            await super()._prepare_procedure(connection, call, exchange)
+        finally:
+            connection.owned = True
+
+
+def nested(script: Script, *, aborted: bool) -> Script:
+    """The script within a transaction. aborted: the statement before has failed."""
+    parts = tuple(_nested_parts(script, aborted=aborted))
+    return Script(next(numbers), script.nparams, parts, script.tail, script.repeatable)
+
+
+def _nested_parts(script: Script, *, aborted: bool) -> Iterator[Part]:
+    def plain(sql: str, like: Part | None = None) -> Part:
+        """A command in the place of another one, or in front of what follows."""
+        renderer = None if like is None else like.statement.renderer
+        statement = Statement(next(numbers), sql.encode(), script.nparams, renderer, picks=())
+        return Part(statement, like is not None and like.last, False)
+
+    if aborted:
+        yield plain(_BACK)
+    in_block, marked = False, False
+    for part in script.parts:
+        words = split(part.statement.sql.decode()).statements
+        what = effect(words[0], _NO_SUSPECTS) if words else Effect.ALONE
+        if what is Effect.BEGIN or (what is Effect.CHAIN and in_block):
+            yield plain(_RELEASE)
+            yield plain(_SET, part)
+            in_block = marked = True
+        elif what in (Effect.END, Effect.CHAIN) and words[0].words[0] in ("rollback", "abort"):
+            yield plain(_BACK, part)
+            in_block = False
+        elif what in (Effect.END, Effect.CHAIN):
+            yield plain(_RELEASE)
+            yield plain(_SET, part)
+            in_block = False
+        else:
+            if not in_block and not marked:
+                yield plain(_RELEASE)
+                yield plain(_SET)
+            marked = True
+            yield part
+        marked = marked and (in_block or not part.last)
+    if in_block:
+        yield Part(Statement(next(numbers), _BACK.encode(), script.nparams, None, picks=()), True, False)

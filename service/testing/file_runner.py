@@ -1,0 +1,321 @@
+"""One test file: setup, its steps in order on one connection to the first that fails, teardown (reference 03, 8.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn
+
+import psycopg
+
+from rowcall.core.testing.matching import differences, row_differences
+from rowcall.core.testing.outcome import Assertion, FileResult, Notice, Verdict
+from rowcall.core.testing.request import Expected, HttpBlock, Stub
+from rowcall.core.testing.script import Broken, HttpStep, SqlStep, Step, StubStep
+from rowcall.service.database.connector import Connector
+from rowcall.service.log.entry import VERBOSE
+from rowcall.service.options.capabilities.testing import PreparationStep, TestOptions
+from rowcall.service.startup_error import StartupError
+from rowcall.service.testing.calls import Caller, CallRefusedError, Reply
+from rowcall.service.testing.files import TestFile, connection_key, isolation_of, runnable
+from rowcall.service.testing.preparation import Connect, Preparation, PreparationError, said
+from rowcall.service.testing.responses import ResponseTables
+from rowcall.service.testing.session import Session
+from rowcall.service.testing.snapshots import Snapshots
+from rowcall.service.testing.templates import Templates
+
+if TYPE_CHECKING:
+    from psycopg.pq.abc import PGresult
+
+BOOLEAN = 16
+"""Oid of the type."""
+ASSERT_FAILURE = "P0004"
+_LEVELS = {"DEBUG": logging.DEBUG, "LOG": logging.DEBUG, "INFO": logging.INFO, "NOTICE": logging.INFO}
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What all files of a run share."""
+
+    options: TestOptions
+    connect: Connect
+    templates: Templates
+    preparation: Preparation
+    debug: Callable[[str, str, HttpBlock, Reply], object] | None = None
+    """Told of every answer, for the table that mirrors them."""
+    update: bool = False
+    """Snapshots are written."""
+
+
+class _Stop(Exception):
+    """Nothing behind this step runs."""
+
+
+@dataclass(slots=True)
+class _Report:
+    assertions: list[Assertion] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    raised: list[Notice] = field(default_factory=list)
+    """Since the last statement or request has begun."""
+    step: Step | None = None
+
+
+class FileRunner:
+    """Runs one file with the caller that it is given, which nobody else uses meanwhile."""
+
+    def __init__(self, means: Means, caller: Caller, file: TestFile) -> None:
+        self._means = means
+        self._caller = caller
+        self._file = file
+        self._log = logging.getLogger(means.options.channel)
+        self._report = _Report()
+        self._steps = runnable(file)
+        self._stubs: list[Stub] = []
+        blocks = sum(isinstance(step, HttpStep) for step in self._steps)
+        self._tables = ResponseTables(means.options.table, blocks)
+        self._snapshots = Snapshots(file.path, update=means.update)
+
+    async def run(self) -> FileResult:
+        began = time.monotonic()
+        limit = self._means.options.timeout
+        try:
+            async with asyncio.timeout(limit or None):
+                await self._run()
+        except _Stop:
+            pass
+        except TimeoutError:
+            self._error(f"timed out after {limit:g}s")
+        except (psycopg.Error, PreparationError, StartupError, OSError) as error:
+            self._error(said(error))
+        except Exception as error:
+            self._log.exception("%s: the runner itself has failed", self._file.path)
+            self._error(f"the runner itself has failed: {type(error).__name__}: {error}")
+        await self._tear_down()
+        result = FileResult(
+            self._file.path, tuple(self._report.assertions), time.monotonic() - began, tuple(self._report.notices)
+        )
+        self._log.debug("%s: %s", result.path, result.verdict.value)
+        return result
+
+    async def _run(self) -> None:
+        broken = next((step for step in self._steps if isinstance(step, Broken)), None)
+        if broken is not None:
+            self._fail(Assertion(broken.message, Verdict.ERROR, broken.file, broken.line))
+        header = self._file.header
+        await self._means.preparation.run_all(self._named(header.setup))
+        isolation = isolation_of(self._file, self._means.options)
+        if isolation not in ("none", "transaction", "template"):
+            self._fail(
+                Assertion(
+                    f"@isolation {isolation}: it is one of none, transaction and template",
+                    Verdict.ERROR, self._file.path, 1,
+                )
+            )  # fmt: skip
+        connector = self._means.connect(header.connection)
+        async with contextlib.AsyncExitStack() as stack:
+            if isolation == "template":
+                connector = await stack.enter_async_context(self._means.templates.copy(connection_key(self._file)))
+            key = None if isolation == "template" else connection_key(self._file)
+            session = await stack.enter_async_context(self._session(connector, key))
+            if isolation == "transaction":
+                await session.run("begin")
+            for step in self._steps:
+                self._report.step = step
+                await self._take(step, session)
+            self._report.step = None
+
+    @contextlib.asynccontextmanager
+    async def _session(self, connector: Connector, key: str | None) -> AsyncIterator[Session]:
+        async with self._caller.sessions.session(connector, self._hear, key) as session:
+            self._caller.database.session = session
+            try:
+                yield session
+            finally:
+                self._caller.database.session = None
+
+    def _hear(self, notice: Notice) -> None:
+        self._report.notices.append(notice)
+        self._report.raised.append(notice)
+        self._log.log(_LEVELS.get(notice.severity, logging.WARNING), "%s: %s", self._file.path, notice.message)
+
+    # --- steps -----------------------------------------------------------------------------------------------------
+
+    async def _take(self, step: Step, session: Session) -> None:
+        if isinstance(step, SqlStep):
+            self._log.log(VERBOSE, "%s:%d: %s", step.file, step.line, step.text)
+            await self._statement(step, session)
+        elif isinstance(step, HttpStep):
+            self._log.log(VERBOSE, "%s:%d: %s %s", step.file, step.line, step.block.method, step.block.target)
+            await self._request(step, session)
+        elif isinstance(step, StubStep):
+            self._stubs.append(step.stub)
+
+    async def _statement(self, step: SqlStep, session: Session) -> None:
+        self._report.raised.clear()
+        wanted = step.expected
+        if wanted is not None and wanted.kind == "ERROR":
+            await self._expect_error(step, wanted, session)
+            return
+        try:
+            cursor = await session.run(step.text)
+        except psycopg.Error as error:
+            if session.lost:
+                self._fail_step(step, Verdict.ERROR, f"the connection to the database was lost: {said(error)}")
+            if step.do_block and error.sqlstate == ASSERT_FAILURE:
+                self._fail_step(step, Verdict.FAIL, error.diag.message_primary or "")
+            self._fail_step(step, Verdict.ERROR, said(error))
+        result = cursor.pgresult
+        if wanted is not None:
+            self._judge_expected(step, wanted, result)
+        elif step.do_block:
+            self._pass(step.title, step)
+        elif result is not None and result.nfields and result.ftype(0) == BOOLEAN:
+            self._judge_boolean(step, result)
+
+    def _judge_boolean(self, step: SqlStep, result: PGresult) -> None:
+        """No row is a success, NULL is none."""
+        value = result.get_value(0, 0) if result.ntuples else b"t"
+        named = result.get_value(0, 1) if result.ntuples and result.nfields > 1 else None
+        name = step.title if named is None else bytes(named).decode("utf-8", "replace")
+        if value == b"t":
+            self._pass(name, step)
+        else:
+            self._fail_step(step, Verdict.FAIL, "the result is NULL" if value is None else "", name)
+
+    def _judge_expected(self, step: SqlStep, wanted: Expected, result: PGresult | None) -> None:
+        if wanted.kind == "NOTICE":
+            heard = [notice.message for notice in self._report.raised]
+            if not any(wanted.text.lower() in message.lower() for message in heard):
+                message = f"expected the notice {wanted.text!r}, raised: {'; '.join(heard) or 'none'}"
+                self._fail_step(step, Verdict.FAIL, message)
+            self._pass(step.title, step)
+            return
+        rows = _texts(result)
+        columns = [] if result is None else [_name(result, index) for index in range(result.nfields)]
+        found = row_differences(wanted.rows, columns, rows)
+        if found:
+            self._fail_step(step, Verdict.FAIL, "\n".join(found))
+        self._pass(step.title, step)
+
+    async def _expect_error(self, step: SqlStep, wanted: Expected, session: Session) -> None:
+        inside = session.inside
+        if inside:
+            await session.run("savepoint rowcall_expected")
+        try:
+            await session.run(step.text)
+        except psycopg.Error as error:
+            if session.lost:
+                raise
+            message = error.diag.message_primary or str(error)
+            if inside:
+                await session.run("rollback to savepoint rowcall_expected")
+            if error.sqlstate != wanted.code or wanted.text.lower() not in message.lower():
+                expected = f"{wanted.code} {wanted.text}".strip()
+                self._fail_step(
+                    step, Verdict.FAIL, f"expected the error {expected}, actual {error.sqlstate}: {message}"
+                )
+            self._pass(step.title, step)
+            return
+        self._fail_step(step, Verdict.FAIL, f"expected the error {wanted.code}, and there was none")
+
+    async def _request(self, step: HttpStep, session: Session) -> None:
+        self._report.raised.clear()
+        block = step.block
+        try:
+            async with session.request():
+                reply = await self._caller.call(block, self._stubs)
+        except CallRefusedError as error:
+            self._fail(Assertion(block.title, Verdict.ERROR, step.file, step.line, str(error)))
+        except psycopg.OperationalError as error:
+            message = f"the connection to the database was lost: {said(error)}"
+            self._fail(Assertion(block.title, Verdict.ERROR, step.file, step.line, message))
+        if reply.unexpected:
+            message = "\n".join(f"no stub answers {request}" for request in reply.unexpected)
+            self._fail(Assertion(block.title, Verdict.ERROR, step.file, step.line, message))
+        if not reply.found:
+            self._log.warning("%s:%d: there is no endpoint %s", step.file, step.line, block.title)
+        try:
+            table = await self._tables.store(session, block, reply)
+        except psycopg.Error as error:
+            if session.lost:
+                raise
+            self._fail(Assertion(block.title, Verdict.ERROR, step.file, step.line, said(error)))
+        if self._means.debug is not None:
+            self._means.debug(self._file.path, table, block, reply)
+        self._judge_reply(step, reply)
+
+    def _judge_reply(self, step: HttpStep, reply: Reply) -> None:
+        block = step.block
+        if block.expected is not None:
+            self._settle_reply(step, differences(block.expected, reply.status, reply.headers, reply.body or ""))
+        if block.snapshot:
+            self._settle_reply(step, self._snapshots.differences(block, reply))
+
+    def _settle_reply(self, step: HttpStep, found: Sequence[str]) -> None:
+        block = step.block
+        if found:
+            asked = [f"{block.method} {block.target}", *(f"# @claim {name}={value}" for name, value in block.claims)]
+            message = "\n".join((*asked, *block.body.splitlines()[:5], *found))
+            self._fail(Assertion(block.title, Verdict.FAIL, step.file, step.line, message))
+        self._report.assertions.append(Assertion(block.title, Verdict.PASS, step.file, step.line))
+
+    # --- outcome ---------------------------------------------------------------------------------------------------
+
+    def _pass(self, name: str, step: SqlStep) -> None:
+        self._report.assertions.append(Assertion(name, Verdict.PASS, step.file, step.line))
+
+    def _fail_step(self, step: SqlStep, verdict: Verdict, message: str, name: str | None = None) -> NoReturn:
+        self._fail(Assertion(name or step.title, verdict, step.file, step.line, message, step.text))
+
+    def _fail(self, assertion: Assertion) -> NoReturn:
+        """Raises _Stop: the first failure ends the file."""
+        self._report.assertions.append(assertion)
+        raise _Stop
+
+    def _error(self, message: str) -> None:
+        """At the step that was under way, or at the beginning of the file."""
+        step = self._report.step
+        name = message
+        if isinstance(step, SqlStep):
+            name = step.title
+        elif isinstance(step, HttpStep):
+            name = step.block.title
+        file, line = (self._file.path, 1) if step is None else (step.file, step.line)
+        sql = step.text if isinstance(step, SqlStep) else ""
+        self._report.assertions.append(Assertion(name, Verdict.ERROR, file, line, message, sql))
+
+    # --- setup and teardown ----------------------------------------------------------------------------------------
+
+    def _named(self, names: Sequence[str]) -> list[PreparationStep]:
+        """Raises PreparationError for a name that no step has."""
+        steps = self._means.options.steps
+        unknown = [name for name in names if name.casefold() not in steps]
+        if unknown:
+            raise PreparationError(f"TestRunner:Steps has no step {unknown[0]!r}")
+        return [step for name in names if (step := steps[name.casefold()]) is not None]
+
+    async def _tear_down(self) -> None:
+        for name in self._file.header.teardown:
+            try:
+                await self._means.preparation.try_all(self._named((name,)))
+            except PreparationError as error:
+                self._log.warning("%s: teardown: %s", self._file.path, error)
+
+
+def _texts(result: PGresult | None) -> list[list[str | None]]:
+    if result is None:
+        return []
+    return [[_text(result, row, column) for column in range(result.nfields)] for row in range(result.ntuples)]
+
+
+def _text(result: PGresult, row: int, column: int) -> str | None:
+    cell = result.get_value(row, column)
+    return None if cell is None else bytes(cell).decode("utf-8", "replace")
+
+
+def _name(result: PGresult, index: int) -> str:
+    return (result.fname(index) or b"").decode("utf-8", "replace")

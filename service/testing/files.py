@@ -1,0 +1,94 @@
+"""Test files as they lie in folders: found, read, with what they include put in its place (reference 03, 8.2)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from rowcall.core.testing.header import Header, read_header
+from rowcall.core.testing.script import Broken, Include, Note, Remark, Step, read_script
+from rowcall.core.testing.selection import fits_name, fits_tags
+from rowcall.service.discovery.files import decode, find_files
+from rowcall.service.options.capabilities.testing import TestOptions
+
+DEEPEST = 16
+
+
+@dataclass(frozen=True)
+class TestFile:
+    __test__ = False
+
+    path: str
+    steps: tuple[Step, ...]
+    """Without includes and without what is only read in the head."""
+
+    @cached_property
+    def header(self) -> Header:
+        return read_header(self.steps)
+
+    @property
+    def readable(self) -> bool:
+        return not any(isinstance(step, Broken) for step in self.steps)
+
+
+def find_tests(options: TestOptions) -> list[str]:
+    """Sorted, without those that `Filter` leaves out."""
+    return [path for path in find_files(options.pattern, "") if fits_name(path, options.filter)]
+
+
+def selected(files: Iterator[TestFile], options: TestOptions) -> list[TestFile]:
+    """By tags. A file whose head cannot be read stays, so that the run tells what is wrong with it."""
+    return [
+        file for file in files if not file.readable or fits_tags(file.header.tags, options.tags, options.unwanted_tags)
+    ]
+
+
+def read_test(path: str) -> TestFile:
+    return TestFile(path, tuple(_spliced(path, ())))
+
+
+def _spliced(path: str, above: tuple[str, ...]) -> Iterator[Step]:
+    try:
+        with open(path, "rb") as file:
+            found = decode(path, file.read())
+    except OSError as error:
+        yield Broken(path, 1, f"it cannot be read: {error.strerror or error}")
+        return
+    if found.error is not None:
+        yield Broken(path, found.line or 1, found.error)
+        return
+    for step in read_script(found.text, path):
+        if isinstance(step, Include):
+            yield from _included(step, (*above, os.path.realpath(path)))
+        else:
+            yield step
+
+
+def _included(include: Include, above: tuple[str, ...]) -> Iterator[Step]:
+    path = include.path
+    if include.relative:
+        path = os.path.normpath(os.path.join(os.path.dirname(include.file), path))
+    if os.path.realpath(path) in above:
+        yield Broken(include.file, include.line, f"{path} includes itself")
+    elif len(above) > DEEPEST:
+        yield Broken(include.file, include.line, f"files include files more than {DEEPEST} deep")
+    elif not os.path.isfile(path):
+        yield Broken(include.file, include.line, f"the included file {path} does not exist")
+    else:
+        yield from _spliced(path, above)
+
+
+def runnable(file: TestFile) -> tuple[Step, ...]:
+    return tuple(step for step in file.steps if not isinstance(step, Note | Remark))
+
+
+def isolation_of(file: TestFile, options: TestOptions) -> str:
+    """In lower case; what the file says may be anything."""
+    return file.header.isolation or options.isolation
+
+
+def connection_key(file: TestFile) -> str:
+    """Equal for files that run on the same database."""
+    return (file.header.connection or "").casefold()

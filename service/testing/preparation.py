@@ -1,0 +1,100 @@
+"""Steps before and behind tests: statements on a connection of their own, or a command of the shell."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import psycopg
+
+from rowcall.service.database.connector import Connector
+from rowcall.service.options.capabilities.testing import PreparationStep
+from rowcall.service.startup_error import StartupError
+
+Connect = Callable[[str | None], Connector]
+"""Name of a connection, None for the main one, to what opens it. Raises StartupError."""
+
+MOST_SHOWN = 2000
+"""Characters of what a failed command has said."""
+
+
+class PreparationError(Exception):
+    """A step has failed; the message names it."""
+
+
+class Preparation:
+    def __init__(self, connect: Connect, channel: str) -> None:
+        self._connect = connect
+        self._log = logging.getLogger(channel)
+
+    async def run_all(self, steps: Iterable[PreparationStep]) -> None:
+        """In order, to the first that fails. Raises PreparationError."""
+        for step in steps:
+            await self.run(step)
+
+    async def try_all(self, steps: Iterable[PreparationStep]) -> None:
+        """Each of them, whatever the others do."""
+        for step in steps:
+            try:
+                await self.run(step)
+            except PreparationError as error:
+                self._log.warning("teardown: %s", error)
+
+    async def run(self, step: PreparationStep) -> None:
+        """Raises PreparationError."""
+        self._log.debug("step %s", step.name)
+        try:
+            if step.command is not None:
+                await self._command(step, step.command)
+            elif step.sql is not None:
+                await self._statements(step, step.sql)
+            else:
+                await self._statements(step, _read(step.sql_file or ""))
+        except (psycopg.Error, OSError, StartupError, UnicodeDecodeError) as error:
+            raise PreparationError(f"step {step.name}: {said(error)}") from error
+
+    async def _statements(self, step: PreparationStep, text: str) -> None:
+        async with await self._connect(step.connection).open_plain() as connection:
+            await connection.execute("set statement_timeout = 0")
+            await connection.execute(text.encode())
+
+    async def _command(self, step: PreparationStep, command: str) -> None:
+        process = await asyncio.create_subprocess_exec(
+            "/bin/sh",
+            "-c",
+            command,
+            cwd=step.folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        try:
+            output, _ = await process.communicate()
+        except BaseException:
+            process.kill()
+            await process.wait()
+            raise
+        text = output.decode(errors="replace").strip()
+        if text:
+            self._log.debug("step %s: %s", step.name, text)
+        if process.returncode:
+            more = f": {text[-MOST_SHOWN:]}" if text else ""
+            raise PreparationError(f"step {step.name}: the command ended with exit code {process.returncode}{more}")
+
+
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8-sig")
+
+
+def said(error: Exception) -> str:
+    """One line where PostgreSQL has a code."""
+    if isinstance(error, psycopg.Error) and error.sqlstate:
+        return "\n".join((f"{error.sqlstate}: {error.diag.message_primary or error}", *_more(error)))
+    return str(error).strip() or type(error).__name__
+
+
+def _more(error: psycopg.Error) -> list[str]:
+    parts = (("detail", error.diag.message_detail), ("hint", error.diag.message_hint))
+    return [f"{name}: {text}" for name, text in parts if text]

@@ -1,0 +1,110 @@
+"""Where answers go: a temporary table for each request of a file, and the permanent one that mirrors them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import orjson
+import psycopg
+from psycopg import sql
+
+from rowcall.core.testing.request import HttpBlock
+from rowcall.service.database.connector import Connector
+from rowcall.service.options.capabilities.testing import ResponseTable
+from rowcall.service.testing.calls import Reply
+from rowcall.service.testing.session import Session
+
+
+class ResponseTables:
+    """Of one file. blocks: how many requests it has."""
+
+    def __init__(self, table: ResponseTable, blocks: int) -> None:
+        self._table = table
+        self._blocks = blocks
+        self._number = 0
+
+    async def store(self, session: Session, block: HttpBlock, reply: Reply) -> str:
+        """The name of the table. Raises `psycopg.Error`, where there is one of that name."""
+        self._number += 1
+        name = block.table or self._name()
+        columns = self._table.columns
+        made = sql.SQL(", ").join(
+            sql.SQL("{} {}").format(sql.Identifier(column), sql.SQL(type_name)) for _, column, type_name in columns
+        )
+        values = sql.SQL(", ").join(sql.Literal(_value(reply, kind)) for kind, _, _ in columns)
+        # In one go: each table of a test costs a few rows of the catalogue as it is.
+        await session.command(
+            sql.SQL("create temp table {table} ({made}); insert into pg_temp.{table} values ({values})").format(
+                table=sql.Identifier(name), made=made, values=values
+            )
+        )
+        return name
+
+    def _name(self) -> str:
+        if self._blocks == 1:
+            return self._table.name
+        return self._table.pattern.replace("{n}", str(self._number))
+
+
+def _value(reply: Reply, kind: str) -> str | int | bool | None:
+    if kind == "Status":
+        return reply.status
+    if kind == "IsSuccess":
+        return 200 <= reply.status < 300
+    if not reply.found:
+        return None
+    if kind == "Body":
+        return None if reply.body is None else reply.body.replace("\0", "\ufffd")
+    if kind == "ContentType":
+        return reply.header("content-type")
+    return orjson.dumps(dict(reply.headers)).decode()
+
+
+class DebugTable:
+    """`ResponseTempTable:DebugTable`: outlives the run, so that answers can be looked at."""
+
+    def __init__(self, table: ResponseTable, connector: Connector, channel: str) -> None:
+        self._columns = table.columns
+        self._name = sql.Identifier(*(table.debug or "").split("."))
+        self._connector = connector
+        self._log = logging.getLogger(channel)
+        self._waiting: asyncio.Queue[tuple[str, str, HttpBlock, Reply] | None] = asyncio.Queue()
+        self._writing: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Drops what an earlier run has left. Raises `psycopg.Error`."""
+        connection = await self._connector.open_plain()
+        made = [sql.SQL("{} {}").format(sql.Identifier(column), sql.SQL(kind)) for _, column, kind in self._columns]
+        own = "captured_at timestamptz default now(), test_file text not null, block text not null, "
+        own += "method text not null, path text not null, "
+        await connection.execute(sql.SQL("drop table if exists {}").format(self._name))
+        columns = sql.SQL(own) + sql.SQL(", ").join(made)
+        await connection.execute(sql.SQL("create table {} ({})").format(self._name, columns))
+        self._writing = asyncio.ensure_future(self._write(connection))
+
+    def add(self, file: str, table: str, block: HttpBlock, reply: Reply) -> None:
+        self._waiting.put_nowait((file, table, block, reply))
+
+    async def finish(self) -> None:
+        self._waiting.put_nowait(None)
+        if self._writing is not None:
+            await self._writing
+
+    async def _write(self, connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+        async with connection:
+            while (one := await self._waiting.get()) is not None:
+                file, table, block, reply = one
+                names = ("test_file", "block", "method", "path", *(column for _, column, _ in self._columns))
+                texts = (file, table, block.method, block.target)
+                values = [*texts, *(_value(reply, kind) for kind, _, _ in self._columns)]
+                try:
+                    await connection.execute(
+                        sql.SQL("insert into {} ({}) values ({})").format(
+                            self._name,
+                            sql.SQL(", ").join(map(sql.Identifier, names)),
+                            sql.SQL(", ").join(map(sql.Literal, values)),
+                        )
+                    )
+                except psycopg.Error as error:
+                    self._log.warning("the table of answers cannot be written: %s", str(error).strip())

@@ -1,0 +1,111 @@
+"""Many test files: as many at a time as there are callers, reported in the order of their paths."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections import deque
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from rowcall.core.testing.outcome import FileResult
+from rowcall.core.testing.report import Style, file_lines
+from rowcall.service.testing.calls import Caller
+from rowcall.service.testing.file_runner import FileRunner, Means
+from rowcall.service.testing.files import TestFile
+
+_CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """Results as they can be told, and in a terminal how far the run is."""
+
+    def __init__(self, paths: Sequence[str], style: Style, out: TextIO | None = None) -> None:
+        self._waiting = deque(paths)
+        self._count = len(paths)
+        self._style = style
+        self._out = out or sys.stdout
+        self._terminal = self._out.isatty()
+        self._done: dict[str, FileResult] = {}
+        self._failed = 0
+
+    def add(self, result: FileResult) -> None:
+        self._done[result.path] = result
+        self._failed += not result.passed
+        self._clear()
+        while self._waiting and self._waiting[0] in self._done:
+            self._print(self._done[self._waiting.popleft()])
+        if self._terminal and len(self._done) < self._count:
+            failed = f", {self._failed} not passed" if self._failed else ""
+            self._out.write(f"{len(self._done)}/{self._count}{failed}")
+            self._out.flush()
+
+    def finish(self) -> None:
+        """What came behind a file that did not run."""
+        self._clear()
+        for path in self._waiting:
+            if path in self._done:
+                self._print(self._done[path])
+        self._waiting.clear()
+        self._out.flush()
+
+    def _print(self, result: FileResult) -> None:
+        for line in file_lines(result, self._style):
+            self._out.write(f"{line}\n")
+
+    def _clear(self) -> None:
+        if self._terminal:
+            self._out.write(_CLEAR)
+
+
+class Runner:
+    def __init__(self, means: Means, callers: Sequence[Caller]) -> None:
+        self._means = means
+        self._callers = callers
+        self._failed: set[str] = set()
+        """Files that did not pass when they ran last."""
+
+    async def run(self, files: Sequence[TestFile], progress: Progress) -> list[FileResult]:
+        """Sorted by path."""
+        failed = self._failed | _remembered(self._means.options.failed_first)
+        waiting = deque(sorted(files, key=lambda file: (file.path not in failed, file.path)))
+        results: list[FileResult] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                for caller in self._callers[: max(1, len(waiting))]:
+                    group.create_task(self._take(waiting, caller, results, progress))
+        finally:
+            progress.finish()
+            self._remember(results)
+        return sorted(results, key=lambda result: result.path)
+
+    async def _take(
+        self, waiting: deque[TestFile], caller: Caller, results: list[FileResult], progress: Progress
+    ) -> None:
+        while waiting:
+            if self._means.options.fail_fast and not all(result.passed for result in results):
+                return
+            result = await FileRunner(self._means, caller, waiting.popleft()).run()
+            results.append(result)
+            progress.add(result)
+
+    def _remember(self, results: Iterable[FileResult]) -> None:
+        for result in results:
+            (self._failed.discard if result.passed else self._failed.add)(result.path)
+        place = self._means.options.failed_first
+        if place is not None:
+            with contextlib.suppress(OSError):
+                Path(place).write_text(json.dumps(sorted(self._failed)), encoding="utf-8")
+
+
+def _remembered(place: str | None) -> set[str]:
+    if place is None:
+        return set()
+    try:
+        found = json.loads(Path(place).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return set()
+    return {str(path) for path in found} if isinstance(found, list) else set()

@@ -1,0 +1,214 @@
+"""The connection of one test file: its statements run on it as psycopg runs them, its requests as the driver does.
+
+Both share one `PGconn`. Between requests it is psycopg's; within one it is in pipeline mode and read by the driver,
+without statements prepared by name, so that nothing a test does to its session can confuse them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable
+
+import psycopg
+from psycopg import sql
+from psycopg.pq import TransactionStatus
+
+from rowcall.core.testing.outcome import Notice
+from rowcall.ext.driver.connection import Connection, ConnectionState
+from rowcall.service.database.connector import Connector
+
+MARK = "rowcall_request"
+"""The savepoint in front of what a request does in the transaction of a test."""
+CANCEL_SECONDS = 2.0
+
+
+Hear = Callable[[Notice], None]
+
+
+class Session:
+    """What is open at its end is rolled back. hear: told of notices."""
+
+    def __init__(self, connector: Connector, opened: psycopg.AsyncConnection[tuple[object, ...]], hear: Hear) -> None:
+        self.plain = opened
+        self.hear = hear
+        self._connector = connector
+        # A test may deallocate what it likes.
+        opened.prepare_threshold = None
+        self._socket = opened.pgconn.socket
+        self._kept: dict[str, str] = {}
+        """Settings that requests have changed, with what they were."""
+        self.driver = Connection(opened.pgconn, asyncio.get_running_loop(), named=False)
+        self.driver.owner = opened
+        self.driver.on_notice = self._notice
+        # Whatever a request leaves is the test's business.
+        self.driver.owned = True
+        self._leave()
+
+    @classmethod
+    async def open(cls, connector: Connector, hear: Hear) -> Session:
+        """Raises `psycopg.Error`."""
+        return cls(connector, await connector.open_plain(), hear)
+
+    # --- state -----------------------------------------------------------------------------------------------------
+
+    @property
+    def lost(self) -> bool:
+        return self.plain.closed
+
+    @property
+    def inside(self) -> bool:
+        """A transaction of the test is open."""
+        return self._status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+
+    @property
+    def aborted(self) -> bool:
+        return self._status == TransactionStatus.INERROR
+
+    @property
+    def _status(self) -> int:
+        return TransactionStatus.UNKNOWN if self.plain.closed else self.plain.pgconn.transaction_status
+
+    def _notice(self, _label: str | None, severity: str, _sqlstate: str, message: str, _context: str | None) -> None:
+        self.hear(Notice(severity, message))
+
+    # --- statements ------------------------------------------------------------------------------------------------
+
+    async def run(self, text: str) -> psycopg.AsyncCursor[tuple[object, ...]]:
+        """One statement as it stands. Raises `psycopg.Error`."""
+        return await self.plain.execute(text.encode())
+
+    async def command(self, composed: sql.Composed) -> None:
+        await self.plain.execute(composed)
+
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def request(self) -> AsyncIterator[None]:
+        """Within the block the driver has the connection. In a transaction of the test a request that fails takes back
+        what it has done, and what it sets ends with it, as if it had a transaction of its own.
+
+        Raises `psycopg.Error` when the connection is lost.
+        """
+        inside = self.inside
+        self._kept.clear()
+        if inside:
+            await self.run(f"savepoint {MARK}")
+        self._enter()
+        try:
+            yield
+        finally:
+            self._leave()
+        if self.lost:
+            raise psycopg.OperationalError(self.driver.close_reason or "the connection to the database was lost")
+        if inside:
+            if self.aborted:
+                await self.run(f"rollback to savepoint {MARK}")
+            await self.run(f"release savepoint {MARK}")
+        elif self.inside:
+            # The service would not keep it either.
+            await self.run("rollback")
+        await self._put_back(local=inside)
+
+    async def keep(self, names: Iterable[str]) -> None:
+        """Within a request: remembers what these settings are. They are put back behind it."""
+        unknown = [name for name in names if name not in self._kept]
+        if not unknown or self.aborted or self.lost:
+            return
+        async with self._paused():
+            asked = sql.SQL(", ").join(
+                sql.SQL("current_setting({}, true)").format(sql.Literal(name)) for name in unknown
+            )
+            cursor = await self.plain.execute(sql.SQL("select {}").format(asked))
+            row = await cursor.fetchone()
+        self._kept |= {name: str(value or "") for name, value in zip(unknown, row or (), strict=False)}
+
+    async def _put_back(self, *, local: bool) -> None:
+        if not self._kept:
+            return
+        calls = (
+            sql.SQL("set_config({}, {}, {})").format(sql.Literal(name), sql.Literal(value), sql.Literal(local))
+            for name, value in self._kept.items()
+        )
+        await self.plain.execute(sql.SQL("select {}").format(sql.SQL(", ").join(calls)))
+        self._kept.clear()
+
+    @contextlib.asynccontextmanager
+    async def _paused(self) -> AsyncIterator[None]:
+        self._leave()
+        try:
+            yield
+        finally:
+            self._enter()
+
+    def _enter(self) -> None:
+        if not self.lost and self.driver.state != ConnectionState.CLOSED:
+            self.plain.pgconn.enter_pipeline_mode()
+            asyncio.get_running_loop().add_reader(self._socket, self.driver.on_readable)
+
+    def _leave(self) -> None:
+        if not self.lost and self.driver.state != ConnectionState.CLOSED:
+            asyncio.get_running_loop().remove_reader(self._socket)
+            with contextlib.suppress(psycopg.Error):
+                self.plain.pgconn.exit_pipeline_mode()
+
+    # --- the end ---------------------------------------------------------------------------------------------------
+
+    async def renew(self) -> bool:
+        """Makes it what it was when it was opened, which costs a tenth of a new one. False: that cannot be."""
+        if self.lost or self.driver.state != ConnectionState.READY:
+            return False
+        try:
+            if self.inside:
+                await self.run("rollback")
+            await self.run("discard all")
+        except psycopg.Error:
+            return False
+        return True
+
+    async def close(self) -> None:
+        """What still runs is cancelled, what is open rolled back. Never raises, never waits for long."""
+        if self.lost:
+            return
+        with contextlib.suppress(psycopg.Error, OSError, TimeoutError):
+            async with asyncio.timeout(2 * CANCEL_SECONDS):
+                if self._status == TransactionStatus.ACTIVE:
+                    await self._connector.cancel(self.driver, CANCEL_SECONDS)
+                elif self.inside:
+                    await self.run("rollback")
+        self.driver.close("the test is over")
+        await self.plain.close()
+
+
+class SessionPool:
+    """Those of files that run one after another. One is used again when its file has passed."""
+
+    def __init__(self) -> None:
+        self._idle: dict[str, Session] = {}
+
+    @contextlib.asynccontextmanager
+    async def session(self, connector: Connector, hear: Hear, key: str | None) -> AsyncIterator[Session]:
+        """key: equal for the same database; None: nobody else can use it. Raises `psycopg.Error`."""
+        session = None if key is None else self._idle.pop(key, None)
+        if session is None or session.lost:
+            session = await Session.open(connector, hear)
+        session.hear = hear
+        passed = False
+        try:
+            yield session
+            passed = True
+        finally:
+            if passed and key is not None and await session.renew():
+                session.hear = _nobody
+                self._idle[key] = session
+            else:
+                await session.close()
+
+    async def close(self) -> None:
+        for session in self._idle.values():
+            await session.close()
+        self._idle.clear()
+
+
+def _nobody(_notice: Notice) -> None:
+    """Between two files."""

@@ -1,0 +1,65 @@
+"""Answers of an earlier run, which those of this one are compared with: a file beside each test file.
+
+`# @snapshot` in a request asks for it, `rowcall --test --update` writes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import orjson
+
+from rowcall.core.testing.matching import diff
+from rowcall.core.testing.request import HttpBlock
+from rowcall.service.testing.calls import Reply
+
+
+class Snapshots:
+    """Of one test file."""
+
+    def __init__(self, test: str, *, update: bool) -> None:
+        self._path = Path(f"{test}.snapshots")
+        self._update = update
+        self._counted: dict[str, int] = {}
+        self._known: dict[str, str] | None = None
+
+    def differences(self, block: HttpBlock, reply: Reply) -> list[str]:
+        """None when the answer is the known one, or has just become so."""
+        name = f"{block.method} {block.target}"
+        self._counted[name] = self._counted.get(name, 0) + 1
+        if self._counted[name] > 1:
+            name = f"{name} ({self._counted[name]})"
+        answer = _shown(reply)
+        known = self._read()
+        if self._update:
+            if known.get(name) != answer:
+                known[name] = answer
+                self._write(known)
+            return []
+        if name not in known:
+            return ["there is no snapshot yet; rowcall --test --update writes one"]
+        return diff(known[name].splitlines(), answer.splitlines())
+
+    def _read(self) -> dict[str, str]:
+        if self._known is None:
+            text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+            self._known = {}
+            for part in text.split("=== ")[1:]:
+                name, _, answer = part.partition("\n")
+                self._known[name] = answer.rstrip("\n")
+        return self._known
+
+    def _write(self, known: dict[str, str]) -> None:
+        text = "".join(f"=== {name}\n{answer}\n\n" for name, answer in sorted(known.items()))
+        self._path.write_text(text, encoding="utf-8")
+
+
+def _shown(reply: Reply) -> str:
+    """JSON is laid out, so that a difference shows where it is."""
+    body = reply.body or ""
+    with contextlib.suppress(orjson.JSONDecodeError):
+        body = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2).decode() if body else ""
+    # A line of the answer must not look like the head of the next one.
+    body = "\n".join(f" {line}" if line.startswith("=== ") else line for line in body.splitlines())
+    return "\n".join((f"{reply.status} {reply.header('content-type') or ''}".rstrip(), *([body] if body else ())))

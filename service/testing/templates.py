@@ -1,0 +1,86 @@
+"""Databases of their own for test files: copies of the one that is tested, gone when the file is through.
+
+PostgreSQL copies a database only while nobody is connected to it. So one copy is made before the first test, to which
+nobody ever connects, and the others are made of that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import os
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+
+import psycopg
+from psycopg import sql
+
+from rowcall.service.database.connector import Connector, Target
+from rowcall.service.startup_error import StartupError
+
+_ADMINISTRATION = ("postgres", "template1")
+"""Where a database can be made from another one."""
+
+
+class Templates:
+    def __init__(self, channel: str) -> None:
+        self._log = logging.getLogger(channel)
+        self._numbers = itertools.count()
+        self._copying = asyncio.Lock()
+        self._made: dict[str, tuple[Target, str]] = {}
+        """What copies are made of, by key of the connection."""
+
+    @contextlib.asynccontextmanager
+    async def prepared(self, connectors: Iterable[tuple[str, Connector]]) -> AsyncIterator[None]:
+        """Within the block databases of these connections can be copied. Raises StartupError where one cannot."""
+        try:
+            for key, connector in connectors:
+                try:
+                    self._made[key] = connector.target, await self._copied(connector.target, await _name(connector))
+                except psycopg.Error as error:
+                    why = error.diag.message_detail or ""
+                    raise StartupError(f"the database cannot be copied for tests: {str(error).strip()} {why}") from None
+            yield
+        finally:
+            for target, name in self._made.values():
+                await self._drop(target, name)
+            self._made.clear()
+
+    @contextlib.asynccontextmanager
+    async def copy(self, key: str) -> AsyncIterator[Connector]:
+        """Of a connection that has been prepared. Raises `psycopg.Error`."""
+        target, source = self._made[key]
+        name = await self._copied(target, source)
+        try:
+            yield Connector(replace(target, parameters={**target.parameters, "dbname": name}))
+        finally:
+            await asyncio.shield(self._drop(target, name))
+
+    async def _copied(self, target: Target, source: str) -> str:
+        name = f"{source.partition('_test_c')[0][:30]}_test_c{os.getpid()}_{next(self._numbers)}"
+        made = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(source))
+        async with self._copying, await _administer(target, source) as connection:
+            await connection.execute(made)
+        return name
+
+    async def _drop(self, target: Target, name: str) -> None:
+        try:
+            async with await _administer(target, name) as connection:
+                await connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+        except psycopg.Error as error:
+            self._log.error("the database %s could not be dropped: %s", name, str(error).strip())
+
+
+async def _name(connector: Connector) -> str:
+    async with await connector.open_plain() as connection:
+        row = await (await connection.execute("select current_database()")).fetchone()
+    return str(row[0]) if row else ""
+
+
+async def _administer(target: Target, other_than: str) -> psycopg.AsyncConnection[tuple[object, ...]]:
+    database = next(one for one in _ADMINISTRATION if one != other_than)
+    return await Connector(
+        replace(target, parameters={**target.parameters, "dbname": database}, timeout=0)
+    ).open_plain()

@@ -1,0 +1,96 @@
+"""Expected answers compared with actual ones."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.testing.matching import body_differences, differences, row_differences
+from rowcall.core.testing.request import Answer
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [
+        ('{"a": 1, "b": [true, null]}', '{"b":[true,null],"a":1}'),
+        ("18.50", "18.5"),
+        ('{"id": "{{integer}}", "at": "{{timestamp}}", "day": "{{date}}"}',
+         '{"id":7,"at":"2026-01-05T07:30:00+00:00","day":"2026-01-05"}'),
+        ('["{{any}}", "{{any}}", "{{string}}", "{{number}}", "{{boolean}}"]', '[null,{"a":1},"x",1.5,false]'),
+        ('"order-{{integer}}"', '"order-17"'),
+        ('"{{/[a-z]+-\\\\d/}}"', '"abc-1"'),
+        ('{"id": "{{uuid}}"}', '{"id":"3f2504e0-4f89-41d3-9a0c-0305e82c3301"}'),
+        ('{"a": 1, "{{more}}": 0}', '{"a":1,"b":2}'),
+        ('[1, "{{more}}"]', "[1,2,3]"),
+        ('[1, "{{more}}"]', "[1]"),
+        ("<h1>{{any}}</h1>", "<h1>a\nb</h1>\n"),
+        ("plain", "plain"),
+    ],
+)  # fmt: skip
+def test_what_fits(expected: str, actual: str) -> None:
+    assert body_differences(expected, actual) == []
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "line"),
+    [
+        ('{"a": 1}', '{"a":2}', '-  "a": 1'),
+        ('{"a": 1}', '{"a":1,"b":2}', '+  "b": 2'),
+        ('{"a": 1, "b": 2}', '{"a":1}', '-  "b": 2'),
+        ("[1]", "[1,2]", "+  2"),
+        ("1", "true", "-1"),
+        ('"{{integer}}"', '"7"', '-"{{integer}}"'),
+        ('"{{integer}}"', "true", "+true"),
+        ("[1, 2]", "[]", "-  1,"),
+        ("[]", "text", "+text"),
+        ('{"a": "{{uuid}}"}', '{"a":null}', '+  "a": null'),
+    ],
+)
+def test_what_does_not_fit_is_shown_as_a_diff(expected: str, actual: str, line: str) -> None:
+    assert line in body_differences(expected, actual)
+
+
+def test_only_what_differs_is_shown() -> None:
+    lines = body_differences('{"id": "{{integer}}", "name": "fern"}', '{"id":5,"name":"moss"}')
+    assert lines == ["--- expected", "+++ actual", " {", '   "id": 5,', '-  "name": "fern"', '+  "name": "moss"', " }"]
+
+
+@given(JSON)
+def test_any_value_fits_itself(value: object) -> None:
+    text = orjson.dumps(value).decode()
+    assert body_differences(text, text) == []
+
+
+def test_status_and_headers_are_compared() -> None:
+    expected = Answer(200, (("Content-Type", "application/json"), ("ETag", "{{any}}")))
+    fitting = [("content-type", "application/json"), ("etag", '"x"')]
+    assert differences(expected, 200, fitting, "") == []
+    assert differences(expected, 404, [("content-type", "text/html")], "<h1>no</h1>") == [
+        "status: expected 200, actual 404",
+        "header Content-Type: expected 'application/json', actual 'text/html'",
+        "header ETag: expected '{{any}}', actual none",
+        "body: <h1>no</h1>",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expected", "fits"),
+    [
+        (("id | name", "---+-----", "1 | fern", "2 |"), True),
+        (("1 | fern", "2 |"), True),
+        (("| {{integer}} | {{any}} |", "2 | "), True),
+        (("1 | fern",), False),
+        (("1 | moss", "2 |"), False),
+        (("1", "2"), False),
+    ],
+)
+def test_rows_are_compared_cell_by_cell(expected: tuple[str, ...], fits: bool) -> None:
+    found = row_differences(expected, ["id", "name"], [["1", "fern"], ["2", None]])
+    assert (found == []) == fits

@@ -1,0 +1,34 @@
+"""What a service would serve, read in this process: for what is made of endpoints without serving them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from rowcall.core.config import Settings
+from rowcall.service.command.configuration_files import load
+from rowcall.service.command.serve import connections
+from rowcall.service.command.switches import parse_arguments
+from rowcall.service.edition.edition import Edition
+from rowcall.service.edition.exposure_options import exposure
+from rowcall.service.edition.reader import EndpointReader
+from rowcall.service.options.from_settings import worker_options
+from tests.harness.database import Database
+
+
+def settings_of(database: Database, settings: Mapping[str, str] | None = None) -> Settings:
+    chosen = {"ConnectionStrings:Default": database.conninfo, "Service:RequiresAuthorization": "false"}
+    chosen |= settings or {}
+    return load(parse_arguments([f"--{key}={value}" for key, value in chosen.items()])).settings
+
+
+def read_edition(database: Database, settings: Mapping[str, str] | None = None) -> Edition:
+    found = settings_of(database, settings)
+    with connections(found, demo=False) as opened:
+        options = worker_options(found, opened)
+        reader = EndpointReader(found, options, opened.plan, exposure(found, options, opened.plan))
+        return asyncio.run(_read(reader))
+
+
+async def _read(reader: EndpointReader) -> Edition:
+    return await reader.first()

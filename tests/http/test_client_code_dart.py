@@ -1,0 +1,373 @@
+"""Generated Dart: as text, and as a grammar of Dart sees it (reference 07, 19)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rowcall.core.codegen.dart.files import dart_files
+from rowcall.core.codegen.options import DartOptions
+from rowcall.service.edition.edition import Edition
+from tests.harness.dart import mistakes_in_dart
+from tests.harness.database import Database
+from tests.harness.editions import read_edition
+from tests.http.conftest import Serve
+
+SQL = """
+create schema "yardOps";
+create type geo as (lat numeric, lon numeric);
+create type stop as (label text, at geo);
+create type crate as (width int, height int);
+create domain score as int;
+create table depot (id int primary key, name text not null, opened date default now());
+
+create function ping_depot() returns void language sql as '';
+comment on function ping_depot() is 'HTTP';
+create function get_count() returns int language sql as 'select 3';
+comment on function get_count() is 'HTTP';
+create function parcel_weight(_parcel_id int) returns float8 language sql as 'select 1.5::float8';
+comment on function parcel_weight is 'HTTP
+dartclient_status_code = false';
+create function is_gate_open() returns boolean language sql as 'select true';
+comment on function is_gate_open() is 'HTTP';
+create function get_opened() returns timestamptz language sql as $$ select '2026-02-28 10:00+00'::timestamptz $$;
+comment on function get_opened() is 'HTTP';
+create function get_settings() returns jsonb language sql as $$ select '{"a": [1]}'::jsonb $$;
+comment on function get_settings() is 'HTTP';
+create function get_numbers() returns int[] language sql as 'select array[1,2]';
+comment on function get_numbers() is 'HTTP';
+create function get_names() returns setof text language sql as $$ values ('a'), ('b') $$;
+comment on function get_names() is 'HTTP';
+create function get_days(_from timestamptz, _day date, _days date[] default null) returns date[] language sql as
+    $$ select array['2026-01-01'::date] $$;
+comment on function get_days is 'HTTP';
+create function find_parcels(_depot text, _tags text[] default null)
+    returns table (parcel_id bigint, flags jsonb, packed_at timestamptz, weight real, double text, "hash_code" int)
+    language sql stable as $$ select 1, to_jsonb(_tags), now(), 1.5::real, 'x', 1 $$;
+comment on function find_parcels is 'HTTP GET
+It''s one';
+create function find_parcel(_depot text, _parcel_id bigint, _verbose boolean default false) returns text
+    language sql stable as $$ select 'x' $$;
+comment on function find_parcel is 'HTTP GET /api/depots/{_depot}/parcels/{_parcel_id}';
+create function append_note(_parcel_id bigint, _note text) returns text language sql as 'select _note';
+comment on function append_note is 'HTTP POST
+body_parameter_name note';
+create function append_count(_count int) returns void language sql as '';
+comment on function append_count is 'HTTP POST
+body_parameter_name count';
+create function add_box(_box crate, _label text default 'x') returns int language sql as 'select (_box).width';
+comment on function add_box is 'HTTP';
+create function list_routes() returns table (route_id int, depot geo, stops stop[]) language sql stable as
+    $$ select 1, row(1,2)::geo, array[row('a', row(3,4)::geo)::stop] $$;
+comment on function list_routes is 'HTTP GET
+nested';
+create function "yardOps".open_gate(_gate int) returns int language sql as 'select _gate';
+comment on function "yardOps".open_gate(int) is 'HTTP';
+create function remove() returns int language sql as 'select 1';
+comment on function remove() is 'HTTP DELETE /api/switch';
+create function hidden() returns int language sql as 'select 1';
+comment on function hidden() is 'HTTP
+dartclient = false';
+create function export_parcels(_day date default now()) returns text language sql stable as $$ select 'x' $$;
+comment on function export_parcels is 'HTTP GET
+dartclient_url_only = true';
+create function sign_in(_name text) returns table (user_id int) language sql as 'select 7';
+comment on function sign_in is 'HTTP
+login';
+create function sign_out() returns setof text language sql as $$ select 'x' $$;
+comment on function sign_out is 'HTTP
+logout';
+create function moved() returns int language sql as 'select 1';
+comment on function moved() is 'HTTP
+tsclient_module = night_shift';
+create function moved_too() returns int language sql as 'select 1';
+comment on function moved_too() is 'HTTP
+tsclient_module = night_shift
+dartclient_module = day_shift';
+create function import_manifest(_note text, _meta json default null) returns json language sql as 'select _meta';
+comment on function import_manifest is 'HTTP
+upload
+@_meta is upload metadata';
+create function reindex(_depot text) returns int language sql as 'select 1';
+comment on function reindex is 'HTTP
+sse';
+comment on table depot is 'HTTP';
+"""
+PLAIN = DartOptions(path="{0}_api.dart", schema_names=False, comment="None", status_code=False, json_type="dynamic")
+LISTED = "(jsonDecode(BODY) as List<dynamic>)"
+Generate = Callable[..., dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def edition(database: Database) -> Edition:
+    database.execute(SQL)
+    return read_edition(database, {"Service:CrudSource:Enabled": "true", "Service:UploadOptions:Enabled": "true"})
+
+
+@pytest.fixture
+def generate(edition: Edition, tmp_path: Path) -> Generate:
+    """Texts by name of the file, each of which is Dart."""
+
+    def made(**changes: Any) -> dict[str, str]:
+        options = replace(PLAIN, **changes)
+        files = {
+            one.path: one.text or ""
+            for one in dart_files(edition.endpoints, edition.types_of, {}, options, now="now")
+            if one.text is not None
+        }
+        for name, text in files.items():
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        assert mistakes_in_dart(*(tmp_path / name for name in files)) == []
+        return files
+
+    return made
+
+
+def body(text: str, name: str) -> str:
+    """A function with its comment, or a class."""
+    (found,) = (block for block in text.split("\n\n") if re.search(rf"^(Future.*> |class ){name}[( ]", block, re.M))
+    return found
+
+
+def whole(text: str, name: str) -> str:
+    """A class, from its name to its end."""
+    start = text.index(f"\nclass {name} {{") + 1
+    return text[start : text.index("\n}\n", start) + 2]
+
+
+@pytest.fixture(scope="module")
+def plain(edition: Edition) -> dict[str, str]:
+    found = dart_files(edition.endpoints, edition.types_of, {}, PLAIN, now="now")
+    return {one.path: one.text or "" for one in found}
+
+
+@pytest.fixture(scope="module")
+def public(plain: dict[str, str]) -> str:
+    return plain["public_api.dart"]
+
+
+def test_there_is_a_file_for_each_schema_and_module(plain: dict[str, str]) -> None:
+    assert sorted(plain) == ["day_shift_api.dart", "night_shift_api.dart", "public_api.dart", "yard_ops_api.dart"]
+
+
+def test_a_file_has_what_it_needs_and_no_more(plain: dict[str, str]) -> None:
+    assert plain["day_shift_api.dart"].startswith(
+        "import 'dart:convert';\n\nimport 'package:http/http.dart' as http;\n\nString baseUrl = '';\n\n"
+        "/// Sends all requests when it is given: a test can put its own here.\nhttp.Client? httpClient;\n\n"
+        "Future<http.Response> _send("
+    )
+    for word in ("_query", "_segment", "_upload", "SseSubscription", "ApiResult", "dart:async", "dart:math"):
+        assert word not in plain["day_shift_api.dart"]
+    assert plain["day_shift_api.dart"].endswith("}\n")
+
+
+def test_the_example_of_the_sheet(public: str) -> None:
+    wanted = """Future<double> parcelWeight(ParcelWeightRequest request) async {
+  final uri = Uri.parse('$baseUrl/api/parcel-weight');
+  final response = await _send(
+    'POST',
+    uri,
+    body: jsonEncode(request.toJson()),
+  );
+  return double.parse(utf8.decode(response.bodyBytes));
+}"""
+    assert wanted in public
+
+
+def test_a_model_has_fields_a_constructor_and_two_ways_of_json(public: str) -> None:
+    assert (
+        whole(public, "FindParcelsRequest")
+        == """class FindParcelsRequest {
+  final String? depot;
+  final List<String>? tags;
+
+  const FindParcelsRequest({
+    this.depot,
+    this.tags,
+  });
+
+  factory FindParcelsRequest.fromJson(Map<String, dynamic> json) {
+    return FindParcelsRequest(
+      depot: json['depot'] as String?,
+      tags: (json['tags'] as List<dynamic>?)?.map((item) => item as String).toList(),
+    );
+  }
+
+  Map<String, dynamic> toJson() {
+    return {
+      'depot': depot,
+      if (tags != null) 'tags': tags,
+    };
+  }
+}"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        (
+            "FindParcelsResponse",
+            "int? parcelId|dynamic flags|DateTime? packedAt|double? weight|String? double_|int? hashCode_",
+        ),
+        ("Depot", "double? lat|double? lon"),
+        ("Stops", "String? label|Depot? at"),
+        ("ListRoutesResponse", "int? routeId|Depot? depot|List<Stops>? stops"),
+        ("GetDaysRequest", "DateTime? from|DateTime? day|List<DateTime>? days"),
+        ("AddBoxRequest", "int? boxWidth|int? boxHeight|String? label"),
+        (
+            "ImportManifestResponse",
+            "String? type|String? fileName|String? contentType|int? size|bool? success|String? status|"
+            "Map<String, dynamic> raw",
+        ),
+    ],
+)
+def test_fields_follow_parameters_and_columns(public: str, name: str, fields: str) -> None:
+    assert "|".join(re.findall(r"^  final (.*);$", whole(public, name), re.M)) == fields
+
+
+@pytest.mark.parametrize(
+    ("name", "declared", "expression"),
+    [
+        ("getCount", "int", "int.parse(BODY)"),
+        ("isGateOpen", "bool", "BODY == 't'"),
+        ("getOpened", "DateTime", "DateTime.parse(BODY)"),
+        ("getSettings", "dynamic", "jsonDecode(BODY)"),
+        (
+            "getNumbers",
+            "List<int>",
+            "(jsonDecode(BODY) as List<dynamic>).map((item) => (item as num).toInt()).toList()",
+        ),
+        ("getNames", "List<String>", "(jsonDecode(BODY) as List<dynamic>).map((item) => item as String).toList()"),
+        ("signIn", "String", "BODY"),
+        ("depotsDepotParcelsParcelId", "String", "BODY"),
+        ("switch_", "int", "int.parse(BODY)"),
+    ],
+)
+def test_results_are_read_as_what_they_are(public: str, name: str, declared: str, expression: str) -> None:
+    text = body(public, name)
+    assert f"Future<{declared}> {name}(" in text
+    assert f"  return {expression.replace('BODY', 'utf8.decode(response.bodyBytes)')};\n" in text
+
+
+def test_void_is_only_sent(public: str) -> None:
+    assert body(public, "pingDepot").endswith(
+        "Future<void> pingDepot() async {\n  final uri = Uri.parse('$baseUrl/api/ping-depot');\n"
+        "  await _send('POST', uri);\n}"
+    )
+    assert "Future<void> signOut() async {" in public
+
+
+def test_values_go_where_the_endpoint_reads_them(public: str) -> None:
+    assert (
+        "Uri.parse('$baseUrl/api/depots/${_segment(request.depot)}/parcels/${_segment(request.parcelId)}"
+        "${_query(request.toJson()..remove('depot')..remove('parcelId'))}');"
+    ) in body(public, "depotsDepotParcelsParcelId")
+    assert "    body: request.note,\n" in body(public, "appendNote")
+    assert "    body: request.count?.toString(),\n" in body(public, "appendCount")
+    assert "'from': from?.toUtc().toIso8601String()," in public
+    assert "'day': day?.toIso8601String().substring(0, 10)," in public
+    assert "Future<List<DepotGetResponse>> depotGet(DepotGetRequest request) async {" in public
+
+
+def test_events_and_uploads(public: str) -> None:
+    assert "SseSubscription createReindexEventSource(\n  void Function(String message) onMessage, {" in public
+    assert (
+        "  ReindexRequest request, {\n  void Function(String message)? onMessage,\n  String? id,\n"
+        "  int closeAfterMs = 1000,\n  int? awaitConnectionMs = 0,\n}) async {"
+    ) in body(public, "reindex")
+    assert "      'X-NpgsqlRest-ID': executionId," in body(public, "reindex")
+    text = body(public, "importManifest")
+    assert "importManifest(\n  List<http.MultipartFile> files,\n  ImportManifestRequest request, {\n" in text
+    assert "throw http.ClientException(" in text
+
+
+def test_only_the_url_is_made_where_only_that_is_wanted(public: str) -> None:
+    assert (
+        "String exportParcelsUrl(ExportParcelsRequest request) =>\n"
+        "    '$baseUrl/api/export-parcels${_query(request.toJson())}';"
+    ) in public
+    assert "exportParcels(" not in public
+    assert "hidden" not in public
+
+
+def test_everything_at_once_is_dart(generate: Generate) -> None:
+    generate(comment="Simple")
+    files = generate(
+        status_code=True,
+        models_file=True,
+        export_urls=True,
+        parse_url=True,
+        parse_request=True,
+        xsrf_header="X-Xsrf",
+        export_sources=False,
+        unique_models=True,
+        omit_automatic=True,
+        schema_names=True,
+        comment="Full",
+        model_prefix="My",
+        model_suffix="Model",
+        error_name="Oops",
+        result_name="Outcome",
+        dates=False,
+        base_url_from="base.dart",
+        imports=("import 'mine.dart';",),
+        headers={"X-Version": "'1.4'", '"X-Other"': "other()"},
+    )
+    public = files["public_api.dart"]
+    assert (
+        "import 'mine.dart';\nimport 'base.dart';\nimport 'public_api_models.dart';\n\nexport 'public_api_models.dart';"
+    ) in public
+    assert "String baseUrl" not in public
+    assert "Future<Outcome<List<MyPublicFindParcelsResponseModel>>> publicFindParcels(" in public
+    assert "Future<Outcome<void>> publicPingDepot(" in public
+    assert "_createPublicReindexEventSource(" in public
+    assert "      'X-Version': '1.4',\n      \"X-Other\": other(),\n" in public
+    assert "if (xsrfToken != null) 'X-Xsrf': xsrfToken," in public
+    models = files["public_api_models.dart"]
+    assert "class Outcome<T> {" in models
+    assert "final List<String>? days;" in models
+
+
+def test_the_comment_shows_the_routine(generate: Generate) -> None:
+    assert body(generate(comment="Simple")["public_api.dart"], "findParcels").startswith(
+        """/// function public.find_parcels(
+///     _depot text,
+///     _tags text[]
+/// )
+/// returns table(
+///     parcel_id bigint,
+///     flags jsonb,
+///     packed_at timestamp with time zone,
+///     weight real,
+///     double text,
+///     hash_code integer
+/// )
+///
+/// comment on function public.find_parcels is 'HTTP GET
+/// It''s one';
+///
+/// [request] - the values of the request
+///
+/// Returns `List<FindParcelsResponse>`.
+///
+/// See FUNCTION public.find_parcels
+Future<List<FindParcelsResponse>> findParcels("""
+    )
+
+
+def test_a_start_writes_the_files(edition: Edition, database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    """`edition` is asked for because it makes the routines."""
+    section = "Service:DartClientCodeGen:"
+    settings = {section + "Enabled": "true", section + "FilePath": str(tmp_path / "{0}.dart")}
+    service = serve_once(database, "", settings)
+    service.wait_for_log("client code in Dart: 4 files written, 0 unchanged")
+    text = (tmp_path / "yard_ops.dart").read_text(encoding="utf-8")
+    assert re.match(r"// autogenerated at .*\n\nimport 'dart:convert';\n", text)
+    assert f"String baseUrl = '{service.url}';" in text
+    assert "Future<ApiResult<int>> " in text

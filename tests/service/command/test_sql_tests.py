@@ -1,0 +1,470 @@
+"""`rowcall --test` as the real command (reference 03, 8). One run over a folder of files that each show one thing."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.harness.command import rowcall
+from tests.harness.database import Database
+
+SQL = """
+create table bed (id int primary key, kind text not null unique);
+create table kept (what text);
+insert into bed values (1, 'fern');
+create function beds() returns setof bed language sql as $$ select * from bed order by id $$;
+comment on function beds is 'HTTP GET /beds
+allow_anonymous';
+create function bed_of(_id int, _kind text default 'any') returns text language sql as
+$$ select kind from bed where id = _id $$;
+comment on function bed_of is 'HTTP GET /beds/{_id}
+allow_anonymous';
+create function plant(_id int, _kind text) returns text language plpgsql as $$
+begin
+  raise notice 'planting %', _kind;
+  insert into bed values (_id, _kind);
+  return _kind;
+end $$;
+comment on function plant is 'HTTP POST /beds
+authorize gardener';
+create function me() returns text language sql as $$ select current_setting('request.user_id', true) $$;
+comment on function me is 'HTTP GET /me
+allow_anonymous
+user_context';
+create function resolved(_owner text, _bed int) returns text language sql as $$ select _owner $$;
+comment on function resolved is 'HTTP GET /resolved
+allow_anonymous
+_owner = select kind from bed where id = {_bed}';
+create procedure water(_id int) language plpgsql as $$ begin update bed set kind = 'wet' where id = _id; end $$;
+comment on procedure water is 'HTTP POST /water
+allow_anonymous';
+create function crash() returns int language sql as $$ select pg_terminate_backend(pg_backend_pid())::int $$;
+comment on function crash is 'HTTP GET /crash
+allow_anonymous';
+create function inner_secret() returns int language sql as $$ select 42 $$;
+comment on function inner_secret is 'HTTP GET /inside
+allow_anonymous
+internal';
+create function cached() returns float language sql as $$ select random() $$;
+comment on function cached is 'HTTP GET /cached
+allow_anonymous
+cached
+cache_profile long';
+create function enter(_name text) returns table (status int, user_id text) language sql as $$ select 200, _name $$;
+comment on function enter is 'HTTP POST /enter
+login';
+create function protected() returns text language sql as $$ select 'in' $$;
+comment on function protected is 'HTTP GET /protected
+authorize
+basic_auth ana pots';
+create type rate as (body text, status_code int);
+comment on type rate is 'GET http://rates.invalid/{_currency}';
+create function rate_of(_currency text, _rate rate) returns text language sql as $$ select (_rate).body $$;
+comment on function rate_of is 'HTTP GET /rate
+allow_anonymous';
+create function away() returns text language sql as $$ select '' $$;
+comment on function away is 'HTTP GET /away
+allow_anonymous
+proxy http://elsewhere.invalid';
+"""
+
+ENDPOINT = """-- HTTP POST /repot
+-- allow_anonymous
+begin;
+update bed set kind = :kind where id = 1;
+-- @result kind
+-- @single
+select kind from bed where id = 1;
+commit;
+select 1 / :divisor::int as later;
+"""
+
+FILES = {
+    "uncommitted": """begin;
+insert into bed values (2, 'moss');
+/* GET /beds */
+select body::jsonb = '[{"id":1,"kind":"fern"},{"id":2,"kind":"moss"}]', 'the request sees it' from _response;
+select content_type = 'application/json' and is_success and headers ? 'content-type' from _response;
+""",
+    "claims": """begin;
+/*
+POST /beds
+
+{"id": 2, "kind": "moss"}
+*/
+select status = 401, 'nobody' from _response_1;
+/*
+POST /beds
+# @claim user_roles=cook
+
+{"id": 2, "kind": "moss"}
+*/
+select status = 403, 'somebody' from _response_2;
+/*
+POST /beds
+# @claim user_id=7
+# @claim user_roles=cook
+# @claim user_roles=gardener
+
+{"id": 2, "kind": "moss"}
+*/
+select (status, body) = (200, 'moss'), 'one of the roles' from _response_3;
+""",
+    "context": """begin;
+/*
+GET /me
+# @claim user_id=7
+*/
+/* GET /me */
+select array_agg(body order by n) = array['7', ''], 'each has its own'
+from (select 1 as n, * from _response_1 union all select 2, * from _response_2) as both_of_them;
+select set_config('request.user_id', 'set by the test', true);
+/*
+GET /me
+# @claim user_id=8
+*/
+select body = '8' from _response_3;
+select current_setting('request.user_id') = 'set by the test', 'and the test has its own again';
+""",
+    "failing_request": """begin;
+insert into bed values (2, 'moss');
+/*
+POST /beds
+# @claim user_roles=gardener
+
+{"id": 2, "kind": "other"}
+*/
+select status = 409, 'refused' from _response;
+select count(*) = 2, 'what the test did before is still there' from bed;
+""",
+    "resolved": """begin;
+insert into bed values (5, 'rose');
+/* GET /resolved?bed=5 */
+select body = 'rose', 'sql of the comment sees it' from _response;
+""",
+    "own_transaction": """begin;
+/*
+POST /repot
+
+{"kind": "aloe", "divisor": 1}
+
+HTTP/1.1 200
+
+{"result1": 1, "kind": "aloe", "result3": [1]}
+*/
+rollback;
+select kind = 'fern', 'its commit did not end the transaction of the test' from bed where id = 1;
+""",
+    "part_of_a_file": """begin;
+/*
+POST /repot
+
+{"kind": "aloe", "divisor": 0}
+*/
+select status >= 400, 'the last statement fails' from _response;
+select kind = 'aloe', 'what the file has committed before stays' from bed where id = 1;
+""",
+    "procedure": """begin;
+/*
+POST /water
+
+{"id": 1}
+*/
+select status = 204 and (select kind = 'wet' from bed where id = 1), 'it is called' from _response;
+""",
+    "alone": """/* GET /beds */
+create temp table seen as select * from _response;
+select status = 200, 'without a transaction' from seen;
+""",
+    "internal": """/* GET /inside */
+select body = '42', 'can be reached' from _response;
+""",
+    "cached": """/* GET /cached */
+/* GET /cached */
+select a.body <> b.body, 'nothing is cached' from _response_1 a, _response_2 b;
+""",
+    "unknown": """/* GET /nowhere */
+select (status, body, content_type, headers, is_success) is not distinct from (404, null, null, null, false)
+from _response;
+""",
+    "basic": """/*
+GET /protected
+# @claim user_id=7
+*/
+select status = 200 from _response_1;
+/* GET /protected */
+select status = 401 from _response_2;
+""",
+    "named": """/*
+GET /beds
+# @response answer
+*/
+select status = 200 from answer;
+""",
+    "stub": """/*
+STUB GET http://rates.invalid/{{any}}
+HTTP/1.1 200
+
+1.25
+*/
+/*
+GET /rate?currency=eur
+
+HTTP/1.1 200
+
+1.25
+*/
+/*
+STUB GET http://elsewhere.invalid/away
+HTTP/1.1 201
+
+far away
+*/
+/*
+GET /away
+
+HTTP/1.1 201
+
+far away
+*/
+""",
+    "expectations": """begin;
+select * from bed order by id;
+/* EXPECT ROWS
+id | kind
+1  | fern
+*/
+insert into bed values (1, 'fern');
+/* EXPECT ERROR 23505 bed_pkey */
+do $$ begin raise notice 'It rains'; end $$;
+/* EXPECT NOTICE it rains */
+select true where false;
+""",
+    "included": """-- @tag with_include
+\\ir parts/fixture.sql
+select count(*) = 2 from bed;
+""",
+    "nothing": "select 1;",
+}
+FAILING = {
+    "false": ("FAIL", "select 1;\nselect false, 'bed is listed';\nselect 1 / 0;",
+              "✗ bed is listed  [tests/false.test.sql:2]"),
+    "null": ("FAIL", "select null::bool", "the result is NULL"),
+    "assertion": ("FAIL", "do $$ begin assert false, 'dry'; end $$", "          dry"),
+    "division": ("ERROR", "select 1 / 0", "22012: division by zero"),
+    "syntax": ("ERROR", "selec 1", "42601: syntax error"),
+    "raised": ("ERROR", "do $$ begin raise notice 'so far'; raise 'stop'; end $$", "notice: so far"),
+    "difference": ("FAIL", "/*\nGET /beds/1\n\nHTTP/1.1 200\n\nmoss\n*/", "          -moss\n          +fern"),
+    "rows": ("FAIL", "select 1\n/* EXPECT ROWS\n2\n*/", "          -2\n          +1"),
+    "login": ("ERROR", "/* POST /enter */", "cannot be called from a test: it signs in or out"),
+    "proxy": ("ERROR", "/* GET /away */", "without a stub: it is a proxy for another service"),
+    "unstubbed": (
+        "ERROR",
+        "/* STUB GET http://other.invalid/ */ /* GET /rate?currency=eur */",
+        "no stub answers GET http://rates.invalid/eur",
+    ),
+    "taken": ("ERROR", "create temp table _response (); /* GET /beds */", "42P07"),
+    "missing": ("ERROR", "\\i nowhere.sql", "the included file nowhere.sql does not exist"),
+    "circle": ("ERROR", "\\ir circle.test.sql", "tests/circle.test.sql includes itself"),
+    "fault_inside": ("FAIL", "\\ir parts/fault.sql", "[tests/parts/fault.sql:2]"),
+    "setup_unknown": ("ERROR", "-- @setup nope\nselect 1;", "TestRunner:Steps has no step 'nope'"),
+    "connection_unknown": ("ERROR", "-- @connection nope\nselect 1;", "ConnectionStrings has no entry 'nope'"),
+    "crash": ("ERROR", "begin; insert into kept values ('crash'); select pg_terminate_backend(pg_backend_pid())",
+              "the connection to the database was lost"),
+    "crash_inside": ("ERROR", "begin; insert into kept values ('inside'); /* GET /crash */ select true",
+                     "the connection to the database was lost"),
+    "snapshot": ("FAIL", "/*\nGET /beds\n# @snapshot\n*/", "there is no snapshot yet"),
+    "claim": ("ERROR", "/*\nGET /beds\n# @claim nobody\n*/", "a claim is written as # @claim name=value"),
+}  # fmt: skip
+SETTINGS = (
+    "--Service:SqlFileSource:FilePattern=sql/*.sql",
+    "--Service:HttpClientOptions:Enabled=true",
+    "--Service:ProxyOptions:Enabled=true",
+    "--CacheOptions:Enabled=true",
+    "--CacheOptions:Profiles:long:Enabled=true",
+    "--CacheOptions:Profiles:long:Type=Memory",
+    "--CacheOptions:Profiles:long:Expiration=1h",
+    "--Service:AuthenticationOptions:BasicAuth:SslRequirement=Ignore",
+    "--Auth:CookieAuth=true",
+)
+
+
+@dataclass
+class Outcome:
+    code: int
+    lines: str
+    errors: str
+    folder: Path
+
+    def of(self, name: str) -> str:
+        """What is said about one file."""
+        match = re.search(rf"^\w+ +tests/{name}\.test\.sql .*\n(?:        .*\n)*", self.lines, re.MULTILINE)
+        assert match is not None, self.lines
+        return match[0]
+
+
+def write(folder: Path, texts: dict[str, str]) -> None:
+    for name, text in {"sql/repot.sql": ENDPOINT, **texts}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def run(folder: Path, database: Database, *arguments: str) -> Outcome:
+    pattern = "--TestRunner:FilePattern=tests/*.test.sql"
+    done = rowcall(folder, "--test", f"--ConnectionStrings:Default={database.conninfo}", pattern, *SETTINGS, *arguments)
+    return Outcome(done.returncode, done.stdout, done.stderr, folder)
+
+
+@pytest.fixture(scope="module")
+def planted(database: Database) -> Database:
+    database.execute(SQL)
+    return database
+
+
+@pytest.fixture(scope="module")
+def whole(planted: Database, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    folder = tmp_path_factory.mktemp("tests")
+    write(folder, {f"tests/{name}.test.sql": text for name, text in FILES.items()})
+    write(folder, {f"tests/{name}.test.sql": text for name, (_, text, _) in FAILING.items()})
+    write(folder, {
+        "tests/parts/fixture.sql": "begin;\ninsert into bed values (3, 'ivy');",
+        "tests/parts/fault.sql": "select 1;\nselect false;",
+    })  # fmt: skip
+    return run(
+        folder, planted, "--TestRunner:JUnitOutput=junit.xml", "--TestRunner:TapOutput=tap.txt",
+        "--TestRunner:FailedFirst=failed.json", "--TestRunner:ResponseTempTable:DebugTable=answers",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_good_file_passes(name: str, whole: Outcome) -> None:
+    assert whole.of(name).startswith("PASS "), whole.of(name)
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_bad_file_says_why(name: str, whole: Outcome) -> None:
+    verdict, _, said = FAILING[name]
+    assert whole.of(name).startswith(verdict), whole.of(name)
+    assert said in whole.of(name)
+
+
+def test_files_come_in_the_order_of_their_paths(whole: Outcome) -> None:
+    paths = re.findall(r"^(?:PASS|FAIL|ERROR) +(\S+)  \(", whole.lines, re.MULTILINE)
+    assert paths == sorted(f"tests/{name}.test.sql" for name in (*FILES, *FAILING))
+
+
+def test_the_first_failure_ends_a_file(whole: Outcome) -> None:
+    assert whole.of("false").count("✗") == 1
+
+
+def test_errors_weigh_more_than_failures(whole: Outcome) -> None:
+    assert whole.code == 2
+    failed = sum(verdict == "FAIL" for verdict, _, _ in FAILING.values())
+    assert f"\n{len(FILES)} passed, {failed} failed, {len(FAILING) - failed} error(s)  —  " in whole.lines
+
+
+def test_nothing_is_left_behind(whole: Outcome, planted: Database) -> None:
+    assert planted.fetch("select * from bed") == [(1, "fern")]
+    assert planted.fetch("select * from kept") == []
+    assert planted.backends("true") == []
+
+
+def test_endpoints_that_were_not_called_are_told(whole: Outcome) -> None:
+    # A login cannot be; the proxy was, as a stub has answered for the other service.
+    assert "endpoint coverage: 13/13 (100%)  —  1 endpoint(s) excluded (not testable in test mode)" in whole.lines
+
+
+def test_reports_for_programs_are_written(whole: Outcome) -> None:
+    suite = ElementTree.fromstring((whole.folder / "junit.xml").read_text(encoding="utf-8"))
+    cases = {(case.get("classname"), case.get("name")): [child.tag for child in case] for case in suite}
+    assert cases["tests/false.test.sql", "bed is listed"] == ["failure"]
+    assert cases["tests/nothing.test.sql", "(no assertions)"] == ["skipped"]
+    assert "not ok" in (whole.folder / "tap.txt").read_text(encoding="utf-8")
+
+
+def test_files_that_failed_are_remembered(whole: Outcome) -> None:
+    assert json.loads((whole.folder / "failed.json").read_text()) == sorted(
+        f"tests/{name}.test.sql" for name in FAILING
+    )
+
+
+def test_answers_can_be_looked_at_afterwards(whole: Outcome, planted: Database) -> None:
+    rows = planted.fetch("select block, method, path, status, body from answers where test_file like '%named%'")
+    assert rows == [("answer", "GET", "/beds", 200, '[{"id":1,"kind":"fern"}]')]
+    assert "!!!" in whole.errors
+
+
+def test_a_file_that_hangs_is_ended_and_cleaned_up(planted: Database, tmp_path: Path) -> None:
+    write(tmp_path, {"tests/hang.test.sql": """-- @setup mark
+-- @teardown unmark
+begin;
+insert into kept values ('hang');
+select pg_sleep(600);
+"""})  # fmt: skip
+    outcome = run(
+        tmp_path, planted, "--TestRunner:PerTestTimeout=2s",
+        "--TestRunner:Steps:mark:Sql=create table marked ()", "--TestRunner:Steps:unmark:Sql=drop table marked",
+    )  # fmt: skip
+    assert outcome.code == 2
+    assert "timed out after 2s" in outcome.of("hang")
+    assert "[tests/hang.test.sql:5]" in outcome.of("hang")
+    assert planted.value("select to_regclass('marked')") is None
+    assert planted.fetch("select * from kept") == []
+    assert planted.backends("true") == []
+
+
+def test_a_narrowed_run_with_setup_and_isolation(planted: Database, tmp_path: Path) -> None:
+    write(tmp_path, {
+        "tests/own.test.sql": "-- @isolation template\n-- @tag wanted\ninsert into bed values (9, 'own');\n"
+                              "select count(*) = 2 from bed;\n/* GET /beds/9 */\nselect body = 'own' from _response;",
+        "tests/wrapped.test.sql": "-- @tag wanted\ninsert into bed values (9, 'w');\nselect count(*) = 2 from bed;",
+        "tests/slow.test.sql": "-- @tag wanted slow\nselect false;",
+        "tests/other.test.sql": "select false;",
+    })  # fmt: skip
+    outcome = run(
+        tmp_path, planted, "--TestRunner:Isolation=Transaction", "--TestRunner:Tag=wanted",
+        "--TestRunner:ExcludeTag=slow", "--TestRunner:DetailedReport=true",
+        "--TestRunner:Setup:0:Command=echo up >> trace", "--TestRunner:Teardown:0:Command=echo down >> trace",
+    )  # fmt: skip
+    assert (outcome.code, outcome.errors) == (0, "")
+    assert "rowcall test — 2 files" in outcome.lines
+    assert "✓ select count(*) = 2 from bed  [tests/wrapped.test.sql:3]" in outcome.lines
+    assert "coverage" not in outcome.lines
+    assert (tmp_path / "trace").read_text() == "up\ndown\n"
+    assert planted.fetch("select * from bed") == [(1, "fern")]
+    assert planted.value("select count(*) from pg_database where datname like %s", f"{planted.name}\\_test%") == 0
+
+
+def test_snapshots_are_written_and_compared(planted: Database, tmp_path: Path) -> None:
+    request = "begin;\ninsert into bed values (2, '{kind}');\n/*\nGET /beds\n# @snapshot\n*/\n"
+    write(tmp_path, {"tests/snap.test.sql": request.format(kind="moss")})
+    assert run(tmp_path, planted, "--update", "--TestRunner:CoverageThreshold=20").code == 2
+    assert '"kind": "moss"' in (tmp_path / "tests/snap.test.sql.snapshots").read_text()
+    write(tmp_path, {"tests/snap.test.sql": request.format(kind="ivy")})
+    outcome = run(tmp_path, planted, "--TestRunner:Coverage=false")
+    assert outcome.code == 1
+    assert '-    "kind": "moss"\n          +    "kind": "ivy"' in outcome.of("snap")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((), 4, "there are no tests"),
+        (("--TestRunner:Setup:0=nope",), 3, "TestRunner:Setup names the step 'nope'"),
+        (("--TestRunner:ConnectionName=nope",), 3, "TestRunner:ConnectionName is 'nope'"),
+        (("--TestRunner:Setup:0:Command=echo sorry; exit 7",), 3, "exit code 7: sorry"),
+    ],
+)
+def test_what_keeps_a_run_from_beginning_has_its_exit_code(
+    arguments: tuple[str, ...], code: int, said: str, planted: Database, tmp_path: Path
+) -> None:
+    write(tmp_path, {})
+    outcome = run(tmp_path, planted, *arguments)
+    assert outcome.code == code
+    assert said in outcome.errors
