@@ -19,9 +19,7 @@ MOST_LOOKS = 12
 def looks(database: Database) -> int:
     """How often the service has worked out the fingerprint of the catalogue, by the log of the server."""
     text = (database.server.folder / "server.log").read_text(errors="replace")
-    return sum(
-        f" {database.name} LOG:" in line and "pg_catalog.pg_operator o where" in line for line in _entries(text)
-    )
+    return sum(f" {database.name} LOG:" in line and "pg_catalog.pg_operator o where" in line for line in _entries(text))
 
 
 def _entries(text: str) -> list[str]:

@@ -263,7 +263,10 @@ def test_a_database_that_is_away_is_one_message(tmp_path: Path) -> None:
     done = rowcall(tmp_path, *settings, "--ConnectionSettings:RetryOptions:Enabled=false")
     assert done.returncode == 1
     assert (done.stdout + done.stderr).count("Connection refused") == 1
-    assert 'rowcall: cannot read the database: connection failed: connection to server at "127.0.0.1", port 1' in done.stderr
+    assert (
+        'rowcall: cannot read the database: connection failed: connection to server at "127.0.0.1", port 1'
+        in done.stderr
+    )
 
 
 def test_maps_that_drop_entries_and_words_that_mean_nothing_are_told(tmp_path: Path) -> None:
