@@ -113,7 +113,7 @@ class EndpointDefaults:
     """None: no endpoint is a proxy."""
     tools: bool = False
     """Endpoints may be tools of language models, and nothing else."""
-    around: Surroundings = Surroundings()
+    around: Surroundings = field(default_factory=Surroundings)
     """What is set in front of every call."""
     off: tuple[SwitchedOff, ...] = ()
     """Annotations whose capability the configuration has switched off."""

@@ -18,8 +18,8 @@ from rowcall.core.sqlfile.source import FileSource
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the configuration sets in front of every call. pooled: behind a transaction pooler nothing lasts longer than a
-    transaction. unlasting: a command among it of which nobody can tell what would have to last.
+    """What the configuration sets in front of every call. pooled: behind a transaction pooler nothing lasts longer than
+    a transaction. unlasting: a command among it of which nobody can tell what would have to last.
     """
 
     sets: bool = False

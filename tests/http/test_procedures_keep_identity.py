@@ -96,9 +96,9 @@ def test_nothing_of_it_reaches_the_next_caller(own_database: Database, serve_onc
 def test_a_session_that_could_not_be_prepared_ends(own_database: Database, serve_once: Serve) -> None:
     """What its first command has set is there already when the second one fails (issue 12.24)."""
     own_database.execute(
-        "create function who() returns text language sql as $$"
+        "create function whose() returns text language sql as $$"
         "select concat_ws(' ', pg_backend_pid(), nullif(current_setting('app.tenant', true), ''))$$;"
-        "comment on function who() is E'HTTP POST\\nallow_anonymous'"
+        "comment on function whose() is E'HTTP POST\\nallow_anonymous'"
     )
     settings = {"ConnectionSettings:Pool:ExclusiveConnections": "1", "ConnectionSettings:Pool:Sharing": "false"}
     before = "Service:BeforeRoutineCommands:"
@@ -111,12 +111,12 @@ def test_a_session_that_could_not_be_prepared_ends(own_database: Database, serve
         }
     service = begun(own_database, serve_once, **settings)
     mine = {"X-Role": "none"}
-    first = service.post("/api/who", headers=mine).text
-    assert service.post("/api/who", headers=mine).text == first
+    first = service.post("/api/whose", headers=mine).text
+    assert service.post("/api/whose", headers=mine).text == first
     response = service.post("/api/twice", headers={"X-Tenant": "north", "X-Role": "nobody_at_all"})
     assert response.status_code >= 400
     assert seen(own_database) == []
-    after = service.post("/api/who", headers=mine).text
+    after = service.post("/api/whose", headers=mine).text
     assert after != first
     assert after.isdigit(), "nothing of the tenant is left"
     assert not own_database.backends(f"pid = {first}")
