@@ -27,6 +27,7 @@ from rowcall.service.options.antiforgery import antiforgery_options
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options, opened
 from rowcall.service.options.before_routine import before_commands
+from rowcall.service.options.capabilities.audit_trail import audit_trail_options
 from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.limits import limit_options
@@ -209,6 +210,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         limits=limit_options(settings),
         health=health_options(settings),
         static=static_file_options(settings),
+        audit_trail=audit_trail_options(settings),
         statistics=statistics_options(settings, target, connections),
         encrypts=settings.flag("DataProtection:Enabled"),
         application=application_name(settings),
