@@ -90,7 +90,9 @@ def _load(arguments: Arguments) -> Configuration:
     arguments = replace(arguments, overrides=(*arguments.overrides, *_FORCED))
     configuration = load(arguments)
     require_readable(configuration.settings)
-    quiet = tuple((key, level) for key, level in _QUIET if find(configuration.settings.root, key) is None)
+    channel = f"Log:MinimalLevels:{configuration.settings.text('TestRunner:LoggerName')}"
+    wanted = (*_QUIET, (channel, "Warning"))
+    quiet = tuple((key, level) for key, level in wanted if find(configuration.settings.root, key) is None)
     arguments = replace(arguments, overrides=(*quiet, *arguments.overrides))
     configuration = load(arguments)
     name = configuration.settings.text_or_none("TestRunner:ConnectionName")
@@ -115,7 +117,9 @@ class Run:
         self._options = options
         self._opened = opened
         self._update = update
-        self._worker = worker_options(settings, opened)
+        worker = worker_options(settings, opened)
+        # Tables and settings of a test live in its session, which no pooler would give it.
+        self._worker = replace(worker, target=replace(worker.target, pooler=False))
         self._preparation = Preparation(self._connect, options.channel)
         self._calls: dict[str, Calls] = {}
         self._style = Style(options.detailed, sys.stdout.isatty())
