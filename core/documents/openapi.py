@@ -221,18 +221,26 @@ def _request_body(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
+def answer_of(endpoint: Endpoint, types: Types, *, camel: bool) -> tuple[str, Schema | None] | None:
+    """Content type and schema of what an endpoint answers when all goes well; None: it has no body."""
+    asked = endpoint.options
+    if asked.void or asked.logout or endpoint.shape.path is ResultPath.VOID:
+        return None
+    content_type = asked.content_type or endpoint.shape.content_type
+    if not content_type.startswith("application/json") or asked.raw:
+        return content_type, {"type": "string"}
+    return content_type, result_schema(endpoint, types, camel=camel)
+
+
 def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dict[str, Any]:
     problem = {
         "description": "Problem",
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    asked = endpoint.options
-    if asked.void or asked.logout or endpoint.shape.path is ResultPath.VOID:
+    answer = answer_of(endpoint, types, camel=options.camel)
+    if answer is None:
         return {"204": {"description": "No content"}, "default": problem}
-    schema = result_schema(endpoint, types, camel=options.camel)
-    content_type = asked.content_type or endpoint.shape.content_type
-    if not content_type.startswith("application/json") or asked.raw:
-        schema = {"type": "string"}
+    content_type, schema = answer
     ok = {"description": "Successful response", "content": {content_type: {"schema": schema}}}
     responses: dict[str, Any] = {"200": ok}
     if endpoint.routine.strict and endpoint.parameters:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import os
 import signal
@@ -21,7 +22,7 @@ from rowcall.service.log import configure_logging
 from rowcall.service.options.connection_string import ConnectionInfo, Embedded, connection_for
 from rowcall.service.options.connections import Connections, connection_plan
 from rowcall.service.startup_error import START_AGAIN, StartupError
-from rowcall.service.supervisor.prefork import forked_template
+from rowcall.service.supervisor.prefork import Template, forked_template
 
 
 def serve(arguments: Arguments) -> int:
@@ -79,13 +80,22 @@ def _has_no_configuration(arguments: Arguments) -> bool:
 
 
 def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:
+    require_readable(configuration.settings)
+    # Imported before there are copies of this process, and copied while it has no thread yet, and neither connections
+    # nor files of the log that a copy would share.
+    importlib.import_module("rowcall.service.supervisor.run")
+    with contextlib.ExitStack() as until_stopped:
+        template = forked_template("rowcall.service.worker.worker")
+        if template is not None:
+            until_stopped.enter_context(contextlib.closing(template))
+        return _serve_with(template, arguments, configuration, watch)
+
+
+def _serve_with(
+    template: Template | None, arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch
+) -> int:
     demo = arguments.has("--demo")
     settings = configuration.settings
-    require_readable(settings)
-    from rowcall.service.supervisor import run as server
-
-    # While this process has no thread yet, and neither connections nor files of the log that a copy would share.
-    template = forked_template("rowcall.service.worker.worker")
     log = configure_logging(settings)
     client = logging.getLogger("rowcall.client")
     client.info("rowcall %s, pid %d", version(), os.getpid())
@@ -99,6 +109,8 @@ def _serve(arguments: Arguments, configuration: Configuration, watch: Configurat
         client.warning("%s", doubt)
     if idle := without_effect(settings):
         client.warning("These configuration keys have no effect yet: %s", ", ".join(idle))
+    from rowcall.service.supervisor import run as server
+
     with connections(settings, demo=demo) as opened:
         until = watch.changed if settings.flag("Watch:Enabled") else None
         return server.run(settings, opened, log, _listening(demo=demo), until, template)
@@ -142,10 +154,17 @@ def _running(target: ConnectionInfo | Embedded, application: str, *, demo: bool)
     if isinstance(target, ConnectionInfo):
         yield target
         return
+    from psycopg.conninfo import make_conninfo
+
     from rowcall.service.embedded.postgres import EmbeddedServer
 
     with EmbeddedServer(target.path, throw_away=demo) as server:
         connection = server.connection().with_parameters(application_name=application)
+        logging.getLogger("rowcall.client").info(
+            "PostgreSQL of embedded:%s is running: psql '%s'",
+            target.path,
+            make_conninfo(**server.connection().parameters),
+        )
         if demo:
             from rowcall.service.embedded.demo import install
 

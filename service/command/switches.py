@@ -97,6 +97,13 @@ SWITCHES = (
         run="audit:audit",
     ),
     Switch(
+        ("--contract",),
+        "Write what clients rely on to FILE, for a repository; with --check, name what has changed since: the exit "
+        "code is 4 for what breaks clients, 3 for what may.",
+        ("FILE",),
+        "reading.contract:contract",
+    ),
+    Switch(
         ("--completion",),
         "Print a script that completes this command in a shell: bash, zsh or fish.",
         ("SHELL",),
@@ -109,6 +116,7 @@ SWITCHES = (
         "Serve changes of .sql files, the database and configuration files as they are made, as Watch:Enabled does. "
         "With --test: run tests again whenever something changes.",
     ),
+    Switch(("--check",), "With --contract: compare with the file instead of writing it."),
     Switch(("--json",), "With --version, --validate and --audit: print JSON."),
     Switch(("--strict",), "With --validate: warnings count as errors; with --audit: findings that are medium."),
 )

@@ -64,6 +64,7 @@ def copies(channel: socket.socket) -> tuple[bytes, list[int]]:
 def _receive(channel: socket.socket) -> tuple[bytes, bytes, list[int]]:
     head, descriptors, _, _ = socket.recv_fds(channel, _QUESTION.size, _MOST_DESCRIPTORS)
     if len(head) < _QUESTION.size:
+        channel.close()
         raise SystemExit(0)
     kind, size = _QUESTION.unpack(head)
     payload = channel.recv(size, socket.MSG_WAITALL)

@@ -61,5 +61,3 @@ def run(
     finally:
         # Before an embedded database is stopped: the log may go there.
         current_log().close()
-        if template is not None:
-            template.close()

@@ -1,5 +1,5 @@
-"""The conformance vectors of reference 02, 15, through the real service: each value as a column, as an element of an
-array, as a field of a nested column and as a field of a composite in an array.
+"""The vectors (`tests.harness.vectors`) through the real service: each value as a column, as an element of an array,
+as a field of a nested column and as a field of a composite in an array.
 
 A vector says what one place gives. Where another place differs, the difference has a name (`in_column`, `in_array`).
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,17 +15,13 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.service import Service
+from tests.harness.vectors import vectors
 from tests.http.conftest import Serve
 
-NAME = Path("shared/reference/vectors-serialization.json")
-FILE = next((parent / NAME for parent in Path(__file__).parents if (parent / NAME).is_file()), None)
-if FILE is None:
-    pytest.skip(f"no {NAME} beside the repository: the vectors are not part of it", allow_module_level=True)
-
-VECTORS: list[dict[str, Any]] = json.loads(FILE.read_text())
+VECTORS = vectors()
 # The `xmlparse` of a server built without libxml, an extension that is not installed.
 NOT_ON_THIS_SERVER = (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile)
-DOMAINS = ("short_txt", "pos_int")
+DOMAINS = ("short_txt", "pos_int", "draught", "callsign")
 BLANK = re.compile(r'("at(?:Ts|Tz)":"\d{4,}-\d\d-\d\d) ')
 """Between date and time, in the fields of `richbox`."""
 FUNCTION = """

@@ -29,8 +29,7 @@ ANALYTICS = """{
 }"""
 """What is collected where the configuration says nothing else."""
 
-_SCRIPT = """<script>
-(async () => {
+_SCRIPT = """(async () => {
   const options = %s;
   const store = sessionStorage;
   const query = new URLSearchParams(location.search);
@@ -91,13 +90,22 @@ _SCRIPT = """<script>
     finish("503", String(error));
   }
 })();
-</script>"""
+"""
+_ELEMENT = "external-sign-in"
 
 _PLACE = re.compile(r"\{([01])\}")
 
 
-def sign_in_page(options: ExternalOptions, provider: Provider, auth_url: str | None, state: str | None) -> bytes:
-    """auth_url, state: of the attempt that begins; None where the provider has led back."""
+def sign_in_page(
+    options: ExternalOptions,
+    provider: Provider,
+    auth_url: str | None,
+    state: str | None,
+    script_path: str | None = None,
+) -> bytes:
+    """auth_url, state: of the attempt that begins; None where the provider has led back. script_path: where
+    `sign_in_script` is; None: it stands in the page.
+    """
     known = {
         "provider": provider.key,
         "authUrl": auth_url,
@@ -107,9 +115,20 @@ def sign_in_page(options: ExternalOptions, provider: Provider, auth_url: str | N
         "returnTo": options.return_to,
         "returnKey": options.return_key,
     }
-    script = _SCRIPT % (_in_script(orjson.dumps(known).decode()), _expression(options.analytics))
+    told = _in_script(orjson.dumps(known).decode())
+    if script_path is None:
+        script = f"<script>\n{_SCRIPT % (told, _expression(options.analytics))}</script>"
+    else:
+        source = html.escape(script_path)
+        script = f'<script type="application/json" id="{_ELEMENT}">{told}</script><script src="{source}"></script>'
     values = (html.escape(provider.key), script)
     return _PLACE.sub(lambda match: values[int(match[1])], options.template).encode()
+
+
+def sign_in_script(options: ExternalOptions) -> bytes:
+    """The same for all pages, where a Content-Security-Policy lets no script stand in them."""
+    told = f'JSON.parse(document.getElementById("{_ELEMENT}").textContent)'
+    return (_SCRIPT % (told, _expression(options.analytics))).encode()
 
 
 def _in_script(text: str) -> str:

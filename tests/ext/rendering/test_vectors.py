@@ -1,10 +1,9 @@
-"""The conformance vectors of reference 02, 15, each rendered from what a real server answers to its statement."""
+"""The vectors (`tests.harness.vectors`), each rendered from what a real server answers to its statement."""
 
 from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,13 +15,9 @@ from rowcall.ext.rendering.values import render_value
 from tests.ext import catalogue
 from tests.ext.conftest import Connection
 from tests.ext.results import address_of
+from tests.harness.vectors import vectors
 
-NAME = Path("shared/reference/vectors-serialization.json")
-FILE = next((parent / NAME for parent in Path(__file__).parents if (parent / NAME).is_file()), None)
-if FILE is None:
-    pytest.skip(f"no {NAME} beside the repository: the vectors are not part of it", allow_module_level=True)
-
-VECTORS: list[dict[str, Any]] = json.loads(FILE.read_text())
+VECTORS = vectors()
 # The `xmlparse` of a server built without libxml, an extension that is not installed.
 NOT_ON_THIS_SERVER = (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
-import warnings
 from collections.abc import Iterator
 from importlib.resources import files
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from rowcall.service.embedded.demo import SETTINGS
+from tests.harness.browser import PATIENCE, browser, needs_browser
 from tests.harness.database import Database
 from tests.harness.identity_provider import ALMA, IdentityProvider
 from tests.harness.service import Service
@@ -19,12 +18,9 @@ from tests.http.external import issuer_settings
 
 __all__ = ["serve"]
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# Without these it looks for its maker's hosts at every start.
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"]
 DAGNY = {**ALMA, "name": "Dagny", "email": "dagny@couriers.example"}
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine (Debian: apt install chromium)")
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +46,15 @@ def service(database: Database, serve: Serve, provider: IdentityProvider) -> Ser
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with warnings.catch_warnings(), sync_playwright() as playwright:
-        warnings.simplefilter("ignore", ResourceWarning)
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=QUIET)
-        yield browser
-        browser.close()
+def opened() -> Iterator[Browser]:
+    with browser() as opened:
+        yield opened
 
 
 @pytest.fixture
-def page(browser: Browser, provider: IdentityProvider) -> Iterator[Page]:
-    context = browser.new_context()
+def page(opened: Browser) -> Iterator[Page]:
+    context = opened.new_context()
+    context.set_default_timeout(PATIENCE)
     yield context.new_page()
     context.close()
 
@@ -89,14 +83,14 @@ def test_there_and_back(page: Page, service: Service, provider: IdentityProvider
 def test_in_a_popup(page: Page, service: Service, provider: IdentityProvider) -> None:
     page.goto(f"{service.url}/login")
     with provider.bent(asks=True):
-        with page.expect_popup() as opened:
+        with page.expect_popup() as popup:
             page.evaluate("""() => {
                 window.told = new Promise(done => addEventListener("message", done, { once: true }))
                     .then(event => ({ origin: event.origin, ...event.data }));
                 window.open("/signin-town?display=popup", "sign-in", "popup");
             }""")
-        with opened.value.expect_event("close"):
-            opened.value.click("text=Sign in")
+        with popup.value.expect_event("close"):
+            popup.value.click("text=Sign in")
     assert page.evaluate("told") == {
         "origin": service.url,
         "type": "external-sign-in",

@@ -1,0 +1,101 @@
+"""What clients rely on, as one canonical value that a repository can keep: endpoints in, JSON out.
+
+No order of discovery, no time, no text for people: what is equal for clients is equal here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.codegen.automatic import is_optional
+from rowcall.core.codegen.selection import TypesOf
+from rowcall.core.codegen.sending import uploads
+from rowcall.core.documents.openapi import answer_of, is_closed
+from rowcall.core.documents.schemas import Types, parameter_schema
+from rowcall.core.endpoint.capabilities import NoticeLevel
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
+from rowcall.core.events.stream_path import stream_path
+
+VERSION = 1
+Contract = dict[str, Any]
+
+
+class ContractError(ValueError):
+    """A file is no contract, or one of another version."""
+
+
+def contract_of(endpoints: Iterable[Endpoint], types_of: TypesOf, *, camel: bool, level: NoticeLevel) -> Contract:
+    """By method and path; several routines behind one are told apart by what they take. level: of streams that name
+    none."""
+    found: dict[str, list[Any]] = {}
+    for endpoint in endpoints:
+        if not endpoint.options.internal:
+            told = _endpoint(endpoint, types_of(endpoint), camel, level)
+            found.setdefault(f"{endpoint.method} {endpoint.path}", []).append(told)
+    for variants in found.values():
+        variants.sort(key=lambda one: (sorted(one["request"]), one["routine"]))
+    return {"rowcall_contract": VERSION, "endpoints": found}
+
+
+def contract_text(contract: Contract) -> str:
+    options = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+    return orjson.dumps(contract, option=options).decode()
+
+
+def contract_from(text: str) -> Contract:
+    """Raises `ContractError`."""
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise ContractError(f"is no JSON: {error}") from None
+    if not isinstance(found, dict) or not isinstance(found.get("endpoints"), dict):
+        raise ContractError("is no contract")
+    if found.get("rowcall_contract") != VERSION:
+        raise ContractError(f"is of version {found.get('rowcall_contract')}, not of {VERSION}; write it again")
+    return found
+
+
+def _endpoint(endpoint: Endpoint, types: Types, camel: bool, level: NoticeLevel) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "routine": endpoint.routine.identity,
+        "access": _access(endpoint),
+        "request": {},
+        "response": _response(endpoint, types, camel),
+    }
+    for parameter in endpoint.parameters:
+        told["request"].setdefault(
+            parameter.api_name,
+            {
+                "in": _place(endpoint, parameter),
+                "required": not is_optional(parameter),
+                "schema": parameter_schema(parameter),
+            },
+        )
+    if uploads(endpoint):
+        told["upload"] = True
+    if (stream := stream_path(endpoint, level)) is not None:
+        told["stream"] = stream
+    return told
+
+
+def _access(endpoint: Endpoint) -> str | list[str]:
+    if not is_closed(endpoint):
+        return "anyone"
+    return sorted(endpoint.options.roles) or "signed in"
+
+
+def _place(endpoint: Endpoint, parameter: EndpointParameter) -> str:
+    if parameter.path:
+        return "path"
+    if parameter is endpoint.raw_body:
+        return "whole body"
+    return "query" if endpoint.transport is Transport.QUERY or uploads(endpoint) else "body"
+
+
+def _response(endpoint: Endpoint, types: Types, camel: bool) -> dict[str, Any] | None:
+    answer = answer_of(endpoint, types, camel=camel)
+    return None if answer is None else {"type": answer[0], "schema": answer[1]}

@@ -1,0 +1,220 @@
+"""What has changed between two contracts, and how bad it is for clients that exist."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rowcall.core.documents.contract import Contract
+
+Value = Mapping[str, Any]
+
+_NUMBERS: dict[tuple[str | None, str | None], int] = {
+    ("integer", "int32"): 1,
+    ("integer", "int64"): 2,
+    ("number", None): 3,
+}
+"""Each holds all values of those in front of it. Floating-point numbers are another matter."""
+
+
+class Severity(enum.IntEnum):
+    COMPATIBLE = 0
+    DOUBTFUL = 1
+    """Some clients may notice."""
+    BREAKING = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    severity: Severity
+    endpoint: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.severity.name.lower()}: {self.endpoint}: {self.text}"
+
+
+def changes(old: Contract, new: Contract) -> list[Change]:
+    """The worst first."""
+    before, after = old["endpoints"], new["endpoints"]
+    routines = {one["routine"]: name for name, variants in after.items() if name not in before for one in variants}
+    found: list[Change] = []
+    for name, variants in before.items():
+        if name in after:
+            found += (Change(severity, name, text) for severity, text in _variants(variants, after[name]))
+            continue
+        moved = next((routines[one["routine"]] for one in variants if one["routine"] in routines), None)
+        found.append(Change(Severity.BREAKING, name, "removed" if moved is None else f"moved to {moved}"))
+    found += (Change(Severity.COMPATIBLE, name, "added") for name in after if name not in before)
+    return sorted(found, key=lambda one: (-one.severity, one.endpoint, one.text))
+
+
+Told = Iterator[tuple[Severity, str]]
+
+
+def _variants(old: list[Any], new: list[Any]) -> Told:
+    """Overloads are told apart by the names of what they take."""
+    if len(old) == len(new) == 1:
+        yield from _endpoint(old[0], new[0])
+        return
+    after = {tuple(sorted(one["request"])): one for one in new}
+    for one in old:
+        names = tuple(sorted(one["request"]))
+        match = after.pop(names, None)
+        if match is None:
+            yield Severity.BREAKING, f"the overload with ({', '.join(names)}) is removed"
+        else:
+            yield from _endpoint(one, match)
+    for names in after:
+        yield Severity.COMPATIBLE, f"an overload with ({', '.join(names)}) is added"
+
+
+def _endpoint(old: Value, new: Value) -> Told:
+    yield from _access(old["access"], new["access"])
+    yield from _request(old["request"], new["request"])
+    yield from _response(old["response"], new["response"])
+    if old.get("upload") != new.get("upload"):
+        yield Severity.BREAKING, "files are taken" if new.get("upload") else "files are no longer taken"
+    if old.get("stream") != new.get("stream"):
+        if old.get("stream") is None:
+            yield Severity.COMPATIBLE, f"there is a stream of events at {new['stream']}"
+        else:
+            yield Severity.BREAKING, f"the stream of events at {old['stream']} is removed"
+
+
+def _access(old: str | list[str], new: str | list[str]) -> Told:
+    if old == new:
+        return
+    text = f"authorization: {_who(old)} before, {_who(new)} now"
+    if new == "anyone" or old == "anyone":
+        # Closing keeps callers out; opening is for a person to judge.
+        yield (Severity.DOUBTFUL if new == "anyone" else Severity.BREAKING), text
+    elif isinstance(old, list) and (new == "signed in" or set(new) > set(old)):
+        yield Severity.DOUBTFUL, text
+    else:
+        yield Severity.BREAKING, text
+
+
+def _who(access: str | list[str]) -> str:
+    return access if isinstance(access, str) else f"roles {', '.join(access)}"
+
+
+def _request(old: Value, new: Value) -> Told:
+    gone = [name for name in old if name not in new]
+    fresh = [name for name in new if name not in old]
+    for name in gone:
+        twin = next((one for one in fresh if new[one] == old[name]), None)
+        if twin is None:
+            yield Severity.BREAKING, f"parameter {name} is removed"
+        else:
+            fresh.remove(twin)
+            yield Severity.BREAKING, f"parameter {name} is renamed to {twin}"
+    for name in fresh:
+        if new[name]["required"]:
+            yield Severity.BREAKING, f"parameter {name} is added and required"
+        else:
+            yield Severity.COMPATIBLE, f"parameter {name} is added"
+    for name in old:
+        if name in new:
+            yield from _parameter(name, old[name], new[name])
+
+
+def _parameter(name: str, old: Value, new: Value) -> Told:
+    if old["in"] != new["in"]:
+        yield Severity.BREAKING, f"parameter {name} moves from the {old['in']} to the {new['in']}"
+    if new["required"] and not old["required"]:
+        yield Severity.BREAKING, f"parameter {name} is now required"
+    if old["required"] and not new["required"]:
+        yield Severity.COMPATIBLE, f"parameter {name} is no longer required"
+    yield from _values(f"parameter {name}", old["schema"], new["schema"], taken=True)
+
+
+def _response(old: Value | None, new: Value | None) -> Told:
+    if old is None or new is None:
+        if old is not new:
+            yield Severity.BREAKING, "it now answers with nothing" if new is None else "it now answers with a body"
+        return
+    if old["type"] != new["type"]:
+        yield Severity.BREAKING, f"the response is {new['type']}, no longer {old['type']}"
+        return
+    yield from _values("the response", old["schema"] or {}, new["schema"] or {}, taken=False)
+
+
+def _values(what: str, old: Value, new: Value, *, taken: bool) -> Told:
+    """taken: in requests, where the service must not take less; else in responses, where it must not give more."""
+    if old == new:
+        return
+    before, after = _type(old), _type(new)
+    if before != after:
+        wider = _NUMBERS.get(after, 0) > _NUMBERS.get(before, 9)
+        narrower = 0 < _NUMBERS.get(after, 0) < _NUMBERS.get(before, 0)
+        text = f"{what} is {_named(new)}, was {_named(old)}"
+        if wider:
+            yield (Severity.COMPATIBLE if taken else Severity.DOUBTFUL), text
+        elif narrower and not taken:
+            yield Severity.COMPATIBLE, text
+        else:
+            yield Severity.BREAKING, text
+        return
+    yield from _nulls(what, old, new, taken=taken)
+    yield from _choices(what, old, new, taken=taken)
+    if "items" in old and "items" in new:
+        yield from _values(f"each of {what}", old["items"], new["items"], taken=taken)
+    yield from _members(what, old.get("properties", {}), new.get("properties", {}), taken=taken)
+
+
+def _members(what: str, old: Value, new: Value, *, taken: bool) -> Told:
+    for name, schema in old.items():
+        if name in new:
+            yield from _values(f"{name} of {what}", schema, new[name], taken=taken)
+        else:
+            yield Severity.BREAKING, f"{what} has no {name} any more"
+    for name in new:
+        if name not in old:
+            yield Severity.COMPATIBLE, f"{what} has a new {name}"
+
+
+def _nulls(what: str, old: Value, new: Value, *, taken: bool) -> Told:
+    before, after = _may_be_null(old), _may_be_null(new)
+    if before != after:
+        worse = after != taken
+        text = f"{what} may {'now' if after else 'no longer'} be null"
+        yield (Severity.COMPATIBLE if not worse else Severity.BREAKING if taken else Severity.DOUBTFUL), text
+
+
+def _choices(what: str, old: Value, new: Value, *, taken: bool) -> Told:
+    before, after = old.get("enum"), new.get("enum")
+    if before == after:
+        return
+    lost = set(before or ()) - set(after or ()) if after is not None else set()
+    fresh = set(after or ()) - set(before or ()) if before is not None else set()
+    open_before, open_after = before is None, after is None
+    if taken and (lost or open_before):
+        yield Severity.BREAKING, f"{what} takes fewer values: {_listed(after)} only"
+    elif not taken and (fresh or open_after):
+        yield Severity.DOUBTFUL, f"{what} may have more values: {_listed(after)}"
+    else:
+        yield Severity.COMPATIBLE, f"{what}: {_listed(after)}"
+
+
+def _listed(values: list[Any] | None) -> str:
+    return "any" if values is None else ", ".join(str(one) for one in values if one is not None)
+
+
+def _type(schema: Value) -> tuple[str | None, str | None]:
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = next((one for one in kind if one != "null"), None)
+    return kind, schema.get("format")
+
+
+def _may_be_null(schema: Value) -> bool:
+    kind = schema.get("type")
+    return bool(schema.get("nullable")) or (isinstance(kind, list) and "null" in kind)
+
+
+def _named(schema: Value) -> str:
+    kind, form = _type(schema)
+    return f"{kind or 'any value'}{f' ({form})' if form else ''}"

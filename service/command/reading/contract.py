@@ -1,0 +1,74 @@
+"""`--contract FILE`: keep what clients rely on beside the source, and find out what a change would break."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from rowcall.core.config import Settings
+from rowcall.core.documents.contract import Contract, ContractError, contract_from, contract_of, contract_text
+from rowcall.core.documents.contract_changes import Severity, changes
+from rowcall.core.endpoint.capabilities import NoticeLevel
+from rowcall.service.codegen.writing import replace_file
+from rowcall.service.command.configuration_files import load
+from rowcall.service.command.reading.edition import endpoints_of
+from rowcall.service.command.serve import require_readable
+from rowcall.service.command.switches import Arguments
+from rowcall.service.startup_error import StartupError
+
+EXIT_CODES = {Severity.COMPATIBLE: 0, Severity.DOUBTFUL: 3, Severity.BREAKING: 4}
+"""1 is for what could not be read, 2 for switches that nobody knows."""
+
+
+def contract(arguments: Arguments) -> int:
+    """Raises ConfigError, StartupError."""
+    settings = load(arguments).settings
+    require_readable(settings)
+    logging.getLogger("rowcall").addHandler(logging.NullHandler())
+    logging.getLogger("rowcall").propagate = False
+    path = Path(arguments.given["--contract"][0])
+    if arguments.has("--check"):
+        return _check(_read(path), _now(arguments, settings), path)
+    return _write(_now(arguments, settings), path)
+
+
+def _now(arguments: Arguments, settings: Settings) -> Contract:
+    level = NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper())
+    with endpoints_of(settings, demo=arguments.has("--demo")) as found:
+        camel = settings.flag("Service:CamelCaseNames")
+        return contract_of(found.edition.endpoints, found.edition.types_of, camel=camel, level=level)
+
+
+def _read(path: Path) -> Contract:
+    try:
+        return contract_from(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise StartupError(f"{path} cannot be read: {error}") from None
+    except ContractError as error:
+        raise StartupError(f"{path} {error}") from None
+
+
+def _write(now: Contract, path: Path) -> int:
+    text = contract_text(now)
+    try:
+        unchanged = path.exists() and path.read_text(encoding="utf-8") == text
+        if not unchanged:
+            replace_file(path, text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise StartupError(f"{path} cannot be written: {error}") from None
+    print(f"{path} {'is unchanged' if unchanged else 'is written'}: {len(now['endpoints'])} endpoints")
+    return 0
+
+
+def _check(before: Contract, now: Contract, path: Path) -> int:
+    found = changes(before, now)
+    for change in found:
+        print(change)
+    worst = max((change.severity for change in found), default=Severity.COMPATIBLE)
+    summary = ", ".join(
+        f"{count} {severity.name.lower()}"
+        for severity in reversed(Severity)
+        if (count := sum(change.severity is severity for change in found))
+    )
+    print(f"{path}: {summary or 'nothing has changed'}")
+    return EXIT_CODES[worst]

@@ -1,0 +1,137 @@
+"""What counts as breaking (docs/contract.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rowcall.core.documents.contract import ContractError, contract_from, contract_text
+from rowcall.core.documents.contract_changes import changes
+
+INT = {"type": "integer", "format": "int32"}
+BIGINT = {"type": "integer", "format": "int64"}
+TEXT = {"type": "string"}
+GIVEN = {"in": "query", "required": True, "schema": INT}
+
+
+def endpoint(**changed: Any) -> dict[str, Any]:
+    response = {"type": "application/json", "schema": {"type": "array", "items": row(id=INT, name=TEXT)}}
+    return {"routine": "public.f(int)", "access": "anyone", "request": {"id": GIVEN}, "response": response} | changed
+
+
+def row(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def rows(**properties: Any) -> dict[str, Any]:
+    return {"type": "application/json", "schema": {"type": "array", "items": row(**properties)}}
+
+
+def contract(*variants: dict[str, Any], name: str = "GET /f") -> dict[str, Any]:
+    return {"rowcall_contract": 1, "endpoints": {name: list(variants)} if variants else {}}
+
+
+def closed(who: Any) -> dict[str, Any]:
+    return contract(endpoint(access=who))
+
+
+def asked(**parameter: Any) -> dict[str, Any]:
+    return contract(endpoint(request={"id": GIVEN | parameter}))
+
+
+def answered(**properties: Any) -> dict[str, Any]:
+    return contract(endpoint(response=rows(**properties)))
+
+
+def colours(*names: str) -> dict[str, Any]:
+    return {"type": "string", "enum": list(names)}
+
+
+OLD = contract(endpoint())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (OLD, OLD, []),
+        (OLD, contract(), ["breaking: GET /f: removed"]),
+        (OLD, contract(endpoint(), name="GET /g"), ["breaking: GET /f: moved to GET /g", "compatible: GET /g: added"]),
+        (OLD, closed("signed in"), ["breaking: GET /f: authorization: anyone before, signed in now"]),
+        (closed("signed in"), OLD, ["doubtful: GET /f: authorization: signed in before, anyone now"]),
+        (closed(["a"]), closed(["a", "b"]), ["doubtful: GET /f: authorization: roles a before, roles a, b now"]),
+        (closed(["a", "b"]), closed(["a"]), ["breaking: GET /f: authorization: roles a, b before, roles a now"]),
+        (asked(required=False), OLD, ["breaking: GET /f: parameter id is now required"]),
+        (OLD, asked(required=False), ["compatible: GET /f: parameter id is no longer required"]),
+        (OLD, asked(schema=BIGINT), ["compatible: GET /f: parameter id is integer (int64), was integer (int32)"]),
+        (asked(schema=BIGINT), OLD, ["breaking: GET /f: parameter id is integer (int32), was integer (int64)"]),
+        (OLD, asked(schema=TEXT), ["breaking: GET /f: parameter id is string, was integer (int32)"]),
+        (OLD, asked(**{"in": "body"}), ["breaking: GET /f: parameter id moves from the query to the body"]),
+        (OLD, contract(endpoint(request={"no": GIVEN})), ["breaking: GET /f: parameter id is renamed to no"]),
+        (OLD, contract(endpoint(request={})), ["breaking: GET /f: parameter id is removed"]),
+        (contract(endpoint(request={})), OLD, ["breaking: GET /f: parameter id is added and required"]),
+        (
+            contract(endpoint(request={})),
+            asked(required=False),
+            ["compatible: GET /f: parameter id is added"],
+        ),
+        (OLD, answered(id=INT), ["breaking: GET /f: each of the response has no name any more"]),
+        (answered(id=INT), OLD, ["compatible: GET /f: each of the response has a new name"]),
+        (
+            answered(id=INT),
+            answered(id=BIGINT),
+            ["doubtful: GET /f: id of each of the response is integer (int64), was integer (int32)"],
+        ),
+        (
+            answered(id=INT),
+            answered(id=INT | {"type": ["integer", "null"]}),
+            ["doubtful: GET /f: id of each of the response may now be null"],
+        ),
+        (OLD, contract(endpoint(response=None)), ["breaking: GET /f: it now answers with nothing"]),
+        (
+            OLD,
+            contract(endpoint(response={"type": "text/plain", "schema": TEXT})),
+            ["breaking: GET /f: the response is text/plain, no longer application/json"],
+        ),
+        (
+            asked(schema=colours("red", "blue")),
+            asked(schema=colours("red")),
+            ["breaking: GET /f: parameter id takes fewer values: red only"],
+        ),
+        (
+            answered(id=colours("red")),
+            answered(id=colours("red", "blue")),
+            ["doubtful: GET /f: id of each of the response may have more values: red, blue"],
+        ),
+        (
+            OLD,
+            contract(endpoint(), endpoint(request={})),
+            ["compatible: GET /f: an overload with () is added"],
+        ),
+        (
+            contract(endpoint(), endpoint(request={})),
+            OLD,
+            ["breaking: GET /f: the overload with () is removed"],
+        ),
+        (
+            contract(endpoint(stream="/f/info")),
+            OLD,
+            ["breaking: GET /f: the stream of events at /f/info is removed"],
+        ),
+    ],
+)
+def test_each_change_is_named(old: dict[str, Any], new: dict[str, Any], told: list[str]) -> None:
+    assert [str(change) for change in changes(old, new)] == told
+
+
+def test_a_contract_is_its_text() -> None:
+    assert contract_from(contract_text(OLD)) == OLD
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("{", "is no JSON"), ("[]", "is no contract"), ('{"rowcall_contract": 2, "endpoints": {}}', "is of version 2")],
+)
+def test_what_is_none_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ContractError, match=why):
+        contract_from(text)

@@ -1,0 +1,53 @@
+"""`--contract`: written, compared, and the exit code that says how bad it is (docs/contract.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.harness.command import rowcall
+from tests.harness.database import Database
+
+SQL = """
+create function find_parcels(_depot text, _limit int default 5) returns table (id int, note text)
+    language sql stable as $$ select 1, 'x' $$;
+comment on function find_parcels is 'HTTP GET
+authorize clerk';
+create function ping() returns void language sql as '';
+comment on function ping is 'HTTP';
+create function inner_one() returns void language sql as '';
+comment on function inner_one is 'HTTP
+internal';
+"""
+CHANGE = """
+drop function ping();
+drop function find_parcels;
+create function find_parcels(_depot text, _limit int) returns table (id int) language sql stable as 'select 1';
+comment on function find_parcels is 'HTTP GET
+authorize clerk';
+"""
+TOLD = """breaking: GET /api/find-parcels: each of the response has no note any more
+breaking: GET /api/find-parcels: parameter limit is now required
+breaking: POST /api/ping: removed
+contract.json: 3 breaking
+"""
+
+
+def test_a_change_that_breaks_clients_is_found(own_database: Database, tmp_path: Path) -> None:
+    connection = f"--ConnectionStrings:Default={own_database.conninfo}"
+    own_database.execute(SQL)
+    done = rowcall(tmp_path, "--contract", "contract.json", connection)
+    assert (done.returncode, done.stdout) == (0, "contract.json is written: 2 endpoints\n"), done.stderr
+    own_database.execute(CHANGE)
+    done = rowcall(tmp_path, "--contract", "contract.json", "--check", connection)
+    assert (done.returncode, done.stdout) == (4, TOLD), done.stderr
+
+
+@pytest.mark.parametrize("text", [None, "{}"])
+def test_without_a_contract_there_is_nothing_to_compare(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "contract.json").write_text(text, encoding="utf-8")
+    done = rowcall(tmp_path, "--contract", "contract.json", "--check")
+    assert done.returncode == 1
+    assert "contract.json" in done.stderr
