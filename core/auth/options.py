@@ -110,6 +110,8 @@ class AuthOptions:
     login: LoginOptions = LoginOptions()
     mapping: ClaimMapping = ClaimMapping()
     basic: BasicOptions = field(default_factory=BasicOptions)
+    notes_time: bool = False
+    """A session knows when its user signed in."""
     single_use: bool = True
     """Of refresh tokens."""
     roles_match_users: bool = False

@@ -38,6 +38,7 @@ def described(endpoint: Endpoint) -> dict[str, Any]:
     }
     added = {
         "authorizeRoles": list(options.roles),
+        "authorizeWithin": options.fresh,
         "login": options.login,
         "logout": options.logout,
         "securitySensitive": options.sensitive,

@@ -222,6 +222,8 @@ class Options(Record):
     requires_authorization: bool = True
     roles: tuple[str, ...] = ()
     """Any one suffices. In force even where a later `allow_anonymous` cleared `requires_authorization`."""
+    fresh: float | None = None
+    """Seconds since callers have signed in, at most. In force likewise."""
     transport: Transport = Transport.QUERY
     timeout: float | None = None
     """Seconds; None: the global default."""
@@ -256,6 +258,8 @@ class Options(Record):
     headers: tuple[tuple[str, str], ...] = ()
     """Response headers, in order, repeated names kept."""
     content_type: str | None = None
+    audit: bool | None = None
+    """Calls are written down; None: as the configuration says."""
     cors: bool = True
     """Where the configuration lets pages of other origins in, they are let in here too."""
     buffer_rows: int | None = None

@@ -45,6 +45,7 @@ from rowcall.service.exchange.sensitive import Discreet
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.limits.steps import limit_anybody, limit_callers
+from rowcall.service.operations.audit_trail import note_call
 from rowcall.service.outbound.forwarding import uploads_here
 from rowcall.service.outbound.proxy import keep_for_proxy, proxy
 from rowcall.service.outbound.proxy_out import catch_result, send_result
@@ -357,6 +358,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
 
 STEPS: Sequence[Factory] = (
     request_log,
+    note_call,
     limit_anybody,
     authenticate,
     limit_callers,

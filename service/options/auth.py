@@ -50,6 +50,7 @@ def auth_options(settings: Settings) -> AuthOptions:
         login=_login(settings),
         mapping=_mapping(settings),
         basic=_basic(settings),
+        notes_time=settings.flag(_OPTIONS + "NoteSignInTime"),
         single_use=settings.flag(_AUTH + "RefreshTokenSingleUse"),
         roles_match_users=opened(
             settings,

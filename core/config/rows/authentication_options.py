@@ -41,6 +41,11 @@ ROWS: tuple[Key, ...] = (
         "Answer a wrong password with 404 and an unknown user with 401. Otherwise failed sign-ins look alike.",
     ),
     flag(_P + "RolesMatchUsers", False, "Compare the roles of `authorize` with the user's id and name too."),
+    flag(
+        _P + "NoteSignInTime",
+        False,
+        "Give sessions the claim `auth_time`, the moment of the sign-in, by which `authorize … within` judges.",
+    ),
     integer(_P + "PasswordHashIterations", 600_000, "Rounds of PBKDF2 in new hashes: 600000 or more."),
     flag(_P + "UseUserContext", False, "Give claims to session variables for every endpoint."),
     text_map(
