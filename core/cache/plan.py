@@ -65,7 +65,7 @@ def cache_plan(endpoint: Endpoint, options: CacheOptions) -> CachePlan | None:
         hash_from=options.hash_from,
         longest_key=options.hybrid.longest_key if profile.place is Place.HYBRID else None,
         everything=endpoint.passes_through and not endpoint.parameters and profile.parameters is None,
-        per_user=endpoint.options.user_context,
+        per_user=endpoint.options.user_context or endpoint.options.role_from_claim,
     )
 
 

@@ -16,7 +16,7 @@ from rowcall.service.options.capabilities.descriptions import Descriptions
 class Describer:
     def __init__(self, wanted: Descriptions, connector: Connector) -> None:
         self._wanted = wanted
-        clients = tuple(clients_of(wanted.typescript, wanted.dart))
+        clients = tuple(clients_of(wanted.typescript, wanted.dart, wanted.python))
         self._clients = ClientWriter(clients, connector) if clients else None
 
     async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> bool:

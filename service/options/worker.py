@@ -29,6 +29,7 @@ from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName
+from rowcall.service.options.capabilities.audit_trail import AuditTrailOptions
 from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.options.capabilities.operations import HealthOptions, StatisticsOptions
 from rowcall.service.options.capabilities.static_files import StaticFileOptions
@@ -173,6 +174,7 @@ class WorkerOptions:
     tool_schemas: ToolSchemaOptions | None = None
     static: StaticFileOptions | None = None
     statistics: StatisticsOptions | None = None
+    audit_trail: AuditTrailOptions | None = None
     encrypts: bool = True
     """`encrypt` and `decrypt` do something."""
     application: str = "rowcall"

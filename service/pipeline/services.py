@@ -54,6 +54,13 @@ class Services:
     limited: bool = True
     """Rate limits count these requests; calls from inside the service are not counted (reference 04, 17)."""
 
+    main: Database | None = None
+    """The main one, where `database` is another."""
+
+    @property
+    def main_database(self) -> Database:
+        return self.main or self.database
+
     def known(self, connection: str | None) -> bool:
         """Endpoints may run on it."""
         return connection is None or connection.casefold() in (*self.options.main_names, *self.others)
@@ -61,7 +68,7 @@ class Services:
     def there(self, connection: str | None) -> Services:
         """What the factories of an endpoint on this connection use."""
         other = self.others.get((connection or "").casefold())
-        return self if other is None else replace(self, database=other[0], codecs=other[1])
+        return self if other is None else replace(self, database=other[0], codecs=other[1], main=self.database)
 
 
 Factory = Callable[[Endpoint, Services], Step | tuple[Step, ...] | None]

@@ -23,6 +23,7 @@ from rowcall.ext.driver.exchange import Runner
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.auth.access import stranger_refusal
 from rowcall.service.auth.antiforgery import token_routes
+from rowcall.service.auth.asked import connect_sessions
 from rowcall.service.auth.refreshing import refresh_routes
 from rowcall.service.cache.tags import tag_routes
 from rowcall.service.codegen.documents import document_routes
@@ -43,6 +44,7 @@ from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
 from rowcall.service.mcp.server import mcp_routes
+from rowcall.service.operations.audit_trail import trail_of
 from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
@@ -144,6 +146,8 @@ class Application:
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
         services = replace(services, limiting=partial(limit_named, services))
+        connect_sessions(services)
+        self._for_all = services
         for method, path, steps in (
             *operation_routes(services),
             *tag_routes(services),
@@ -271,6 +275,8 @@ class Application:
             self._type_answers.close()
         self._identity.close()
         await self._answers.close()
+        if self._options.audit_trail is not None:
+            await trail_of(self._options.audit_trail, self._for_all).finish()
         self._host.close()
         await self._databases.close()
 

@@ -29,8 +29,8 @@ def generate(arguments: Arguments) -> int:
         wanted = descriptions(settings, found.database, found.options.auth, urls)
         if wanted == Descriptions():
             raise StartupError(
-                "there is nothing to write: switch on Service:ClientCodeGen, DartClientCodeGen, OpenApiOptions, "
-                "HttpFileOptions or McpOptions:ToolSchemas"
+                "there is nothing to write: switch on Service:ClientCodeGen, DartClientCodeGen, PythonClientCodeGen, "
+                "OpenApiOptions, HttpFileOptions or McpOptions:ToolSchemas"
             )
         log = logging.getLogger("rowcall")
         log.info("%d endpoints are described", len(found.edition.endpoints))

@@ -20,6 +20,7 @@ SETTINGS = (
     ("Auth:BearerTokenAuth", "true"),
     ("Auth:External:LoginCommand", "select * from demo.external_login($1, $2)"),
     ("Service:SqlFileSource:FilePattern", f"{importlib.resources.files(__name__)}/files/*.sql"),
+    ("TestRunner:FilePattern", f"{importlib.resources.files(__name__)}/tests/*.test.sql"),
 )
 """What the demo needs beyond the defaults."""
 
