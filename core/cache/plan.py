@@ -94,7 +94,7 @@ def may_be_kept(endpoint: Endpoint, options: CacheOptions) -> bool:
 
 
 def _only_acts(endpoint: Endpoint) -> bool:
-    """What it does is the point: an answer that is kept would be a file that is not, or somebody signed in who is not."""
+    """What it does is the point: an answer that is kept would be a file that is not, or a sign-in that is none."""
     upload = endpoint.options.upload
     if upload is not None and upload.enabled:
         return True
