@@ -28,6 +28,7 @@ SETTINGS = (
     ("Auth:PasskeyAuth:AuthenticateDataCommand", "select * from demo.passkey_of($1)"),
     ("Auth:PasskeyAuth:CompleteAuthenticateCommand", "select * from demo.passkey_sign_in($1, $2)"),
     ("Service:SqlFileSource:FilePattern", f"{importlib.resources.files(__name__)}/files/*.sql"),
+    ("TestRunner:FilePattern", f"{importlib.resources.files(__name__)}/tests/*.test.sql"),
 )
 """What the demo needs beyond the defaults."""
 
