@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
 from rowcall.core.building.known_names import KnownNames
+from rowcall.core.building.lost_identity import Surroundings
 from rowcall.core.building.switched_off import SwitchedOff
 from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
@@ -89,6 +90,9 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             cache_profiles=options.cache.names if options.cache.enabled else None,
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
             unroutable=() if plan.routable else settings.names("ConnectionStrings"),
+        ),
+        around=Surroundings.of(
+            options.before, others=options.application_name is not None, pooled=options.target.pooler
         ),
         off=tuple(_switched_off(settings, options)),
         variables=_variables(settings),

@@ -8,6 +8,7 @@ import hmac
 import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -128,6 +129,28 @@ def test_behind_a_proxy_the_cookie_is_bound_to_the_host(service: Service, provid
     response = finish(service, begun.path, sent, begun.cookie, **outer)
     assert response.status_code == 200, response.text
     assert all("; secure; " in cookie for cookie in response.headers.get_list("set-cookie"))
+
+
+def test_hosts_that_share_their_keys_are_one(
+    own_database: Database, serve_once: Serve, provider: IdentityProvider, tmp_path: Path
+) -> None:
+    """A sign-in begins on one and ends on another, once over all of them."""
+    settings = {
+        "Auth:CookieAuth": "true",
+        "Auth:External:Enabled": "true",
+        **issuer_settings("Honest", provider),
+        "DataProtection:Storage": "FileSystem",
+        "DataProtection:FileSystemPath": str(tmp_path / "keys"),
+        "DataProtection:CustomApplicationName": "shop",
+    }
+    first = serve_once(own_database, SQL, settings)
+    second = serve_once(own_database, "", settings)
+    provider.client.redirect_uris.add(f"{first.url}/signin-honest")
+    begun = begin(first, "/signin-honest")
+    assert finish(second, begun.path, dict(granted(begun.url)), begun.cookie).status_code == 200
+    for host in (first, second):
+        refusal = problem(finish(host, begun.path, dict(granted(begun.url)), begun.cookie), 400)
+        assert "used before" in str(refusal["detail"])
 
 
 def test_a_flood_is_limited(service: Service) -> None:

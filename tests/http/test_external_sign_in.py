@@ -59,12 +59,14 @@ def service(database: Database, serve: Serve, provider: IdentityProvider) -> Ser
         **provider_settings("Plain", provider, Pkce="false", EmailUrl=f"{provider.url}/emails"),
         **provider_settings("Down", provider, TokenUrl="http://127.0.0.1:9/token"),
         **issuer_settings("Id", provider, KeepTokens="true"),
+        **provider_settings("Nørre By", provider, Pkce="false"),
         "Auth:External:GitHub:Enabled": "true",
         "Auth:External:GitHub:ClientId": "octo",
         "Auth:External:Google:Enabled": "false",
     }
     service = serve(database, SQL, settings, workers=2)
     provider.client.redirect_uris |= {f"{service.url}/signin-{name}" for name in ("acme", "plain", "id", "down")}
+    provider.client.redirect_uris.add(f"{service.url}/signin-n%C3%B8rre%20by")
     return service
 
 
@@ -163,6 +165,12 @@ def test_what_is_no_path_of_a_provider(service: Service, method: str, path: str,
 
 
 # --- the code ------------------------------------------------------------------------------------------------------
+
+
+def test_a_provider_with_any_name(service: Service, database: Database) -> None:
+    """What it returns to is an address all the same."""
+    assert sign_in(service, "/signin-n%C3%B8rre%20by").status_code == 200
+    assert last_call(database)["provider"] == "Nørre By"
 
 
 @pytest.mark.parametrize("path", ["/signin-acme", "/signin-plain", "/signin-id"])

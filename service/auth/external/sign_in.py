@@ -126,7 +126,7 @@ class _SignIn:
     async def _begun(self, exchange: Exchange) -> tuple[str, str, list[str]]:
         """Where the browser goes, the state, and cookies. Raises `TalkError`."""
         addresses = await self._profiles.addresses()
-        redirect_uri = self._outcome.origin(exchange.scope) + self._provider.path
+        redirect_uri = self._outcome.origin(exchange.scope) + self._provider.sent_path
         user = await caller(exchange, self._identity)
         attempt, cookies = self._attempts.begin(exchange.scope, self._provider, redirect_uri, user)
         url = authorization_url(
@@ -161,7 +161,7 @@ class _SignIn:
     async def _profile(self, scope: Any, code: str, attempt: Attempt | None, issuer: object) -> Profile:
         """Raises `TalkError` or `Problem`."""
         if attempt is None:
-            redirect_uri = self._outcome.origin(scope) + self._provider.path
+            redirect_uri = self._outcome.origin(scope) + self._provider.sent_path
             return await self._profiles.by_code(code, redirect_uri, None, None, issuer)
         profile = await self._profiles.by_code(code, attempt.redirect_uri, attempt.verifier, attempt.nonce, issuer)
         await self._attempts.use(attempt)

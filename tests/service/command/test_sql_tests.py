@@ -89,7 +89,7 @@ FILES = {
 insert into bed values (2, 'moss');
 /* GET /beds */
 select body::jsonb = '[{"id":1,"kind":"fern"},{"id":2,"kind":"moss"}]', 'the request sees it' from _response;
-select content_type = 'application/json' and is_success and headers ? 'content-type' from _response;
+select content_type = 'application/json' and is_success and headers ? 'Content-Type' from _response;
 """,
     "claims": """begin;
 /*
@@ -429,13 +429,13 @@ def test_a_narrowed_run_with_setup_and_isolation(planted: Database, tmp_path: Pa
     })  # fmt: skip
     outcome = run(
         tmp_path, planted, "--TestRunner:Isolation=Transaction", "--TestRunner:Tag=wanted",
-        "--TestRunner:ExcludeTag=slow", "--TestRunner:DetailedReport=true",
+        "--TestRunner:ExcludeTag=slow", "--TestRunner:DetailedReport=true", "--TestRunner:Coverage=true",
         "--TestRunner:Setup:0:Command=echo up >> trace", "--TestRunner:Teardown:0:Command=echo down >> trace",
     )  # fmt: skip
     assert (outcome.code, outcome.errors) == (0, "")
     assert "rowcall test — 2 files" in outcome.lines
     assert "✓ select count(*) = 2 from bed  [tests/wrapped.test.sql:3]" in outcome.lines
-    assert "coverage" not in outcome.lines
+    assert "\n        GET /beds/{_id}: kind was never given\n" in outcome.lines
     assert (tmp_path / "trace").read_text() == "up\ndown\n"
     assert planted.fetch("select * from bed") == [(1, "fern")]
     assert planted.value("select count(*) from pg_database where datname like %s", f"{planted.name}\\_test%") == 0
