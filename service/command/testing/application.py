@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -31,8 +31,11 @@ from rowcall.service.request.self_calls import Capture, InnerScope, SelfCalls
 from rowcall.service.testing.calls import CallRefusedError, Reply
 from rowcall.service.testing.database import TestDatabase
 from rowcall.service.testing.session import SessionPool
-from rowcall.service.testing.stubs import StubbedClient
 from rowcall.service.worker.application import Application, Compiled, codecs_for
+
+if TYPE_CHECKING:
+    from rowcall.service.testing.stubs import StubbedClient
+    from rowcall.service.upstream.client import Client
 
 SCHEME = "test"
 
@@ -77,7 +80,7 @@ class TestApplication(Application):
         self.sessions = SessionPool(opening)
         self._calls = calls
         self._identity.sessions = _ClaimedSessions(options.auth, self.keys, options.forwarding)
-        self._stubbed = None if self._client is None else StubbedClient(self._client.options)
+        self._stubbed = None if self._client is None else _stubbed(self._client)
         self._router = Router()
         self._compiled: Compiled = Compiled((), self._services({}, {}))
         self._host_of_proxies = options.outbound.proxy.host
@@ -182,6 +185,13 @@ class TestApplication(Application):
         elif reply.status not in (401, 403):
             calls.roles |= user.roles
         calls.supplied.append(_supplied(block))
+
+
+def _stubbed(client: Client) -> StubbedClient:
+    """Imported where it is used: most services call no others."""
+    from rowcall.service.testing.stubs import StubbedClient
+
+    return StubbedClient(client.options)
 
 
 def _headers(block: HttpBlock, body: bytes) -> list[tuple[str, str]]:
