@@ -151,7 +151,7 @@ def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | 
 def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """A proxy ends here, or its routine goes on with the answer (reference 05, 4.4)."""
     plan = plan_of(endpoint, services)
-    if plan is not None and endpoint.options.invalidates:
+    if endpoint.options.invalidates:
         return (forgetting(endpoint, services, plan),)
     forward = proxy(endpoint, services)
     if plan is not None and forward is not None and endpoint.passes_through:
