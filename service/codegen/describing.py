@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 
 from rowcall.core.codegen.selection import TypesOf
+from rowcall.core.documents.descriptions import Descriptions
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.codegen.documents import write_documents
 from rowcall.service.codegen.writing import ClientWriter, clients_of
 from rowcall.service.database.connector import Connector
-from rowcall.service.options.capabilities.descriptions import Descriptions
 
 
 class Describer:

@@ -6,8 +6,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from cryptography.hazmat.primitives import serialization
-
 from rowcall.core.auth.claims import IdentityClaims
 from rowcall.core.auth.options import (
     ApiKeys,
@@ -410,6 +408,8 @@ def _validates(read: _Reader, flag: str, needed: str, where: str, foreign: str |
 
 def _private_key(path: str, password: str | None, where: str) -> bytes:
     """PEM without its password: it only travels to our own workers."""
+    from cryptography.hazmat.primitives import serialization
+
     try:
         key = serialization.load_pem_private_key(
             Path(path).read_bytes(), None if password is None else password.encode()
@@ -422,6 +422,8 @@ def _private_key(path: str, password: str | None, where: str) -> bytes:
 
 
 def _public_key(path: str, where: str) -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
     try:
         pem = Path(path).read_bytes()
         serialization.load_pem_public_key(pem)
