@@ -12,6 +12,9 @@ from rowcall.core.text.array_literal import quote
 Claim = tuple[str, str]
 """Type and value. A type may occur several times; NULL is an empty value."""
 
+SIGNED_IN_AT = "auth_time"
+"""Claim with the seconds since 1970 at which a user signed in (OpenID Connect Core, 2); refreshing leaves it."""
+
 Grouped = str | list[str] | None
 """All values of one type: a text, several, or NULL."""
 

@@ -76,18 +76,51 @@ class CrossSite:
 
 
 @dataclass(frozen=True, slots=True)
+class DatabaseRoles:
+    """Roles of PostgreSQL that routines run as. claim: that names one of `allowed`."""
+
+    claim: str = "database_role"
+    allowed: frozenset[str] = frozenset()
+    anonymous: str | None = None
+    """For who is not signed in; None: they are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKeys:
+    """header: in lower case. seconds: for which an answer of the command is good."""
+
+    header: str
+    command: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCheck:
+    """Sessions that can be ended: by the claim of their id. seconds: for which an answer is good."""
+
+    claim: str
+    command: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class AuthOptions:
     schemes: Schemes = field(default_factory=Schemes)
     identity: IdentityClaims = field(default_factory=IdentityClaims)
     login: LoginOptions = LoginOptions()
     mapping: ClaimMapping = ClaimMapping()
     basic: BasicOptions = field(default_factory=BasicOptions)
+    notes_time: bool = False
+    """A session knows when its user signed in."""
     single_use: bool = True
     """Of refresh tokens."""
     roles_match_users: bool = False
     """Values of `authorize` are compared with ids and names too."""
     claims_from_anonymous: bool = False
     """Who is not signed in may supply parameters that are filled from claims."""
+    database_roles: DatabaseRoles = DatabaseRoles()
+    api_keys: ApiKeys | None = None
+    session_check: SessionCheck | None = None
     cross_site: CrossSite | None = None
     """What guards cookie sessions against other sites. None: nothing."""
     external: ExternalOptions | None = None

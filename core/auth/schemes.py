@@ -76,9 +76,11 @@ class Schemes:
     default: str | None = None
     main_jwt: str | None = None
     """Name of the main JWT scheme, which wins over the default (reference 04, 3.4)."""
+    api_keys: bool = False
+    """Programs may send keys, whatever the schemes are."""
 
     def __bool__(self) -> bool:
-        return self.default is not None
+        return self.default is not None or self.api_keys
 
     def all(self) -> Iterator[Scheme]:
         yield from self.cookies

@@ -38,6 +38,7 @@ def described(endpoint: Endpoint) -> dict[str, Any]:
     }
     added = {
         "authorizeRoles": list(options.roles),
+        "authorizeWithin": options.fresh,
         "login": options.login,
         "logout": options.logout,
         "securitySensitive": options.sensitive,
@@ -47,6 +48,7 @@ def described(endpoint: Endpoint) -> dict[str, Any]:
         "upload": options.upload is not None,
         "isProxy": options.proxy is not None,
         "userContext": options.user_context,
+        "roleFromClaim": options.role_from_claim,
         "userParameters": options.user_parameters,
         "connectionName": options.connection,
         "sseEventsPath": options.events.path if options.events is not None else None,

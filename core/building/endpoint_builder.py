@@ -17,6 +17,7 @@ from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.building.comments import read_comment
 from rowcall.core.building.endpoint_checks import check_endpoint
 from rowcall.core.building.known_names import NOBODY_LOOKED, KnownNames, unknown_names
+from rowcall.core.building.lost_identity import Surroundings, lost_identity
 from rowcall.core.building.outgoing import (
     disabled_proxies,
     outgoing_diagnostics,
@@ -97,6 +98,7 @@ class EndpointDefaults:
     """Variables of the environment that values of annotations may name, in lower case, with their values."""
     user_parameters: bool = False
     user_context: bool = False
+    role_from_claim: bool = False
     claims: ClaimMapping = field(default_factory=ClaimMapping)
     login_path: str | None = None
     """An endpoint at this path signs in, whatever its comment says; `logout_path` likewise."""
@@ -111,6 +113,8 @@ class EndpointDefaults:
     """None: no endpoint is a proxy."""
     tools: bool = False
     """Endpoints may be tools of language models, and nothing else."""
+    around: Surroundings = field(default_factory=Surroundings)
+    """What is set in front of every call."""
     off: tuple[SwitchedOff, ...] = ()
     """Annotations whose capability the configuration has switched off."""
 
@@ -151,6 +155,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *check_endpoint(endpoint, draft.used),
         *unknown_names(endpoint, defaults.known, draft.used),
         *switched_off(endpoint, defaults.off, draft.used),
+        *lost_identity(endpoint, defaults.around),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
         *validation_diagnostics(endpoint, defaults.known.rules),
         *table_diagnostics(endpoint, defaults.table_formats),
@@ -219,6 +224,7 @@ def _default_options(defaults: EndpointDefaults) -> Options:
         connection=defaults.connection,
         user_parameters=defaults.user_parameters,
         user_context=defaults.user_context,
+        role_from_claim=defaults.role_from_claim,
     )
 
 

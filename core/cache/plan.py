@@ -65,7 +65,7 @@ def cache_plan(endpoint: Endpoint, options: CacheOptions) -> CachePlan | None:
         hash_from=options.hash_from,
         longest_key=options.hybrid.longest_key if profile.place is Place.HYBRID else None,
         everything=endpoint.passes_through and not endpoint.parameters and profile.parameters is None,
-        per_user=endpoint.options.user_context,
+        per_user=endpoint.options.user_context or endpoint.options.role_from_claim,
     )
 
 
@@ -84,16 +84,21 @@ def may_be_kept(endpoint: Endpoint, options: CacheOptions) -> bool:
     shape = endpoint.shape
     if endpoint.passes_through:
         return True
-    upload = endpoint.options.upload
-    if upload is not None and upload.enabled:
-        return False  # an answer that is kept would be a file that is not
-    if endpoint.options.login or endpoint.options.logout or _changes_a_table(endpoint):
+    if _only_acts(endpoint):
         return False
     if shape.path is ResultPath.SCALAR:
         return not _is_bytes_set(shape)
     if shape.path is not ResultPath.ROWS or endpoint.options.raw or shape.content_type == BYTES:
         return False
     return not (is_set(endpoint) and options.max_rows == 0)
+
+
+def _only_acts(endpoint: Endpoint) -> bool:
+    """What it does is the point: an answer that is kept would be a file that is not, or a sign-in that is none."""
+    upload = endpoint.options.upload
+    if upload is not None and upload.enabled:
+        return True
+    return endpoint.options.login or endpoint.options.logout or _changes_a_table(endpoint)
 
 
 def _changes_a_table(endpoint: Endpoint) -> bool:
@@ -154,8 +159,12 @@ def rule_problems(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
 
 
 def with_invalidation(endpoint: Endpoint, options: CacheOptions) -> Endpoint | None:
-    """The endpoint that forgets an answer of this one (spec 4.6, reference 05, 1.10); None where there is none."""
-    if options.suffix is None or cache_plan(endpoint, options) is None:
+    """The endpoint that forgets an answer of this one (spec 4.6, reference 05, 1.10); None where there is none.
+
+    Whoever asks for a cache has one, also where results of the kind are never kept (reference 03, 6.3): it finds none.
+    """
+    caching = endpoint.options.caching
+    if options.suffix is None or not options.enabled or caching is None or not caching.wanted or _only_acts(endpoint):
         return None
     suffix = options.suffix.strip("/").lower()
     # Only the last segment may be left out, and now none is the last.

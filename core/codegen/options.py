@@ -86,3 +86,8 @@ class DartOptions(ClientOptions):
     model_suffix: str = ""
     dates: bool = True
     """date, timestamp and timestamptz are `DateTime`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PythonOptions(ClientOptions):
+    """Python."""

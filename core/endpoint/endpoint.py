@@ -224,6 +224,8 @@ class Options(Record):
     requires_authorization: bool = True
     roles: tuple[str, ...] = ()
     """Any one suffices. In force even where a later `allow_anonymous` cleared `requires_authorization`."""
+    fresh: float | None = None
+    """Seconds since callers have signed in, at most. In force likewise."""
     transport: Transport = Transport.QUERY
     timeout: float | None = None
     """Seconds; None: the global default."""
@@ -258,6 +260,8 @@ class Options(Record):
     headers: tuple[tuple[str, str], ...] = ()
     """Response headers, in order, repeated names kept."""
     content_type: str | None = None
+    audit: bool | None = None
+    """Calls are written down; None: as the configuration says."""
     cors: bool = True
     """Where the configuration lets pages of other origins in, they are let in here too."""
     buffer_rows: int | None = None
@@ -295,6 +299,8 @@ class Options(Record):
     """Parameters named in the configuration are filled from claims (spec 5.5 rule 1)."""
     user_context: bool = False
     """Claims are written to session variables (spec 5.5 rule 2)."""
+    role_from_claim: bool = False
+    """Runs as the role of PostgreSQL that a claim names."""
     hashes: tuple[tuple[str, str], ...] = ()
     """Parameter to fill → parameter whose value is hashed for it, as the comment names them (reference 04, 4)."""
     caching: Caching | None = None

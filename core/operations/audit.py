@@ -117,8 +117,8 @@ def openness(endpoints: Iterable[Endpoint], *, basic: bool = False) -> Openness:
 def is_open(endpoint: Endpoint) -> bool:
     """To who is not signed in. Logins are, whatever they say, and are no finding."""
     options = endpoint.options
-    closed = options.requires_authorization or bool(options.roles) or options.basic_auth is not None
-    return not closed and not options.login
+    asks = options.requires_authorization or bool(options.roles) or options.fresh is not None
+    return not (asks or options.basic_auth is not None or options.login)
 
 
 def may_write(endpoint: Endpoint) -> bool:

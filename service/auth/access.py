@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.access import Access
+from rowcall.core.auth.claims import SIGNED_IN_AT, User
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized
+from rowcall.service.auth.basic import SCHEME as BASIC
 from rowcall.service.auth.basic import basic_step, wants_basic
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.identity.sessions import is_bearer
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
 
 
 def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
@@ -32,13 +38,15 @@ def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
 def needs_identity(endpoint: Endpoint) -> bool:
     options = endpoint.options
     tells_rows = options.upload is not None
-    return options.user_parameters or options.user_context or tells_rows or is_closed(endpoint)
+    claims = options.user_parameters or options.user_context or options.role_from_claim
+    return claims or tells_rows or is_closed(endpoint)
 
 
 def is_closed(endpoint: Endpoint) -> bool:
     """Only for signed-in callers. A login is open whatever its comment says (reference 04, 3)."""
     options = endpoint.options
-    return not options.login and (options.requires_authorization or bool(options.roles))
+    asks = options.requires_authorization or bool(options.roles) or options.fresh is not None
+    return asks and not options.login
 
 
 def authorize(endpoint: Endpoint, services: Services) -> Step | None:
@@ -60,7 +68,42 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
         if not access.admits(exchange.user):  # type: ignore[union-attr]
             raise Problem(403, refusal)
 
-    return let_in if access is None else let_some_in
+    step = let_in if access is None else let_some_in
+    return step if endpoint.options.fresh is None else recently(step, endpoint, services)
+
+
+def recently(step: Callable[[Exchange], None], endpoint: Endpoint, services: Services) -> Step:
+    """`authorize … within 5 minutes`: who has signed in longer ago is asked to do it again (RFC 9470)."""
+    seconds = endpoint.options.fresh or 0.0
+    header = f'Bearer error="insufficient_user_authentication", max_age={int(seconds)}'
+    # With HTTP Basic the password comes with each request.
+    always_fresh = BASIC if services.options.auth.schemes.named(BASIC) is None else None
+    if not services.options.auth.notes_time:
+        log.warning(
+            "%s asks when its callers have signed in, and nobody knows: set "
+            "Service:AuthenticationOptions:NoteSignInTime",
+            endpoint.name,
+        )
+
+    def let_in_recent(exchange: Exchange) -> None:
+        step(exchange)
+        user: User = exchange.user
+        if user.scheme == always_fresh or time.time() - signed_in_at(user) <= seconds:
+            return
+        raise Problem(
+            401,
+            title="Sign in again",
+            code="insufficient_user_authentication",
+            headers=(("www-authenticate", header),),
+        )
+
+    return let_in_recent
+
+
+def signed_in_at(user: User) -> float:
+    """In seconds since 1970; long ago where nothing usable is known."""
+    text = user.first(SIGNED_IN_AT) or ""
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 12 else float("-inf")
 
 
 def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import orjson
 
-from rowcall.core.auth.claims import Claim
+from rowcall.core.auth.claims import SIGNED_IN_AT, Claim
 from rowcall.core.auth.cookies import end_session, set_session
 from rowcall.core.auth.login import LoginRow
 from rowcall.core.auth.options import AuthOptions
@@ -26,6 +27,7 @@ class Issuer:
     def __init__(self, options: AuthOptions, sessions: Sessions) -> None:
         self._schemes = options.schemes
         self._single_use = options.single_use
+        self._notes_time = options.notes_time
         self._sessions = sessions
 
     def sign_in(self, exchange: Exchange, row: LoginRow, headers: Headers, body: tuple[str, bytes] | None) -> None:
@@ -35,6 +37,9 @@ class Issuer:
             Problem: the row names an unknown scheme (404), or there is none to sign in with.
         """
         scheme = self._chosen(exchange, row)
+        if self._notes_time:
+            others = tuple(claim for claim in row.claims if claim[0] != SIGNED_IN_AT)
+            row = replace(row, claims=(*others, (SIGNED_IN_AT, str(int(time.time())))))
         if not isinstance(scheme, CookieScheme):
             self.send_tokens(exchange, scheme, row.claims, headers)
             return

@@ -170,15 +170,23 @@ def _shareable(endpoint: Endpoint, plan: CachePlan) -> Callable[[Request], bool]
     return (lambda request: request.rows <= most) if most else (lambda _request: True)
 
 
-def forgetting(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
-    """The only step of an endpoint that forgets an answer (spec 4.6): rules are ignored (reference 05, 1.9)."""
-    store: AnswerStore = services.answers.of(plan.place)
-    key_for = key_of(endpoint, plan, services)
+def forgetting(endpoint: Endpoint, services: Services, plan: CachePlan | None) -> Step:
+    """The only step of an endpoint that forgets an answer (spec 4.6): rules are ignored (reference 05, 1.9).
+    plan: None where answers of the endpoint are never kept."""
 
     def answer(exchange: Exchange, found: bool) -> None:
         log.debug("%s: /* cache invalidation: %s */", endpoint.name, "removed" if found else "not found")
         body = b'{"invalidated":true}' if found else b'{"invalidated":false}'
         exchange.protocol.response_bytes(200, [("content-type", "application/json")], body)
+
+    def find_nothing(exchange: Exchange) -> None:
+        exchange.follow(())
+        answer(exchange, False)
+
+    if plan is None:
+        return find_nothing
+    store: AnswerStore = services.answers.of(plan.place)
+    key_for = key_of(endpoint, plan, services)
 
     async def answer_later(exchange: Exchange, waiting: Awaitable[bool]) -> None:
         answer(exchange, await waiting)

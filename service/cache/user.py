@@ -26,6 +26,7 @@ def claims_of(services: Services) -> Callable[[Exchange], bytes]:
         values = [user.texts.get(claim) for _key, claim in mapping.context]
         if mapping.json_key is not None:
             values.append(user.json)
+        values.append(user.texts.get(services.options.auth.database_roles.claim))
         for value in values:
             whole.update(b"-" if value is None else b"%d:%b" % (len(value), value))
         return whole.digest()

@@ -6,17 +6,18 @@ import asyncio
 from collections.abc import Sequence
 
 from rowcall.core.codegen.selection import TypesOf
+from rowcall.core.documents.descriptions import Descriptions
+from rowcall.core.documents.safe_numbers import numbers_as_texts
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.codegen.documents import write_documents
 from rowcall.service.codegen.writing import ClientWriter, clients_of
 from rowcall.service.database.connector import Connector
-from rowcall.service.options.capabilities.descriptions import Descriptions
 
 
 class Describer:
     def __init__(self, wanted: Descriptions, connector: Connector) -> None:
         self._wanted = wanted
-        clients = tuple(clients_of(wanted.typescript, wanted.dart))
+        clients = tuple(clients_of(wanted.typescript, wanted.dart, wanted.python))
         self._clients = ClientWriter(clients, connector) if clients else None
 
     async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> bool:
@@ -24,6 +25,8 @@ class Describer:
 
         Raises `StartupError` for tools that cannot be told apart.
         """
+        if self._wanted.safe_numbers:
+            endpoints, types_of = numbers_as_texts(endpoints, types_of)
         done = True
         if self._clients is not None:
             done = await self._clients.write(endpoints, types_of)

@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 
 from rowcall.core.codegen.selection import TypesOf
+from rowcall.core.documents.descriptions import Descriptions
 from rowcall.core.documents.http_files import HttpFileOptions, http_files
 from rowcall.core.documents.openapi import OpenApi, document
 from rowcall.core.documents.tool_schemas import ToolNameError, ToolSchemaOptions, plain_names, tool_documents
@@ -17,7 +18,6 @@ from rowcall.core.documents.tools import tool_entries
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.codegen.writing import replace_file
 from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.options.capabilities.descriptions import Descriptions
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")

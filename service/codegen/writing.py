@@ -19,7 +19,8 @@ from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.comments import Definition, Definitions
 from rowcall.core.codegen.dart.files import dart_files
 from rowcall.core.codegen.files import client_files
-from rowcall.core.codegen.options import ClientCodeOptions, ClientOptions, DartOptions
+from rowcall.core.codegen.options import ClientCodeOptions, ClientOptions, DartOptions, PythonOptions
+from rowcall.core.codegen.python.files import python_files
 from rowcall.core.codegen.selection import NoPlaceError, Output, TypesOf
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.connector import Connector
@@ -48,12 +49,16 @@ class Client:
     files: Files
 
 
-def clients_of(options: ClientCodeOptions | None, dart: DartOptions | None) -> Iterator[Client]:
+def clients_of(
+    options: ClientCodeOptions | None, dart: DartOptions | None, python: PythonOptions | None
+) -> Iterator[Client]:
     if options is not None:
         language = "TypeScript" if options.types else "JavaScript"
         yield Client(language, "Service:ClientCodeGen", options, partial(client_files, options=options))
     if dart is not None:
         yield Client("Dart", "Service:DartClientCodeGen", dart, partial(dart_files, options=dart))
+    if python is not None:
+        yield Client("Python", "Service:PythonClientCodeGen", python, partial(python_files, options=python))
 
 
 class ClientWriter:
@@ -88,6 +93,10 @@ class ClientWriter:
             return False
         except OSError as error:
             log.error("client code in %s cannot be written: %s", client.language, error)
+            return False
+        except Exception:
+            # Ours to mend; what is served does not hang on it.
+            log.exception("client code in %s cannot be made", client.language)
             return False
         return True
 

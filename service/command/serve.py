@@ -154,10 +154,17 @@ def _running(target: ConnectionInfo | Embedded, application: str, *, demo: bool)
     if isinstance(target, ConnectionInfo):
         yield target
         return
+    from psycopg.conninfo import make_conninfo
+
     from rowcall.service.embedded.postgres import EmbeddedServer
 
     with EmbeddedServer(target.path, throw_away=demo) as server:
         connection = server.connection().with_parameters(application_name=application)
+        logging.getLogger("rowcall.client").info(
+            "PostgreSQL of embedded:%s is running: psql '%s'",
+            target.path,
+            make_conninfo(**server.connection().parameters),
+        )
         if demo:
             from rowcall.service.embedded.demo import install
 

@@ -28,6 +28,7 @@ from rowcall.service.auth.access import authenticate, authorize
 from rowcall.service.auth.antiforgery import ask_for_token
 from rowcall.service.auth.context import user_context
 from rowcall.service.auth.cross_site import refuse_cross_site
+from rowcall.service.auth.database_role import database_role, refuse_without_role
 from rowcall.service.auth.filling import bind, hash_parameters
 from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
@@ -44,6 +45,7 @@ from rowcall.service.exchange.sensitive import Discreet
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.limits.steps import limit_anybody, limit_callers
+from rowcall.service.operations.audit_trail import note_call
 from rowcall.service.outbound.forwarding import uploads_here
 from rowcall.service.outbound.proxy import keep_for_proxy, proxy
 from rowcall.service.outbound.proxy_out import catch_result, send_result
@@ -149,7 +151,7 @@ def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | 
 def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """A proxy ends here, or its routine goes on with the answer (reference 05, 4.4)."""
     plan = plan_of(endpoint, services)
-    if plan is not None and endpoint.options.invalidates:
+    if endpoint.options.invalidates:
         return (forgetting(endpoint, services, plan),)
     forward = proxy(endpoint, services)
     if plan is not None and forward is not None and endpoint.passes_through:
@@ -199,7 +201,7 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Runs the routine: begins, and judges how it ended."""
     if is_sign(endpoint):
         return ()
-    return _run(endpoint, services, body_writer(endpoint, services.codecs), plan_of(endpoint, services))
+    return _run(endpoint, services, body_writer(endpoint, services.answer_codecs), plan_of(endpoint, services))
 
 
 def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
@@ -324,7 +326,7 @@ def _shown(routine: Routine) -> str:
 
 ContextFactory = Callable[[Endpoint, Services], Context | None]
 
-CONTEXT: Sequence[ContextFactory] = (application_name, headers_context, user_context, before_routine)
+CONTEXT: Sequence[ContextFactory] = (application_name, headers_context, user_context, database_role, before_routine)
 """What requests bring along for their routine, in the order in which it is set (`service.database.context`)."""
 
 
@@ -356,11 +358,13 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
 
 STEPS: Sequence[Factory] = (
     request_log,
+    note_call,
     limit_anybody,
     authenticate,
     limit_callers,
     refuse_cross_site,
     authorize,
+    refuse_without_role,
     ask_for_token,
     refuse_unknown_connection,
     refuse_to_lose,

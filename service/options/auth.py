@@ -6,10 +6,17 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from cryptography.hazmat.primitives import serialization
-
 from rowcall.core.auth.claims import IdentityClaims
-from rowcall.core.auth.options import AuthOptions, BasicOptions, ClaimMapping, CrossSite, LoginOptions
+from rowcall.core.auth.options import (
+    ApiKeys,
+    AuthOptions,
+    BasicOptions,
+    ClaimMapping,
+    CrossSite,
+    DatabaseRoles,
+    LoginOptions,
+    SessionCheck,
+)
 from rowcall.core.auth.password_hash import ITERATIONS, MOST_ITERATIONS
 from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme, Schemes
 from rowcall.core.config import Settings
@@ -43,6 +50,7 @@ def auth_options(settings: Settings) -> AuthOptions:
         login=_login(settings),
         mapping=_mapping(settings),
         basic=_basic(settings),
+        notes_time=settings.flag(_OPTIONS + "NoteSignInTime"),
         single_use=settings.flag(_AUTH + "RefreshTokenSingleUse"),
         roles_match_users=opened(
             settings,
@@ -53,8 +61,41 @@ def auth_options(settings: Settings) -> AuthOptions:
             settings, _OPTIONS + "ClaimsFromAnonymous", "who is not signed in can say to be anybody"
         ),
         cross_site=_cross_site(settings),
+        database_roles=_database_roles(settings),
+        api_keys=_api_keys(settings),
+        session_check=_session_check(settings),
         external=external_options(settings, offered=bool(schemes)),
     )
+
+
+def _database_roles(settings: Settings) -> DatabaseRoles:
+    roles = frozenset(text.strip() for text in settings.texts(_OPTIONS + "DatabaseRoles") or () if text.strip())
+    if settings.flag(_OPTIONS + "UseRoleFromClaim") and not roles:
+        raise StartupError(f"{_OPTIONS}UseRoleFromClaim needs {_OPTIONS}DatabaseRoles: roles that a claim may name")
+    if "none" in map(str.lower, roles):
+        raise StartupError(f"{_OPTIONS}DatabaseRoles: none is no role; it would be that of the service")
+    return DatabaseRoles(
+        _named(settings, "DatabaseRoleClaimType", "database_role"),
+        roles,
+        settings.text_or_none(_OPTIONS + "AnonymousDatabaseRole") or None,
+    )
+
+
+def _api_keys(settings: Settings) -> ApiKeys | None:
+    if not settings.flag(_AUTH + "ApiKey:Enabled"):
+        return None
+    header = _token(settings.text(_AUTH + "ApiKey:Header"), "ApiKey:Header").lower()
+    if header in ("", "authorization", "cookie"):
+        raise StartupError(f"{_AUTH}ApiKey:Header: {header!r} cannot hold keys")
+    return ApiKeys(header, settings.text(_AUTH + "ApiKey:Command"), settings.seconds(_AUTH + "ApiKey:CacheDuration"))
+
+
+def _session_check(settings: Settings) -> SessionCheck | None:
+    command = settings.text_or_none(_AUTH + "SessionCheckCommand")
+    if not command:
+        return None
+    claim = settings.text_or_none(_AUTH + "SessionClaimType") or "session_id"
+    return SessionCheck(claim, command, settings.seconds(_AUTH + "SessionCheckInterval"))
 
 
 def _cross_site(settings: Settings) -> CrossSite | None:
@@ -179,8 +220,9 @@ def _schemes(settings: Settings) -> Schemes:
         main.append(_bearer(settings, names["bearer"], None))
     if settings.flag(_AUTH + "JwtAuth"):
         main.append(_jwt(settings, names["jwt"], None))
+    with_keys = settings.flag(_AUTH + "ApiKey:Enabled")
     if not main:
-        return Schemes()
+        return Schemes(api_keys=with_keys)
     every = (*main, *_named_schemes(settings, set(names.values())))
     _check_unique(every)
     jwts = tuple(scheme for scheme in every if isinstance(scheme, JwtScheme))
@@ -190,6 +232,7 @@ def _schemes(settings: Settings) -> Schemes:
         jwts=jwts,
         default=main[0].name,
         main_jwt=main[-1].name if isinstance(main[-1], JwtScheme) else None,
+        api_keys=with_keys,
     )
 
 
@@ -365,6 +408,8 @@ def _validates(read: _Reader, flag: str, needed: str, where: str, foreign: str |
 
 def _private_key(path: str, password: str | None, where: str) -> bytes:
     """PEM without its password: it only travels to our own workers."""
+    from cryptography.hazmat.primitives import serialization
+
     try:
         key = serialization.load_pem_private_key(
             Path(path).read_bytes(), None if password is None else password.encode()
@@ -377,6 +422,8 @@ def _private_key(path: str, password: str | None, where: str) -> bytes:
 
 
 def _public_key(path: str, where: str) -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
     try:
         pem = Path(path).read_bytes()
         serialization.load_pem_public_key(pem)

@@ -49,7 +49,7 @@ def external_options(settings: Settings, *, offered: bool) -> ExternalOptions | 
         message_key=settings.text(_P + "BrowserSessionMessageKey"),
         template=settings.text_or_none(_P + "SignInHtmlTemplate") or TEMPLATE,
         redirect_url=_origin(settings),
-        return_to=settings.text(_P + "ReturnToPath"),
+        return_to=_return_to(settings),
         return_key=settings.text(_P + "ReturnToPathQueryStringKey"),
         command=settings.text(_P + "LoginCommand"),
         analytics=_analytics(settings),
@@ -64,6 +64,14 @@ def _analytics(settings: Settings) -> str | None:
     if find(settings.root, _P + "ClientAnalyticsData") is None:
         return ANALYTICS
     return (settings.text_or_none(_P + "ClientAnalyticsData") or "").strip() or None
+
+
+def _return_to(settings: Settings) -> str:
+    text = settings.text(_P + "ReturnToPath").strip()
+    if "://" in text or text.startswith(("//", "/\\")):
+        log.warning("%sReturnToPath is no path of this service; browsers land at / instead", _P)
+        return "/"
+    return text if text.startswith("/") else f"/{text}"
 
 
 def _origin(settings: Settings) -> str | None:

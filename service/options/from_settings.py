@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
 from rowcall.core.building.known_names import KnownNames
+from rowcall.core.building.lost_identity import Surroundings
 from rowcall.core.building.switched_off import SwitchedOff
 from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
@@ -26,6 +27,7 @@ from rowcall.service.options.antiforgery import antiforgery_options
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options, opened
 from rowcall.service.options.before_routine import before_commands
+from rowcall.service.options.capabilities.audit_trail import audit_trail_options
 from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.limits import limit_options
@@ -73,6 +75,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         table_formats=options.tables.keys,
         user_parameters=settings.flag(_AUTHENTICATION + "UseUserParameters"),
         user_context=settings.flag(_AUTHENTICATION + "UseUserContext"),
+        role_from_claim=settings.flag(_AUTHENTICATION + "UseRoleFromClaim"),
         claims=options.auth.mapping,
         login_path=settings.text_or_none(_AUTHENTICATION + "LoginPath"),
         hide_signing=settings.flag(_AUTHENTICATION + "ObfuscateAuthParameterLogValues"),
@@ -87,6 +90,9 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             cache_profiles=options.cache.names if options.cache.enabled else None,
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
             unroutable=() if plan.routable else settings.names("ConnectionStrings"),
+        ),
+        around=Surroundings.of(
+            options.before, others=options.application_name is not None, pooled=options.target.pooler
         ),
         off=tuple(_switched_off(settings, options)),
         variables=_variables(settings),
@@ -188,6 +194,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
         timestamps_utc=settings.flag("Service:JsonTimestampsAreUtc"),
         camel_case=settings.flag("Service:CamelCaseNames"),
+        safe_numbers=settings.choice("Service:JsonNumbers").casefold() == "safe",
         tables=table_formats(settings),
         uploads=upload_options(settings),
         explains_unauthorized=settings.flag("ErrorHandlingOptions:ExplainUnauthorized"),
@@ -204,6 +211,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         limits=limit_options(settings),
         health=health_options(settings),
         static=static_file_options(settings),
+        audit_trail=audit_trail_options(settings),
         statistics=statistics_options(settings, target, connections),
         encrypts=settings.flag("DataProtection:Enabled"),
         application=application_name(settings),

@@ -29,6 +29,7 @@ from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName
+from rowcall.service.options.capabilities.audit_trail import AuditTrailOptions
 from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.options.capabilities.operations import HealthOptions, StatisticsOptions
 from rowcall.service.options.capabilities.static_files import StaticFileOptions
@@ -150,6 +151,8 @@ class WorkerOptions:
     log_file_texts: bool = False
     """Files with several statements are logged with their SQL."""
     camel_case: bool = True
+    safe_numbers: bool = False
+    """bigint and numeric are texts in JSON, and in everything that describes the service."""
     tables: TableFormats = field(default_factory=TableFormats)
     uploads: UploadOptions = field(default_factory=UploadOptions)
     hides_paths: bool = False
@@ -173,6 +176,7 @@ class WorkerOptions:
     tool_schemas: ToolSchemaOptions | None = None
     static: StaticFileOptions | None = None
     statistics: StatisticsOptions | None = None
+    audit_trail: AuditTrailOptions | None = None
     encrypts: bool = True
     """`encrypt` and `decrypt` do something."""
     application: str = "rowcall"

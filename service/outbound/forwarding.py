@@ -56,6 +56,8 @@ class Forward:
         raw = endpoint.raw_body
         self._raw_body = next((one for one in self._automatic if raw is endpoint.parameters[one.index]), None)
         self._context = context_headers(endpoint, services)
+        keys = services.options.auth.api_keys
+        self._secret = "cookie" if keys is None else keys.header
         self._excluded = options.exclude_headers | context_names(services)
         # What the routine or the binder needs too has to be there for both.
         self.keeps_body = bool(self._automatic) or not endpoint.passes_through
@@ -94,7 +96,7 @@ class Forward:
             headers = self._headers(exchange, with_body=body is not None)
             if host.startswith("/"):
                 content = body if isinstance(body, bytes) else None
-                return await inside(method, host, _anonymous(headers), content, exchange)
+                return await inside(method, host, _anonymous(headers, self._secret), content, exchange)
             address = self._address(host, exchange.scope.path, query)
             expects = (exchange.scope.headers.get("expect") or "").lower() == "100-continue"
             streamed = body is not None and not isinstance(body, bytes)
@@ -170,10 +172,12 @@ def _is_json(exchange: Exchange) -> bool:
     return "json" in (exchange.scope.headers.get("content-type") or "").lower()
 
 
-def _anonymous(headers: Headers) -> Headers:
-    """An endpoint of this service is called for nobody in particular (reference 05, 2.7)."""
+def _anonymous(headers: Headers, secret: str) -> Headers:
+    """An endpoint of this service is called for nobody in particular (reference 05, 2.7). secret: a header that says
+    who somebody is, besides the usual ones.
+    """
     return [
         (name, value)
         for name, value in headers
-        if name != "cookie" and (name != "authorization" or value.lower().startswith("basic "))
+        if name not in ("cookie", secret) and (name != "authorization" or value.lower().startswith("basic "))
     ]

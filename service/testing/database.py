@@ -22,11 +22,8 @@ from rowcall.service.database.held.several_calls import SeveralCalls
 from rowcall.service.database.lanes import ExclusiveLane, LaneOptions
 from rowcall.service.database.statements import numbers, settings_statement, statement_for
 from rowcall.service.exchange.exchange import Exchange
-from rowcall.service.testing.session import MARK, Session
+from rowcall.service.testing.session import BACK, RELEASE, SET, Session
 
-_SET = f"savepoint {MARK}"
-_RELEASE = f"release savepoint {MARK}"
-_BACK = f"rollback to savepoint {MARK}"
 _NO_SUSPECTS = Suspects()
 
 
@@ -103,14 +100,12 @@ class TestDatabase(Database):
         call.small, call.large = True, False
         session = self.session
         statement = statement or call.statement(exchange.mask)
-        inside = session is not None and session.inside
-        aborted = session is not None and session.aborted
-        if inside and isinstance(statement, Script):
-            statement = nested(statement, aborted=aborted)
+        mark = session.mark() if session is not None and session.inside else ()
+        if mark and isinstance(statement, Script):
+            statement = nested(statement, mark)
         request = super()._exclusive_request(call, exchange, statement)
         request.stream_after = 0
-        if inside and not isinstance(statement, Script):
-            mark = (_BACK,) if aborted else (_RELEASE, _SET)
+        if mark and not isinstance(statement, Script):
             request.ahead = (*((statement_for(sql, 0), []) for sql in mark), *(request.ahead or ()))
         return request
 
@@ -124,42 +119,41 @@ class TestDatabase(Database):
             connection.owned = True
 
 
-def nested(script: Script, *, aborted: bool) -> Script:
-    """The script within a transaction. aborted: the statement before has failed."""
-    parts = tuple(_nested_parts(script, aborted=aborted))
+def nested(script: Script, mark: tuple[str, ...]) -> Script:
+    """The script within a transaction. mark: sets the savepoint that its first statement stands behind."""
+    parts = tuple(_nested_parts(script, mark))
     return Script(next(numbers), script.nparams, parts, script.tail, script.repeatable)
 
 
-def _nested_parts(script: Script, *, aborted: bool) -> Iterator[Part]:
+def _nested_parts(script: Script, mark: tuple[str, ...]) -> Iterator[Part]:
     def plain(sql: str, like: Part | None = None) -> Part:
         """A command in the place of another one, or in front of what follows."""
         renderer = None if like is None else like.statement.renderer
         statement = Statement(next(numbers), sql.encode(), script.nparams, renderer, picks=())
         return Part(statement, like is not None and like.last, False)
 
-    if aborted:
-        yield plain(_BACK)
-    in_block, marked = False, False
+    yield from map(plain, mark)
+    in_block, marked = False, True
     for part in script.parts:
         words = split(part.statement.sql.decode()).statements
         what = effect(words[0], _NO_SUSPECTS) if words else Effect.ALONE
         if what is Effect.BEGIN or (what is Effect.CHAIN and in_block):
-            yield plain(_RELEASE)
-            yield plain(_SET, part)
+            yield plain(RELEASE)
+            yield plain(SET, part)
             in_block = marked = True
         elif what in (Effect.END, Effect.CHAIN) and words[0].words[0] in ("rollback", "abort"):
-            yield plain(_BACK, part)
+            yield plain(BACK, part)
             in_block = False
         elif what in (Effect.END, Effect.CHAIN):
-            yield plain(_RELEASE)
-            yield plain(_SET, part)
+            yield plain(RELEASE)
+            yield plain(SET, part)
             in_block = False
         else:
             if not in_block and not marked:
-                yield plain(_RELEASE)
-                yield plain(_SET)
+                yield plain(RELEASE)
+                yield plain(SET)
             marked = True
             yield part
         marked = marked and (in_block or not part.last)
     if in_block:
-        yield Part(Statement(next(numbers), _BACK.encode(), script.nparams, None, picks=()), True, False)
+        yield Part(Statement(next(numbers), BACK.encode(), script.nparams, None, picks=()), True, False)

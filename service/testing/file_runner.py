@@ -81,7 +81,18 @@ class FileRunner:
 
     async def run(self) -> FileResult:
         began = time.monotonic()
-        limit = self._means.options.timeout
+        try:
+            await self._run_within(self._means.options.timeout)
+        finally:
+            # The run may have been interrupted.
+            await self._tear_down()
+        result = FileResult(
+            self._file.path, tuple(self._report.assertions), time.monotonic() - began, tuple(self._report.notices)
+        )
+        self._log.debug("%s: %s", result.path, result.verdict.value)
+        return result
+
+    async def _run_within(self, limit: float) -> None:
         try:
             async with asyncio.timeout(limit or None):
                 await self._run()
@@ -94,12 +105,6 @@ class FileRunner:
         except Exception as error:
             self._log.exception("%s: the runner itself has failed", self._file.path)
             self._error(f"the runner itself has failed: {type(error).__name__}: {error}")
-        await self._tear_down()
-        result = FileResult(
-            self._file.path, tuple(self._report.assertions), time.monotonic() - began, tuple(self._report.notices)
-        )
-        self._log.debug("%s: %s", result.path, result.verdict.value)
-        return result
 
     async def _run(self) -> None:
         broken = next((step for step in self._steps if isinstance(step, Broken)), None)
@@ -279,7 +284,7 @@ class FileRunner:
     def _error(self, message: str) -> None:
         """At the step that was under way, or at the beginning of the file."""
         step = self._report.step
-        name = message
+        name = message.partition("\n")[0]
         if isinstance(step, SqlStep):
             name = step.title
         elif isinstance(step, HttpStep):

@@ -15,6 +15,16 @@ from rowcall.service.options.capabilities.testing import ResponseTable
 from rowcall.service.testing.calls import Reply
 from rowcall.service.testing.session import Session
 
+_SPELLED = {
+    name.lower(): name
+    for name in (
+        "Allow", "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length",
+        "Content-Type", "ETag", "Expires", "Last-Modified", "Location", "Pragma", "Retry-After", "Server-Timing",
+        "Set-Cookie", "Vary", "WWW-Authenticate",
+    )
+}  # fmt: skip
+"""Names as people write them. On the way they have no case, in jsonb they do."""
+
 
 class ResponseTables:
     """Of one file. blocks: how many requests it has."""
@@ -58,7 +68,7 @@ def _value(reply: Reply, kind: str) -> str | int | bool | None:
         return None if reply.body is None else reply.body.replace("\0", "\ufffd")
     if kind == "ContentType":
         return reply.header("content-type")
-    return orjson.dumps(dict(reply.headers)).decode()
+    return orjson.dumps({_SPELLED.get(name, name): value for name, value in reply.headers}).decode()
 
 
 class DebugTable:

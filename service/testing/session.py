@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
 
 import psycopg
 from psycopg import sql
@@ -17,9 +18,16 @@ from psycopg.pq import TransactionStatus
 from rowcall.core.testing.outcome import Notice
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.service.database.connector import Connector
+from rowcall.service.database.first_connection import Opening
+from rowcall.service.startup_error import StartupError
 
-MARK = "rowcall_request"
-"""The savepoint in front of what a request does in the transaction of a test."""
+SET, RELEASE, BACK = (f"{what} rowcall_request" for what in ("savepoint", "release savepoint", "rollback to savepoint"))
+"""Of the savepoint in front of what a request does in the transaction of a test."""
+RENEW = (
+    b"close all; set session authorization default; reset all; deallocate all; unlisten *; "
+    b"select pg_advisory_unlock_all(); discard plans; discard temp; discard sequences"
+)
+"""DISCARD ALL in its parts: it alone cannot be sent along with the end of a transaction."""
 CANCEL_SECONDS = 2.0
 
 
@@ -36,6 +44,10 @@ class Session:
         # A test may deallocate what it likes.
         opened.prepare_threshold = None
         self._socket = opened.pgconn.socket
+        self._marked = False
+        """The savepoint of this request is set."""
+        self._pending = ""
+        """Statements that go along with the next one."""
         self._kept: dict[str, str] = {}
         """Settings that requests have changed, with what they were."""
         self.driver = Connection(opened.pgconn, asyncio.get_running_loop(), named=False)
@@ -76,10 +88,18 @@ class Session:
 
     async def run(self, text: str) -> psycopg.AsyncCursor[tuple[object, ...]]:
         """One statement as it stands. Raises `psycopg.Error`."""
+        if self._pending:
+            await self.plain.execute(self._taken().as_bytes(None))
         return await self.plain.execute(text.encode())
 
     async def command(self, composed: sql.Composed) -> None:
-        await self.plain.execute(composed)
+        """One or several statements of the runner's own. Raises `psycopg.Error`."""
+        await self.plain.execute(self._taken() + composed)
+
+    def _taken(self) -> sql.Composed:
+        """What has to come first, so that it need not go alone."""
+        pending, self._pending = self._pending, ""
+        return sql.Composed([sql.SQL(pending)])
 
     # --- requests --------------------------------------------------------------------------------------------------
 
@@ -92,8 +112,7 @@ class Session:
         """
         inside = self.inside
         self._kept.clear()
-        if inside:
-            await self.run(f"savepoint {MARK}")
+        self._marked = False
         self._enter()
         try:
             yield
@@ -101,14 +120,20 @@ class Session:
             self._leave()
         if self.lost:
             raise psycopg.OperationalError(self.driver.close_reason or "the connection to the database was lost")
-        if inside:
-            if self.aborted:
-                await self.run(f"rollback to savepoint {MARK}")
-            await self.run(f"release savepoint {MARK}")
-        elif self.inside:
+        if inside and self._marked:
+            self._pending = f"{BACK}; {RELEASE}; " if self.aborted else f"{RELEASE}; "
+        elif self.inside and not inside:
             # The service would not keep it either.
             await self.run("rollback")
         await self._put_back(local=inside)
+
+    def mark(self) -> tuple[str, ...]:
+        """What goes in front of a statement in the transaction of a test: a savepoint that it alone stands behind."""
+        if self.aborted:
+            return (BACK,)
+        commands = (RELEASE, SET) if self._marked else (SET,)
+        self._marked = True
+        return commands
 
     async def keep(self, names: Iterable[str]) -> None:
         """Within a request: remembers what these settings are. They are put back behind it."""
@@ -130,7 +155,7 @@ class Session:
             sql.SQL("set_config({}, {}, {})").format(sql.Literal(name), sql.Literal(value), sql.Literal(local))
             for name, value in self._kept.items()
         )
-        await self.plain.execute(sql.SQL("select {}").format(sql.SQL(", ").join(calls)))
+        await self.command(sql.SQL("select {}").format(sql.SQL(", ").join(calls)))
         self._kept.clear()
 
     @contextlib.asynccontextmanager
@@ -156,12 +181,11 @@ class Session:
 
     async def renew(self) -> bool:
         """Makes it what it was when it was opened, which costs a tenth of a new one. False: that cannot be."""
+        self.hear = _nobody
         if self.lost or self.driver.state != ConnectionState.READY:
             return False
         try:
-            if self.inside:
-                await self.run("rollback")
-            await self.run("discard all")
+            await self.plain.execute(b"rollback; " + RENEW if self.inside else RENEW)
         except psycopg.Error:
             return False
         return True
@@ -183,15 +207,18 @@ class Session:
 class SessionPool:
     """Those of files that run one after another. One is used again when its file has passed."""
 
-    def __init__(self) -> None:
+    def __init__(self, opening: Opening) -> None:
+        """opening: knows how often a server is asked that does not answer, such as one that has crashed."""
+        self._opening = opening
         self._idle: dict[str, Session] = {}
+        self._hopeless = False
 
     @contextlib.asynccontextmanager
     async def session(self, connector: Connector, hear: Hear, key: str | None) -> AsyncIterator[Session]:
-        """key: equal for the same database; None: nobody else can use it. Raises `psycopg.Error`."""
+        """key: equal for the same database; None: nobody else can use it. Raises `psycopg.Error` or StartupError."""
         session = None if key is None else self._idle.pop(key, None)
         if session is None or session.lost:
-            session = await Session.open(connector, hear)
+            session = await self._open(connector, hear)
         session.hear = hear
         passed = False
         try:
@@ -199,10 +226,19 @@ class SessionPool:
             passed = True
         finally:
             if passed and key is not None and await session.renew():
-                session.hear = _nobody
                 self._idle[key] = session
             else:
                 await session.close()
+
+    async def _open(self, connector: Connector, hear: Hear) -> Session:
+        if self._hopeless:
+            return await Session.open(connector, hear)
+        try:
+            return await self._opening.attempt("open the connection of a test", partial(Session.open, connector, hear))
+        except StartupError:
+            # Once is enough: the next file is told at once.
+            self._hopeless = True
+            raise
 
     async def close(self) -> None:
         for session in self._idle.values():

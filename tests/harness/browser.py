@@ -15,6 +15,15 @@ PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-sync"]
 PATIENCE = 60_000.0
 """Milliseconds."""
+VIRTUAL_AUTHENTICATOR = {
+    "protocol": "ctap2",
+    "transport": "internal",
+    "hasResidentKey": True,
+    "hasUserVerification": True,
+    "isUserVerified": True,
+    "automaticPresenceSimulation": True,
+}
+"""A phone or computer that has keys for sites, for `WebAuthn.addVirtualAuthenticator` of the browser's protocol."""
 
 needs_browser = pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine (Debian: apt install chromium)")
 

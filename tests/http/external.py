@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import ssl
+import uuid
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
@@ -19,15 +20,16 @@ create table external_call (n int generated always as identity, provider text, e
     analytics json, claims json);
 create function external_login(_provider text, _email text, _name text, _info json, _analytics json,
     _claims json default null)
-returns table (status int, user_id text, user_name text, user_roles text[], provider text)
+returns table (status int, scheme text, user_id text, user_name text, user_roles text[], provider text)
 language plpgsql as $$
 begin
     insert into external_call (provider, email, name, info, analytics, claims)
     values (_provider, _email, _name, _info, _analytics, _claims);
     if _email like 'nobody@%' then return; end if;
     if _email like 'broken@%' then raise exception 'a secret of the database'; end if;
-    return query select case when _email like 'locked@%' then 423 else 200 end, md5(_email), _name,
-        array['member'], _provider;
+    return query select case when _email like 'locked@%' then 423 else 200 end,
+        case when _email like 'token@%' then 'BearerToken' when _email like 'nowhere@%' then 'nowhere' end,
+        md5(_email), _name, array['member'], _provider;
 end $$;
 create function me(_user_id text default null, _user_name text default null, _user_roles text[] default null)
 returns table (id text, name text, roles text[]) language sql as $$select _user_id, _user_name, _user_roles$$;
@@ -121,7 +123,9 @@ def sign_in(service: Service, path: str) -> httpx.Response:
 
 
 def fresh(service: Service) -> httpx.Client:
-    return httpx.Client(base_url=service.url, timeout=30, trust_env=False, verify=NO_TLS)
+    """Somebody who has never been here, to a limit by X-Caller too."""
+    caller = {"X-Caller": uuid.uuid4().hex}
+    return httpx.Client(base_url=service.url, timeout=30, trust_env=False, verify=NO_TLS, headers=caller)
 
 
 def session_of(response: httpx.Response) -> dict[str, str]:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -124,6 +125,8 @@ comment on function apart(int) is 'HTTP GET
 cached';
 """
 
+FILES = {"several.sql": "-- HTTP GET\n-- cached\n-- param $1 a int\nselect $1 as a;\nselect ran() as run;"}
+
 SETTINGS = {
     "Service:CrudSource:Enabled": "true",
     "CacheOptions:Enabled": "true",
@@ -149,8 +152,9 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
-    # An empty list can only be written in a file; two workers, so that either may have the answer.
-    return serve(database, SQL, SETTINGS, workers=2)
+    # Two workers, so that either may have the answer.
+    folder = write_files(tmp_path_factory.mktemp("files"), FILES)
+    return serve(database, SQL, {**SETTINGS, **file_settings(folder)}, workers=2)
 
 
 def ask(service: Service, path: str, method: str = "GET", **options: object) -> httpx.Response:
@@ -309,6 +313,22 @@ def test_forgetting_asks_for_the_same_parameters(service: Service) -> None:
     assert ask(service, "/api/one/purge", "POST").status_code == 405
     assert ask(service, "/api/posted/purge", "POST", json={"a": 1000}).json() == {"invalidated": False}
     assert ask(service, "/api/only-expires/purge?a=1").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [("POST", "done", {"a": 1}), ("GET", "as-raw", None), ("GET", "several", None)],
+)
+def test_what_is_never_kept_is_never_found(
+    service: Service, method: str, path: str, body: dict[str, int] | None
+) -> None:
+    query = "" if body else "?a=1"
+    assert ask(service, f"/api/{path}{query}", method, json=body).status_code in (200, 204)
+    gone = ask(service, f"/api/{path}/purge{query}", method, json=body)
+    assert (gone.status_code, gone.headers["content-type"], gone.text) == (
+        200, "application/json", '{"invalidated":false}',
+    )  # fmt: skip
+    assert ask(service, f"/api/{path}/purge", method, json=body and {}).status_code == 404
 
 
 def test_only_the_answer_of_the_request_is_forgotten(service: Service) -> None:

@@ -52,7 +52,7 @@ tsclient_module = night_shift';
 create function import_manifest(_meta json default null) returns json language sql as 'select _meta';
 comment on function import_manifest is 'HTTP
 upload
-@_meta is upload metadata';
+param _meta is upload metadata';
 create function reindex(_depot text) returns int language sql as 'select 1';
 comment on function reindex is 'HTTP
 sse';

@@ -108,7 +108,7 @@ def test_without_the_switch_no_other_connection_is_used(
     service = serve_once(own_database, SAME + COMMENTS, {"ConnectionStrings:Second": second.conninfo})
     problem(service.get("/api/there"), 500)
     assert service.get("/api/by-main-name").status_code == 200
-    service.wait_for_log("'SECOND' is none of Default, _default")
+    service.wait_for_log("'SECOND' is not used, as Service:UseMultipleConnections is false")
 
 
 def test_a_database_that_is_away_takes_only_its_own_endpoints_with_it(

@@ -8,6 +8,7 @@ import hmac
 import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -54,6 +55,17 @@ def service(database: Database, serve: Serve, provider: IdentityProvider, attack
     settings = {
         "Auth:CookieAuth": "true",
         "Auth:External:Enabled": "true",
+        "Auth:External:RequireState": "true",
+        "Auth:External:RateLimiterPolicy": "few",
+        "RateLimiterOptions:Enabled": "true",
+        "RateLimiterOptions:Policies:few:Type": "FixedWindow",
+        "RateLimiterOptions:Policies:few:Enabled": "true",
+        "RateLimiterOptions:Policies:few:PermitLimit": "30",
+        "RateLimiterOptions:Policies:few:WindowSeconds": "3600",
+        "RateLimiterOptions:Policies:few:QueueLimit": "0",
+        "RateLimiterOptions:Policies:few:Partition:Sources:0:Type": "Header",
+        "RateLimiterOptions:Policies:few:Partition:Sources:0:Name": "X-Caller",
+        "ForwardedHeaders:Enabled": "true",
         "SecurityHeaders:Enabled": "true",
         "SecurityHeaders:ContentSecurityPolicy": "default-src 'self'",
         **issuer_settings("Honest", provider),
@@ -72,12 +84,13 @@ def service(database: Database, serve: Serve, provider: IdentityProvider, attack
 
 @pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
 def test_a_state_is_good_for_one_use(service: Service, path: str) -> None:
-    """On whatever worker, with the cookie of the first time."""
+    """On whatever worker, with the cookie of the first time, and with a code that is good."""
     begun = begin(service, path)
-    sent = dict(granted(begun.url))
-    assert finish(service, path, sent, begun.cookie).status_code == 200
+    assert finish(service, path, dict(granted(begun.url)), begun.cookie).status_code == 200
     for _ in range(6):
-        assert "used before" in str(problem(finish(service, path, sent, begun.cookie), 400)["detail"])
+        again = finish(service, path, dict(granted(begun.url)), begun.cookie)
+        assert "used before" in str(problem(again, 400)["detail"])
+        assert ".AspNetCore" not in again.headers.get("set-cookie", "")
 
 
 @pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
@@ -97,9 +110,57 @@ def test_a_browser_has_to_bring_its_state(service: Service, state: object) -> No
     problem(finish(service, "/signin-plain", sent, begun.cookie), 400)
 
 
-def test_programs_have_to_bring_it_to_an_issuer_too(service: Service) -> None:
+@pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
+def test_programs_have_to_bring_it_too(service: Service, path: str) -> None:
+    """To an issuer always, to the others with RequireState."""
     with fresh(service) as client:
-        problem(client.post("/signin-honest", json={"code": "stolen"}), 400)
+        problem(client.post(path, json={"code": "stolen"}), 400)
+
+
+def test_behind_a_proxy_the_cookie_is_bound_to_the_host(service: Service, provider: IdentityProvider) -> None:
+    """Over https no host beside this one can put it into a browser, and the provider knows the outer address."""
+    outer = {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "shop.example"}
+    begun = begin(service, "/signin-plain", outer)
+    assert begun.cookie.startswith("__Host-rowcall.signin.")
+    assert begun.query["redirect_uri"] == "https://shop.example/signin-plain"
+    provider.client.redirect_uris.add("https://shop.example/signin-plain")
+    sent = dict(granted(begun.url))
+    problem(finish(service, begun.path, sent, begun.cookie.removeprefix("__Host-"), **outer), 400)
+    response = finish(service, begun.path, sent, begun.cookie, **outer)
+    assert response.status_code == 200, response.text
+    assert all("; secure; " in cookie for cookie in response.headers.get_list("set-cookie"))
+
+
+def test_hosts_that_share_their_keys_are_one(
+    own_database: Database, serve_once: Serve, provider: IdentityProvider, tmp_path: Path
+) -> None:
+    """A sign-in begins on one and ends on another, once over all of them."""
+    settings = {
+        "Auth:CookieAuth": "true",
+        "Auth:External:Enabled": "true",
+        **issuer_settings("Honest", provider),
+        "DataProtection:Storage": "FileSystem",
+        "DataProtection:FileSystemPath": str(tmp_path / "keys"),
+        "DataProtection:CustomApplicationName": "shop",
+    }
+    first = serve_once(own_database, SQL, settings)
+    second = serve_once(own_database, "", settings)
+    provider.client.redirect_uris.add(f"{first.url}/signin-honest")
+    begun = begin(first, "/signin-honest")
+    assert finish(second, begun.path, dict(granted(begun.url)), begun.cookie).status_code == 200
+    for host in (first, second):
+        refusal = problem(finish(host, begun.path, dict(granted(begun.url)), begun.cookie), 400)
+        assert "used before" in str(refusal["detail"])
+
+
+def test_a_flood_is_limited(service: Service) -> None:
+    """Over all workers."""
+    with fresh(service) as client:
+        statuses = []
+        for _ in range(31):
+            client.cookies.clear()
+            statuses.append(client.get("/signin-plain", headers={"Connection": "close"}).status_code)
+    assert statuses == [*[200] * 30, 429]
 
 
 def test_a_changed_cookie_is_refused(service: Service) -> None:

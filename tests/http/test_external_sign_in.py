@@ -59,12 +59,14 @@ def service(database: Database, serve: Serve, provider: IdentityProvider) -> Ser
         **provider_settings("Plain", provider, Pkce="false", EmailUrl=f"{provider.url}/emails"),
         **provider_settings("Down", provider, TokenUrl="http://127.0.0.1:9/token"),
         **issuer_settings("Id", provider, KeepTokens="true"),
+        **provider_settings("Nørre By", provider, Pkce="false"),
         "Auth:External:GitHub:Enabled": "true",
         "Auth:External:GitHub:ClientId": "octo",
         "Auth:External:Google:Enabled": "false",
     }
     service = serve(database, SQL, settings, workers=2)
     provider.client.redirect_uris |= {f"{service.url}/signin-{name}" for name in ("acme", "plain", "id", "down")}
+    provider.client.redirect_uris.add(f"{service.url}/signin-n%C3%B8rre%20by")
     return service
 
 
@@ -165,6 +167,12 @@ def test_what_is_no_path_of_a_provider(service: Service, method: str, path: str,
 # --- the code ------------------------------------------------------------------------------------------------------
 
 
+def test_a_provider_with_any_name(service: Service, database: Database) -> None:
+    """What it returns to is an address all the same."""
+    assert sign_in(service, "/signin-n%C3%B8rre%20by").status_code == 200
+    assert last_call(database)["provider"] == "Nørre By"
+
+
 @pytest.mark.parametrize("path", ["/signin-acme", "/signin-plain", "/signin-id"])
 def test_signing_in(service: Service, database: Database, path: str) -> None:
     response = sign_in(service, path)
@@ -219,7 +227,8 @@ def test_what_is_no_object_is_nothing(service: Service, database: Database, give
 
 
 @pytest.mark.parametrize(
-    ("email", "status"), [("nobody@example.com", 401), ("locked@example.com", 423), ("broken@example.com", 500)]
+    ("email", "status"),
+    [("nobody@example.com", 401), ("locked@example.com", 423), ("broken@example.com", 500), ("nowhere@x.example", 404)],
 )
 def test_what_the_command_says(service: Service, provider: IdentityProvider, email: str, status: int) -> None:
     with provider.bent(user={**ALMA, "email": email}):
@@ -230,6 +239,22 @@ def test_what_the_command_says(service: Service, provider: IdentityProvider, ema
     assert "secret of the database" not in response.text
     if status == 500:
         assert response.text == "Error talking to Id"
+
+
+def test_tokens_where_the_row_says_so(service: Service, provider: IdentityProvider) -> None:
+    with provider.bent(user={**ALMA, "email": "token@example.com"}):
+        told = sign_in(service, "/signin-acme").json()
+    assert list(told) == ["tokenType", "accessToken", "expiresIn", "refreshToken"]
+    with fresh(service) as client:
+        found = client.get("/api/me", headers={"Authorization": f"Bearer {told['accessToken']}"}).json()
+    assert found["name"] == ALMA["name"]
+
+
+def test_a_code_that_a_browser_asked_for_is_worth_nothing_to_a_program(service: Service) -> None:
+    """PKCE: the provider wants the verifier, which only the browser's cookie holds."""
+    code = granted(begin(service, "/signin-acme").url)["code"]
+    with fresh(service) as client:
+        assert client.post("/signin-acme", json={"code": code}).text == "Error talking to Acme"
 
 
 def test_an_email_of_an_address_of_its_own(service: Service, provider: IdentityProvider, database: Database) -> None:

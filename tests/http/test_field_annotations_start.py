@@ -205,7 +205,9 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def _warnings(service: Service, routine: str) -> list[str]:
-    return [line for line in service.log.splitlines() if f"public.{routine}(" in line and " WRN] " in line]
+    """But for what is said of capabilities that are switched off."""
+    lines = [line for line in service.log.splitlines() if f"public.{routine}(" in line and " WRN] " in line]
+    return [line for line in lines if "as it is switched off (" not in line]
 
 
 ROWS = (200, JSON, '[{"a":1,"b":"x"}]')

@@ -57,7 +57,7 @@ def seen(database: Database) -> list[tuple[object, ...]]:
 def test_what_commands_set_holds_to_the_end(
     every_database: Database, serve_once: Serve, commands: tuple[str, ...]
 ) -> None:
-    """Or the procedure is refused before anything of it has run."""
+    """Or the procedure is left out, and named at the start."""
     every_database.execute("drop schema public cascade; create schema public; grant usage on schema public to public")
     service = begun(every_database, serve_once, *commands)
     response = service.post("/api/twice")
@@ -65,7 +65,8 @@ def test_what_commands_set_holds_to_the_end(
     if response.status_code == 204:
         assert seen(every_database) == whole
     else:
-        problem(response, 500)
+        problem(response, 404)
+        assert "public.twice(text): POST /api/twice is left out, as it may commit" in service.log
         assert seen(every_database) == []
     assert service.post("/api/after").status_code == 204
     assert seen(every_database)[-1:] == [(ROLE, "north")]
@@ -90,3 +91,32 @@ def test_nothing_of_it_reaches_the_next_caller(own_database: Database, serve_onc
     before = service.post("/api/who").text
     assert service.post("/api/twice", headers={"X-Tenant": "north"}).status_code == 204
     assert service.post("/api/who").text == before
+
+
+def test_a_session_that_could_not_be_prepared_ends(own_database: Database, serve_once: Serve) -> None:
+    """What its first command has set is there already when the second one fails (issue 12.24)."""
+    own_database.execute(
+        "create function whose() returns text language sql as $$"
+        "select concat_ws(' ', pg_backend_pid(), nullif(current_setting('app.tenant', true), ''))$$;"
+        "comment on function whose() is E'HTTP POST\\nallow_anonymous'"
+    )
+    settings = {"ConnectionSettings:Pool:ExclusiveConnections": "1", "ConnectionSettings:Pool:Sharing": "false"}
+    before = "Service:BeforeRoutineCommands:"
+    for number, (name, header) in enumerate((("app.tenant", "X-Tenant"), ("role", "X-Role"))):
+        settings |= {
+            f"{before}{number}:Enabled": "true",
+            f"{before}{number}:Sql": f"select set_config('{name}', $1, true)",
+            f"{before}{number}:Parameters:0:Source": "RequestHeader",
+            f"{before}{number}:Parameters:0:Name": header,
+        }
+    service = begun(own_database, serve_once, **settings)
+    mine = {"X-Role": "none"}
+    first = service.post("/api/whose", headers=mine).text
+    assert service.post("/api/whose", headers=mine).text == first
+    response = service.post("/api/twice", headers={"X-Tenant": "north", "X-Role": "nobody_at_all"})
+    assert response.status_code >= 400
+    assert seen(own_database) == []
+    after = service.post("/api/whose", headers=mine).text
+    assert after != first
+    assert after.isdigit(), "nothing of the tenant is left"
+    assert not own_database.backends(f"pid = {first}")

@@ -100,7 +100,7 @@ def test_nothing_was_written_by_reading(database: Database, service: Service) ->
 
 
 def test_the_log_says_which_method_could_not_be(service: Service) -> None:
-    line = service.wait_for_log("public.inside (update)")
+    line = service.wait_for_log("public.inside: this writes")
     assert "GET" in line
     assert "WRN" in line
 

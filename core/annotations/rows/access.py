@@ -1,15 +1,27 @@
-"""Annotations that say who may call: authorize, allow_anonymous."""
+"""Annotations that say who may call, and whether that is written down: authorize, allow_anonymous, audit_trail."""
 
 from __future__ import annotations
 
 from rowcall.core.annotations.declaration import Annotation, Draft, Line, switch
+from rowcall.core.text.interval import parse_interval
 
 
 def _authorize(draft: Draft, line: Line) -> None:
     """Roles keep their case. A bare line keeps earlier roles: it can only make access stricter."""
     draft.set(requires_authorization=True)
-    if line.arguments:
-        draft.set(roles=line.arguments)
+    roles, fresh = _with_limit(line.arguments)
+    if fresh is not None:
+        draft.set(fresh=fresh)
+    if roles:
+        draft.set(roles=roles)
+
+
+def _with_limit(words: tuple[str, ...]) -> tuple[tuple[str, ...], float | None]:
+    """Roles, and the seconds of `within 5 minutes` at the end."""
+    for index, word in enumerate(words):
+        if word.lower() == "within" and (seconds := parse_interval(" ".join(words[index + 1 :]))) is not None:
+            return words[:index], seconds
+    return words, None
 
 
 def _allow_anonymous(draft: Draft, line: Line) -> None:
@@ -24,13 +36,22 @@ def _assign_cors(draft: Draft, value: str) -> None:
     draft.set(cors=switch(value))
 
 
+def _audit(draft: Draft, line: Line) -> None:
+    _assign_audit(draft, line.arguments[0] if line.arguments else "on")
+
+
+def _assign_audit(draft: Draft, value: str) -> None:
+    draft.set(audit=switch(value))
+
+
 ANNOTATIONS = (
     Annotation(
         name="authorize",
         aliases=("authorize", "authorized", "requires_authorization"),
-        syntax="authorize [<role> | user:<id> | name:<name>, ...]",
+        syntax="authorize [<role> | user:<id> | name:<name>, ...] [within <interval>]",
         description="Callers have to be signed in, and to have one of the roles if any are listed. `user:41` and "
-        "`name:kiri` let in a single user, by the claim of the id or of the name; a bare word is a role, nothing else.",
+        "`name:kiri` let in a single user, by the claim of the id or of the name; a bare word is a role, nothing else. "
+        "`within 5 minutes`: they have signed in so short a time ago (`NoteSignInTime`).",
         apply=_authorize,
     ),
     Annotation(
@@ -39,6 +60,14 @@ ANNOTATIONS = (
         syntax="allow_anonymous",
         description="Callers need not be signed in.",
         apply=_allow_anonymous,
+    ),
+    Annotation(
+        name="audit_trail",
+        aliases=("audit_trail",),
+        syntax="audit_trail [on|off]",
+        description="Writes down who calls it, or does not, where `Service:AuditTrail` is on.",
+        apply=_audit,
+        assign=_assign_audit,
     ),
     Annotation(
         name="cors",

@@ -1,4 +1,4 @@
-"""Annotations about who the caller is: login, logout, user_parameters, user_context, parameter_hash."""
+"""Annotations about who the caller is: login, logout, claims in routines, parameter_hash."""
 
 from __future__ import annotations
 
@@ -47,6 +47,15 @@ ANNOTATIONS = (
         description="Writes the claims of the caller to session variables before the routine runs.",
         apply=flag("user_context"),
         assign=assigned_flag("user_context"),
+    ),
+    Annotation(
+        name="role_from_claim",
+        aliases=("role_from_claim",),
+        syntax="role_from_claim",
+        description="Runs the routine as the role of PostgreSQL that a claim of the caller names, so that its "
+        "privileges and row level security are that role's. Callers without one of the allowed roles are refused.",
+        apply=flag("role_from_claim"),
+        assign=assigned_flag("role_from_claim"),
     ),
     Annotation(
         name="logout",

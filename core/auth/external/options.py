@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 TEMPLATE = (
     '<!DOCTYPE html><html><head><meta charset="utf-8" /><title>Talking To {0}</title></head>'
@@ -36,6 +37,11 @@ class Provider:
     revoke_url: str | None = None
     unverified_email: bool = False
     """An address that the issuer says it has not verified is taken."""
+
+    @property
+    def sent_path(self) -> str:
+        """`path` as it stands in an address."""
+        return quote(self.path, safe="/:@!$&'()*+,;=~")
 
     @property
     def signs_out(self) -> bool:

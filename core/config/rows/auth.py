@@ -89,6 +89,22 @@ ROWS: tuple[Key, ...] = (
         "SQL that writes such a use down and tells if it is the first: $1 family, $2 generation, $3 until when. "
         "null keeps them in memory, or beside the keys with `DataProtection:Storage` FileSystem.",
     ),
+    section(_P + "ApiKey", "Keys that programs send with each request."),
+    flag(_P + "ApiKey:Enabled", False, "Take them."),
+    text(_P + "ApiKey:Header", "X-Api-Key", "Request header that holds the key."),
+    text(
+        _P + "ApiKey:Command",
+        "select * from api_key($1)",
+        "Query that finds whose it is: $1 SHA-256 of the key in hex, $2 address of the client. Its row is a login row.",
+    ),
+    interval(_P + "ApiKey:CacheDuration", "10 seconds", "How long its answer is good. 0 asks for each request."),
+    text(
+        _P + "SessionCheckCommand",
+        None,
+        "Query that tells whether a session still holds: $1 its id, $2 the user's id; true or false. null asks nobody.",
+    ),
+    text(_P + "SessionClaimType", "session_id", "Claim that is the id of a session; without it nothing is asked."),
+    interval(_P + "SessionCheckInterval", "10 seconds", "How long that answer is good. 0 asks for each request."),
     object_map(_P + "Schemes", {}, "More schemes, by the name a login asks for."),
     choice(_S + "Type", "Cookies BearerToken Jwt", None, "Kind of the scheme. Needed."),
     flag(_S + "Enabled", True, "Offer the scheme."),

@@ -1,6 +1,6 @@
 """Login rows, claims, and how they reach routines (spec 5.2)."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, section, text, text_map
+from rowcall.core.config.keys import Key, choice, flag, integer, section, text, text_map, texts
 
 _P = "Service:AuthenticationOptions:"
 _B = _P + "BasicAuth:"
@@ -41,6 +41,11 @@ ROWS: tuple[Key, ...] = (
         "Answer a wrong password with 404 and an unknown user with 401. Otherwise failed sign-ins look alike.",
     ),
     flag(_P + "RolesMatchUsers", False, "Compare the roles of `authorize` with the user's id and name too."),
+    flag(
+        _P + "NoteSignInTime",
+        False,
+        "Give sessions the claim `auth_time`, the moment of the sign-in, by which `authorize … within` judges.",
+    ),
     integer(_P + "PasswordHashIterations", 600_000, "Rounds of PBKDF2 in new hashes: 600000 or more."),
     flag(_P + "UseUserContext", False, "Give claims to session variables for every endpoint."),
     text_map(
@@ -55,6 +60,15 @@ ROWS: tuple[Key, ...] = (
         "Session variable that receives the client's address.",
         nullable=True,
     ),
+    flag(_P + "UseRoleFromClaim", False, "Run every endpoint as the role that a claim names (`role_from_claim`)."),
+    text(_P + "DatabaseRoleClaimType", "database_role", "Claim that names the role of PostgreSQL to run as."),
+    texts(
+        _P + "DatabaseRoles",
+        (),
+        "Roles that may be named there; the service has to be a member of each. Of several values the first of these "
+        "counts, and who has none is refused.",
+    ),
+    text(_P + "AnonymousDatabaseRole", None, "Role for who is not signed in. null refuses them."),
     flag(_P + "UseUserParameters", False, "Give claims to parameters of every endpoint."),
     flag(
         _P + "ClaimsFromAnonymous",

@@ -75,11 +75,11 @@ class Attempts:
         name = _cookie(state, secure=self._sessions.is_secure(scope)) if isinstance(state, str) else ""
         return name in self._open(scope)
 
-    async def take(self, scope: Any, provider: Provider, state: object) -> tuple[Attempt, str]:
+    async def find(self, scope: Any, provider: Provider, state: object) -> tuple[Attempt, str]:
         """The attempt with this state, and the Set-Cookie header that ends it.
 
         Raises:
-            Problem: 400, there is none, it has expired, or it has been used; 503 where that cannot be told.
+            Problem: 400, there is none, or it has expired.
         """
         if not isinstance(state, str) or not _STATE.fullmatch(state):
             raise _refusal("the state of a sign-in that has begun on this page is missing")
@@ -97,9 +97,16 @@ class Attempts:
             raise _refusal("the state belongs to another sign-in")
         if time.time() >= expires:
             raise _refusal("this sign-in was begun too long ago")
-        if not await self._single_use.is_first(Mark(hashlib.sha256(state.encode()).hexdigest(), 0), VALID):
-            raise _refusal("this sign-in has been used before")
         return attempt, self._ended(name)
+
+    async def use(self, attempt: Attempt) -> None:
+        """To be called when the provider has taken the code: what strangers make up is not written down.
+
+        Raises:
+            Problem: 400, it has been used before; 503 where that cannot be told.
+        """
+        if not await self._single_use.is_first(Mark(hashlib.sha256(attempt.state.encode()).hexdigest(), 0), VALID):
+            raise _refusal("this sign-in has been used before")
 
     async def _opened(self, sealed: str) -> list[Any]:
         try:

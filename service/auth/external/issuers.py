@@ -12,6 +12,7 @@ import orjson
 
 from rowcall.core.auth.external.identity_token import fault_of
 from rowcall.core.auth.external.options import Provider
+from rowcall.core.outbound.address import BadUrlError, read_address
 from rowcall.service.auth.external.talking import Talker, TalkError
 from rowcall.service.identity.key_set import KeySet
 from rowcall.service.log.entry import one_line
@@ -105,6 +106,8 @@ class Issuers:
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
             if found[name] is None:
                 raise TalkError(f"{url} names no {name}")
+        for name, address in found.items():
+            _check(url, name, address)
         methods = told.get("token_endpoint_auth_methods_supported")
         return Addresses(
             authorize=found["authorization_endpoint"],
@@ -122,6 +125,16 @@ class Issuers:
         if self._keys is None or self._keys[0] != url:
             self._keys = url, KeySet(url, KEYS_FRESH, KEYS_LONGEST, self._talker.question, BETWEEN_KEYS)
         return self._keys[1]
+
+
+def _check(url: str, name: str, address: str | None) -> None:
+    """Browsers are sent there by a script of ours: `javascript:` would run in our pages."""
+    if address is None:
+        return
+    try:
+        read_address(address)
+    except BadUrlError as error:
+        raise TalkError(f"{url}: {name}: {error}") from None
 
 
 def _text(value: object) -> str | None:

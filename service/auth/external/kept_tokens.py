@@ -35,7 +35,7 @@ class KeptTokens:
         self._sessions = sessions
         self._protector = Protector(keys, f"external tokens\0{provider.key}")
         name = hashlib.sha256(provider.key.encode()).hexdigest()[:12]
-        self._cookie = CookieScheme(cookie=f"rowcall.tokens.{name}", path=provider.path)
+        self._cookie = CookieScheme(cookie=f"rowcall.tokens.{name}", path=provider.sent_path)
 
     def keep(self, scope: Any, kept: Kept) -> list[str]:
         """Set-Cookie headers."""

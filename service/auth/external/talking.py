@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
+from rowcall.core.errors.problems import unavailable
 from rowcall.core.outbound.address import BadUrlError, read_address
 from rowcall.core.outbound.guard import RefusedError
 from rowcall.core.outbound.options import ClientOptions
@@ -23,6 +24,8 @@ WITHIN = 10.0
 """Seconds for one request."""
 LARGEST = 1_048_576
 """Bytes of an answer."""
+MOST = 64
+"""Requests of a worker at the same time. Strangers can cause them, and a provider that is flooded by us blocks us."""
 
 _ALWAYS: Headers = [("Accept", "application/json"), ("User-Agent", "rowcall")]
 
@@ -40,6 +43,7 @@ class Talker:
 
     def __init__(self, options: ClientOptions) -> None:
         self._client = Client(replace(options, follow=0))
+        self._asking = 0
 
     def close(self) -> None:
         self._client.close()
@@ -74,6 +78,9 @@ class Talker:
         return body
 
     async def _ask(self, method: str, url: str, headers: Headers, body: bytes | None) -> tuple[int, bytes]:
+        if self._asking >= MOST:
+            raise unavailable("too many sign-ins are waiting for their provider")
+        self._asking += 1
         try:
             request = OutgoingRequest(method, read_address(url), headers, body)
             async with asyncio.timeout(WITHIN):
@@ -83,6 +90,8 @@ class Talker:
             raise TalkError(f"{url} has not answered within {WITHIN:g} s") from None
         except (OutboundError, RefusedError, BadUrlError) as error:
             raise TalkError(f"{url}: {error}") from None
+        finally:
+            self._asking -= 1
 
 
 def _json(body: bytes) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from rowcall.core.documents.descriptions import Descriptions
 from rowcall.service.codegen.describing import Describer
 from rowcall.service.command.configuration_files import load
 from rowcall.service.command.reading.edition import Found, endpoints_of
@@ -14,7 +15,7 @@ from rowcall.service.database.connector import Connector
 from rowcall.service.log import configure_logging
 from rowcall.service.log.assembly import current_log
 from rowcall.service.mcp.server import announce_tools
-from rowcall.service.options.capabilities.descriptions import Descriptions, descriptions
+from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.server.http import listener_plans
 from rowcall.service.startup_error import StartupError
 
@@ -27,10 +28,10 @@ def generate(arguments: Arguments) -> int:
     urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
     with endpoints_of(settings, demo=arguments.has("--demo")) as found:
         wanted = descriptions(settings, found.database, found.options.auth, urls)
-        if wanted == Descriptions():
+        if wanted == Descriptions(safe_numbers=wanted.safe_numbers):
             raise StartupError(
-                "there is nothing to write: switch on Service:ClientCodeGen, DartClientCodeGen, OpenApiOptions, "
-                "HttpFileOptions or McpOptions:ToolSchemas"
+                "there is nothing to write: switch on Service:ClientCodeGen, DartClientCodeGen, PythonClientCodeGen, "
+                "OpenApiOptions, HttpFileOptions or McpOptions:ToolSchemas"
             )
         log = logging.getLogger("rowcall")
         log.info("%d endpoints are described", len(found.edition.endpoints))

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,15 +16,20 @@ import uvloop
 
 from rowcall.core.config import ConfigError, Settings
 from rowcall.core.config.tree import find
-from rowcall.core.testing.coverage import Calls, Coverage, coverage_of
-from rowcall.core.testing.documents import junit, tap
-from rowcall.core.testing.outcome import ExitCode, FileResult, exit_code
-from rowcall.core.testing.report import Style, head, summary
+from rowcall.core.testing.coverage import Calls, coverage_of
+from rowcall.core.testing.outcome import ExitCode
+from rowcall.core.testing.report import Style, head
+from rowcall.core.testing.watching import Reaction, delta, reaction
+from rowcall.core.text.globs import base_folder
 from rowcall.service.command.configuration_files import Configuration, load
 from rowcall.service.command.serve import connections, require_readable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.command.testing.application import TestApplication, for_tests
+from rowcall.service.command.testing.results import Results
 from rowcall.service.database.connector import Connector, Target
+from rowcall.service.database.first_connection import Opening
+from rowcall.service.discovery.catalogue import Wanted
+from rowcall.service.discovery.fingerprint import catalogue_fingerprint
 from rowcall.service.edition.edition import Edition
 from rowcall.service.edition.exposure_options import exposure
 from rowcall.service.edition.reader import EndpointReader
@@ -33,6 +38,7 @@ from rowcall.service.options.capabilities.testing import TestOptions, test_optio
 from rowcall.service.options.connection_string import Embedded, connection_for
 from rowcall.service.options.connections import Connections, with_role
 from rowcall.service.options.from_settings import worker_options
+from rowcall.service.options.sql_files import sql_file_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_encryption import Unencrypted
 from rowcall.service.protection.key_rotation import KeyRotation, Renewal
@@ -45,6 +51,7 @@ from rowcall.service.testing.preparation import Preparation, PreparationError
 from rowcall.service.testing.responses import DebugTable
 from rowcall.service.testing.runner import Progress, Runner
 from rowcall.service.testing.templates import Templates
+from rowcall.service.testing.watch import Watch, is_folder
 
 _FORCED = (
     ("Service:WrapInTransaction", "false"),
@@ -84,7 +91,9 @@ def _load(arguments: Arguments) -> Configuration:
     arguments = replace(arguments, overrides=(*arguments.overrides, *_FORCED))
     configuration = load(arguments)
     require_readable(configuration.settings)
-    quiet = tuple((key, level) for key, level in _QUIET if find(configuration.settings.root, key) is None)
+    channel = f"Log:MinimalLevels:{configuration.settings.text('TestRunner:LoggerName')}"
+    wanted = (*_QUIET, (channel, "Warning"))
+    quiet = tuple((key, level) for key, level in wanted if find(configuration.settings.root, key) is None)
     arguments = replace(arguments, overrides=(*quiet, *arguments.overrides))
     configuration = load(arguments)
     name = configuration.settings.text_or_none("TestRunner:ConnectionName")
@@ -109,10 +118,15 @@ class Run:
         self._options = options
         self._opened = opened
         self._update = update
-        self._worker = worker_options(settings, opened)
+        worker = worker_options(settings, opened)
+        # Tables and settings of a test live in its session, which no pooler would give it.
+        self._worker = replace(worker, target=replace(worker.target, pooler=False))
         self._preparation = Preparation(self._connect, options.channel)
         self._calls: dict[str, Calls] = {}
         self._style = Style(options.detailed, sys.stdout.isatty())
+        self._settings_of_files = sql_file_options(settings)
+        self._watching = settings.flag("Watch:Enabled")
+        self._edition_number = 1
 
     async def until_interrupted(self) -> int:
         """Teardown follows once, whatever happens; a second signal ends the process."""
@@ -129,6 +143,8 @@ class Run:
         try:
             return await work
         except asyncio.CancelledError:
+            if self._watching:
+                return ExitCode.PASSED
             print("interrupted", file=sys.stderr)
             return ExitCode.ERRORS
         finally:
@@ -136,6 +152,8 @@ class Run:
                 await self._preparation.try_all(self._options.teardown)
 
     async def _work(self) -> int:
+        if self._watching and not is_folder(base_folder(self._options.pattern)):
+            return _stop(f"the folder of TestRunner:FilePattern {self._options.pattern!r} does not exist")
         try:
             await self._preparation.run_all(self._options.setup)
         except PreparationError as error:
@@ -147,12 +165,13 @@ class Run:
             store.remove()
 
     async def _discover_and_run(self, options: WorkerOptions) -> int:
-        reader = self._reader(options)
+        reader, wanted = self._reader(options)
         edition = await reader.first()
-        files = selected((read_test(path) for path in find_tests(self._options)), self._options)
-        if not files:
+        files = self._files()
+        if not files and not self._watching:
             return self._nothing()
-        applications = await self._applications(options, edition, len(files))
+        count = self._options.parallel if self._watching else min(self._options.parallel, len(files))
+        applications = await self._applications(options, edition, count)
         debug = await self._debug_table()
         templates = Templates(self._options.channel)
         means = Means(
@@ -163,14 +182,95 @@ class Run:
             None if debug is None else debug.add,
             self._update,
         )
+        runner = Runner(means, applications)
         try:
-            async with templates.prepared(self._copied(files)):
-                return await self._run(Runner(means, applications), files, applications[0])
+            code = await self._round(runner, templates, files, applications[0])
+            if self._watching:
+                await self._watch(reader, wanted, runner, templates, applications)
         finally:
             if debug is not None:
                 await debug.finish()
             for application in applications:
                 await application.close()
+        return code
+
+    async def _round(
+        self,
+        runner: Runner,
+        templates: Templates,
+        files: Sequence[TestFile],
+        application: TestApplication,
+        *,
+        partly: bool = False,
+        behind: Callable[[], Awaitable[None]] | None = None,
+    ) -> int:
+        """partly: not all that changes ask for. behind: done before anything is told of the results."""
+        print(head(len(files)), flush=True)
+        began = time.monotonic()
+        async with templates.prepared(self._copied(files)):
+            results = await runner.run(files, Progress([file.path for file in files], self._style))
+        if behind is not None:
+            await behind()
+        report = Results(self._options, results, time.monotonic() - began)
+        if partly:
+            return report.tell(None)
+        host = self._worker.outbound.proxy.host
+        return report.tell(partial(coverage_of, application.routes, self._calls, host, gaps=self._options.detailed))
+
+    async def _watch(
+        self,
+        reader: EndpointReader,
+        wanted: Wanted,
+        runner: Runner,
+        templates: Templates,
+        applications: Sequence[TestApplication],
+    ) -> None:
+        """Goes on until a signal ends it (reference 03, 9)."""
+        source = self._settings_of_files
+        folders = [base_folder(self._options.pattern), *([] if source is None else [source.folder])]
+        look = partial(_fingerprint, next(iter(reader.sources())), wanted)
+        every = self._settings.seconds_or_none("Watch:DatabasePollingInterval") or 0.0
+        watch = Watch(folders, look, every, self._options.channel)
+        pattern, skip = (None, "") if source is None else (source.pattern, source.skip)
+        async with watch:
+            print("\nwatching; Ctrl-C ends it", flush=True)
+            while True:
+                changes = await watch.next()
+                if changes is None:
+                    told, what = "the database has changed", Reaction(rebuild=True, everything=True)
+                else:
+                    told = f"{', '.join(change.path for change in changes)} changed"
+                    what = reaction(changes, self._options.pattern, pattern, skip)
+                if not what:
+                    continue
+                print(f"\n— {time.strftime('%H:%M:%S')} {told}", flush=True)
+                if what.rebuild and not await self._rebuild(reader, applications):
+                    continue
+                files = [file for file in self._files() if what.everything or file.path in what.files]
+                if files:
+                    self._calls.clear()
+                    await self._round(
+                        runner, templates, files, applications[0], partly=not what.everything, behind=watch.rebase
+                    )
+                sys.stdout.flush()
+
+    async def _rebuild(self, reader: EndpointReader, applications: Sequence[TestApplication]) -> bool:
+        """False: it was not possible, and the endpoints stay as they were."""
+        before = [route.primary.name for route in applications[0].routes]
+        self._edition_number += 1
+        try:
+            edition = await reader.read(self._edition_number)
+        except (StartupError, psycopg.Error) as error:
+            print(f"the endpoints stay as they were: {str(error).strip()}", flush=True)
+            return False
+        for application in applications:
+            application.prepare(edition)
+        for line in delta(before, (route.primary.name for route in applications[0].routes)):
+            print(line)
+        return True
+
+    def _files(self) -> list[TestFile]:
+        return selected((read_test(path) for path in find_tests(self._options)), self._options)
 
     def _copied(self, files: Sequence[TestFile]) -> list[tuple[str, Connector]]:
         """The databases that files want copies of. A name that nobody knows is told where the file runs."""
@@ -178,16 +278,17 @@ class Run:
         known = {"", *(name.casefold() for name in self._settings.names("ConnectionStrings"))}
         return [(key, self._connect(key or None)) for key in sorted(wanted & known)]
 
-    def _reader(self, options: WorkerOptions) -> EndpointReader:
+    def _reader(self, options: WorkerOptions) -> tuple[EndpointReader, Wanted]:
+        """With what it looks for."""
         # Profiles of the cache are known, though nothing is cached.
         known = replace(options, cache=self._worker.cache)
         plan = self._opened.plan
-        return EndpointReader(self._settings, known, plan, exposure(self._settings, known, plan))
+        exposed = exposure(self._settings, known, plan)
+        return EndpointReader(self._settings, known, plan, exposed), exposed.wanted
 
-    async def _applications(self, options: WorkerOptions, edition: Edition, files: int) -> list[TestApplication]:
-        applications = [
-            TestApplication(options, self._calls) for _ in range(max(1, min(self._options.parallel, files)))
-        ]
+    async def _applications(self, options: WorkerOptions, edition: Edition, count: int) -> list[TestApplication]:
+        opening = Opening(self._settings)
+        applications = [TestApplication(options, self._calls, opening) for _ in range(count)]
         # Keys of this run alone: nothing of it stays where the service keeps its own.
         rotation = KeyRotation(Memory(), Unencrypted(), Renewal(90 * _DAY), lambda ring: None)
         await rotation.start()
@@ -219,52 +320,6 @@ class Run:
         print(f"rowcall: there are no tests: {why}", file=sys.stderr)
         return ExitCode.NOTHING
 
-    async def _run(self, runner: Runner, files: Sequence[TestFile], application: TestApplication) -> int:
-        print(head(len(files)), flush=True)
-        began = time.monotonic()
-        results = await runner.run(files, Progress([file.path for file in files], self._style))
-        seconds = time.monotonic() - began
-        print(f"\n{summary(results)}")
-        code = exit_code(results)
-        coverage = self._coverage(application)
-        if coverage is not None:
-            print()
-            for line in coverage.lines():
-                print(line)
-            code = self._against_threshold(coverage, code)
-        return self._write(results, seconds) or code
-
-    def _coverage(self, application: TestApplication) -> Coverage | None:
-        options = self._options
-        wanted = not options.narrowed if options.coverage is None else options.coverage
-        if not wanted and options.threshold is None:
-            return None
-        host = self._worker.outbound.proxy.host
-        return coverage_of(application.routes, self._calls, host, gaps=options.detailed)
-
-    def _against_threshold(self, coverage: Coverage, code: ExitCode) -> ExitCode:
-        threshold = self._options.threshold
-        if threshold is None or coverage.percent >= threshold:
-            return code
-        print(f"endpoint coverage {coverage.percent}% is below the threshold {threshold}%", file=sys.stderr)
-        return ExitCode.ERRORS if code is ExitCode.PASSED else code
-
-    def _write(self, results: Sequence[FileResult], seconds: float) -> ExitCode | None:
-        """Reports for programs. None: written, or none are asked for."""
-        texts = (
-            (self._options.junit, "JUnitOutput", partial(junit, results, "rowcall", seconds)),
-            (self._options.tap, "TapOutput", partial(tap, results)),
-        )
-        for place, key, text in texts:
-            if place is None:
-                continue
-            try:
-                Path(place).write_text(text(), encoding="utf-8")
-            except OSError as error:
-                print(f"rowcall: TestRunner:{key}: {place}: {error.strerror or error}", file=sys.stderr)
-                return ExitCode.SETUP
-        return None
-
     def _connect(self, name: str | None) -> Connector:
         """Raises StartupError. Any entry of ConnectionStrings can be named."""
         main = self._opened.plan.main
@@ -280,3 +335,8 @@ class Run:
         return Connector(
             Target(with_role(self._settings, spelled, info).parameters, timeout=self._worker.target.timeout)
         )
+
+
+async def _fingerprint(connector: Connector, wanted: Wanted) -> str:
+    async with await connector.open_plain() as connection:
+        return await catalogue_fingerprint(connection, wanted)

@@ -19,7 +19,16 @@ SETTINGS = (
     ("Auth:CookieAuth", "true"),
     ("Auth:BearerTokenAuth", "true"),
     ("Auth:External:LoginCommand", "select * from demo.external_login($1, $2)"),
+    ("Auth:PasskeyAuth:Enabled", "true"),
+    ("Auth:PasskeyAuth:RelyingPartyName", "Bicycle couriers"),
+    ("Auth:PasskeyAuth:ChallengeAddExistingUserCommand", "select * from demo.passkey_add_options($1, $2)"),
+    ("Auth:PasskeyAuth:ChallengeAuthenticationCommand", "select * from demo.passkey_login_options()"),
+    ("Auth:PasskeyAuth:VerifyChallengeCommand", "select demo.passkey_take_challenge($1)"),
+    ("Auth:PasskeyAuth:CompleteAddExistingUserCommand", "select demo.passkey_keep($1, $3, $4, $7)"),
+    ("Auth:PasskeyAuth:AuthenticateDataCommand", "select * from demo.passkey_of($1)"),
+    ("Auth:PasskeyAuth:CompleteAuthenticateCommand", "select * from demo.passkey_sign_in($1, $2)"),
     ("Service:SqlFileSource:FilePattern", f"{importlib.resources.files(__name__)}/files/*.sql"),
+    ("TestRunner:FilePattern", f"{importlib.resources.files(__name__)}/tests/*.test.sql"),
 )
 """What the demo needs beyond the defaults."""
 
@@ -49,7 +58,10 @@ EXAMPLES = (
     ("curl {base}/couriers/3/overview", "another one: three statements, one answer"),
     ("curl {base}/round-page", "a page that shows how far a long routine is, while it runs; open it in a browser"),
     ("curl -i {base}/payroll", "only for dispatchers who have signed in: 401"),
-    ("curl {base}/login", "a page to sign in with; open it in a browser, as alma (pedals) or dagny (bells)"),
+    (
+        "curl {base}/login",
+        "a page to sign in with; open it in a browser, as alma (pedals) or dagny (bells), or with a passkey",
+    ),
     ("curl {base}/orders", "a page to upload CSV files with; each line orders a parcel"),
     (
         'curl -i {base}/sign-in --json \'{{"name":"alma","password":"pedals"}}\'',

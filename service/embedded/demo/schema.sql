@@ -312,6 +312,63 @@ begin atomic
     select a.courier, a.name, a.roles from demo.account a where a.name || '@couriers.example' = external_login.email;
 end;
 
+-- Passkeys: rowcall verifies what a browser sends; these functions keep challenges and keys.
+create table passkey (
+    credential_id bytea primary key,
+    account text not null references account,
+    public_key bytea not null,
+    algorithm int not null,
+    sign_count bigint not null default 0
+);
+create table passkey_challenge (
+    id uuid primary key default gen_random_uuid(),
+    challenge bytea not null default uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
+    expires timestamptz not null default now() + interval '5 minutes'
+);
+create function base64url(bytes bytea) returns text language sql immutable
+return translate(rtrim(encode(bytes, 'base64'), '='), E'+/\n', '-_');
+
+create function passkey_add_options(claims json, body json)
+returns table (challenge text, challenge_id uuid, user_handle text, user_name text, user_display_name text,
+               exclude_credentials json, user_context json) language sql
+begin atomic
+    with made as (insert into demo.passkey_challenge default values returning id, challenge)
+    select demo.base64url(made.challenge), made.id, demo.base64url(convert_to(a.name, 'UTF8')), a.name, a.name,
+        (select json_agg(json_build_object('type', 'public-key', 'id', demo.base64url(p.credential_id)))
+         from demo.passkey p where p.account = a.name),
+        json_build_object('account', a.name)
+    from made, demo.account a where a.name = claims ->> 'user_name';
+end;
+create function passkey_login_options() returns table (challenge text, challenge_id uuid) language sql
+begin atomic
+    with made as (insert into demo.passkey_challenge default values returning id, challenge)
+    select demo.base64url(made.challenge), made.id from made;
+end;
+create function passkey_take_challenge(id uuid) returns bytea language sql
+begin atomic
+    delete from demo.passkey_challenge c where c.id = passkey_take_challenge.id and c.expires > now() returning c.challenge;
+end;
+create function passkey_keep(credential_id bytea, public_key bytea, algorithm int, context json) returns void language sql
+begin atomic
+    insert into demo.passkey (credential_id, account, public_key, algorithm)
+    values (passkey_keep.credential_id, context ->> 'account', passkey_keep.public_key, passkey_keep.algorithm);
+end;
+create function passkey_of(credential_id bytea)
+returns table (public_key bytea, public_key_algorithm int, sign_count bigint) language sql stable
+begin atomic
+    select p.public_key, p.algorithm, p.sign_count from demo.passkey p where p.credential_id = passkey_of.credential_id;
+end;
+create function passkey_sign_in(credential_id bytea, new_count bigint)
+returns table (user_id int, user_name text, user_roles text[]) language sql
+begin atomic
+    with used as (
+        update demo.passkey p set sign_count = new_count
+        where p.credential_id = passkey_sign_in.credential_id and (new_count = 0 or p.sign_count < new_count)
+        returning p.account
+    )
+    select a.courier, a.name, a.roles from used join demo.account a on a.name = used.account;
+end;
+
 -- The id comes from the session, whatever the request says: everybody sees their own parcels.
 create function my_parcels(_user_id text default null) returns table (parcel int, ordered timestamptz, note text)
 language sql stable
@@ -328,6 +385,7 @@ create function login_page() returns text language sql immutable return $$<!doct
 <form id="in"><input name="name" placeholder="alma or dagny"> <input name="password" type="password"
  placeholder="pedals or bells"> <button>Sign in</button></form>
 <button id="out">Sign out</button> <button id="pay">Payroll</button>
+<button id="key">Add a passkey</button> <button id="use">Sign in with a passkey</button>
 <p id="said">Nobody is signed in.</p>
 <script>
 const say = text => { document.getElementById("said").textContent = text };
@@ -343,6 +401,21 @@ document.getElementById("in").onsubmit = async event => {
   answer.ok ? mine() : say("That is not right.");
 };
 document.getElementById("out").onclick = async () => { await post("sign-out", {}); mine() };
+const keys = async (path, what) => {
+  try {
+    const told = await (await post(`api/passkey/${path}/options`, {})).json();
+    if (!told.challenge) return say(told.title);
+    const made = (await what(told)).toJSON();
+    const answer = await post(`api/passkey/${path}`,
+      { ...made.response, credentialId: made.id, challengeId: told.challengeId, userContext: told.userContext });
+    if (!answer.ok) return say((await answer.json()).title);
+    path == "add" ? say("Your passkey is kept.") : mine();
+  } catch (error) { say(`${error.message} (Passkeys need https, or localhost in the address.)`) }
+};
+document.getElementById("key").onclick = () => keys("add", told => navigator.credentials.create(
+  { publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(told) }));
+document.getElementById("use").onclick = () => keys("login", told => navigator.credentials.get(
+  { publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(told) }));
 document.getElementById("pay").onclick = async () => {
   const answer = await fetch("payroll");
   say(answer.ok ? `${(await answer.json()).length} couriers are paid.` : (await answer.json()).title);

@@ -1,4 +1,4 @@
-"""`Service:ClientCodeGen` and `DartClientCodeGen` → what clients are written (spec 2.6, reference 07, 2 and 19)."""
+"""`Service:ClientCodeGen` and its like for Dart and Python → what clients are written (spec 2.6, reference 07)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from rowcall.core.codegen.options import ClientCodeOptions, DartOptions, HookOptions
+from rowcall.core.codegen.options import ClientCodeOptions, DartOptions, HookOptions, PythonOptions
 from rowcall.core.config import Settings
 from rowcall.service.options.auth import auth_options
 from rowcall.service.startup_error import StartupError
@@ -16,6 +16,7 @@ log = logging.getLogger("rowcall")
 _P = "Service:ClientCodeGen:"
 _Q = _P + "ReactQuery:"
 _D = "Service:DartClientCodeGen:"
+_Y = "Service:PythonClientCodeGen:"
 
 
 def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOptions | None:
@@ -56,6 +57,14 @@ def dart_options(settings: Settings, urls: Sequence[str]) -> DartOptions | None:
     )
 
 
+def python_options(settings: Settings, urls: Sequence[str]) -> PythonOptions | None:
+    """`Service:PythonClientCodeGen`."""
+    path = _path(settings, _Y)
+    if path is None:
+        return None
+    return PythonOptions(**_chosen(settings, _Y, urls), path=path)
+
+
 def _path(settings: Settings, section: str) -> str | None:
     """None where nothing is to be written."""
     if not settings.flag(section + "Enabled"):
@@ -67,28 +76,35 @@ def _path(settings: Settings, section: str) -> str | None:
 
 
 def _shared(settings: Settings, section: str, urls: Sequence[str]) -> dict[str, Any]:
-    """What clients in every language have (`ClientOptions`)."""
+    """What clients in Dart and TypeScript have besides."""
+    return {
+        **_chosen(settings, section, urls),
+        "status_code": settings.flag(section + "IncludeStatusCode"),
+        "base_url_from": settings.text_or_none(section + "ImportBaseUrlFrom") or None,
+        "parse_url": settings.flag(section + "IncludeParseUrlParam"),
+        "parse_request": settings.flag(section + "IncludeParseRequestParam"),
+        "json_type": settings.text(section + "DefaultJsonType"),
+        "export_urls": settings.flag(section + "ExportUrls"),
+        "unique_models": settings.flag(section + "UniqueModels"),
+        "xsrf_header": settings.text_or_none(section + "XsrfTokenHeaderName") or None,
+        "export_sources": settings.flag(section + "ExportEventSources"),
+    }
+
+
+def _chosen(settings: Settings, section: str, urls: Sequence[str]) -> dict[str, Any]:
+    """What clients in every language have."""
     return {
         "overwrite": settings.flag(section + "FileOverwrite"),
         "base_url": _base_url(settings, section, urls),
         "comment": settings.choice(section + "CommentHeader").capitalize(),
         "comments": settings.flag(section + "CommentHeaderIncludeComments"),
         "by_schema": settings.flag(section + "BySchema"),
-        "status_code": settings.flag(section + "IncludeStatusCode"),
-        "base_url_from": settings.text_or_none(section + "ImportBaseUrlFrom") or None,
-        "parse_url": settings.flag(section + "IncludeParseUrlParam"),
-        "parse_request": settings.flag(section + "IncludeParseRequestParam"),
         "header": settings.texts(section + "HeaderLines") or (),
         "skip_routines": _names(settings, section + "SkipRoutineNames"),
         "skip_functions": _names(settings, section + "SkipFunctionNames"),
         "skip_paths": _names(settings, section + "SkipPaths"),
         "skip_schemas": _names(settings, section + "SkipSchemas"),
-        "json_type": settings.text(section + "DefaultJsonType"),
         "routine_names": settings.flag(section + "UseRoutineNameInsteadOfEndpoint"),
-        "export_urls": settings.flag(section + "ExportUrls"),
-        "unique_models": settings.flag(section + "UniqueModels"),
-        "xsrf_header": settings.text_or_none(section + "XsrfTokenHeaderName") or None,
-        "export_sources": settings.flag(section + "ExportEventSources"),
         "imports": settings.texts(section + "CustomImports") or (),
         "headers": settings.text_map(section + "CustomHeaders"),
         "schema_names": settings.flag(section + "IncludeSchemaInNames"),

@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rowcall.core.auth.options import AuthOptions
-from rowcall.core.codegen.options import ClientCodeOptions, DartOptions
 from rowcall.core.config import Settings
-from rowcall.core.documents.http_files import HttpFileOptions
-from rowcall.core.documents.mcp import McpOptions
-from rowcall.core.documents.openapi import OpenApi
-from rowcall.core.documents.tool_schemas import ToolSchemaOptions
-from rowcall.service.options.capabilities.client_code import client_code_options, dart_options
+from rowcall.core.documents.descriptions import Descriptions
+from rowcall.service.options.capabilities.client_code import client_code_options, dart_options, python_options
 from rowcall.service.options.capabilities.documents import http_file_options, open_api
 from rowcall.service.options.capabilities.mcp import mcp_options, tool_schema_options
-
-
-@dataclass(frozen=True, slots=True)
-class Descriptions:
-    """None: not wanted."""
-
-    typescript: ClientCodeOptions | None = None
-    """Or JavaScript."""
-    dart: DartOptions | None = None
-    openapi: OpenApi | None = None
-    http_files: HttpFileOptions | None = None
-    mcp: McpOptions | None = None
-    tool_schemas: ToolSchemaOptions | None = None
 
 
 def descriptions(settings: Settings, database: str, auth: AuthOptions, urls: Sequence[str]) -> Descriptions:
@@ -37,8 +19,10 @@ def descriptions(settings: Settings, database: str, auth: AuthOptions, urls: Seq
     return Descriptions(
         typescript=client_code_options(settings, urls),
         dart=dart_options(settings, urls),
+        python=python_options(settings, urls),
         openapi=openapi,
         http_files=http_file_options(settings, database, urls),
         mcp=mcp,
         tool_schemas=tool_schema_options(settings, database, auth, openapi, mcp),
+        safe_numbers=settings.choice("Service:JsonNumbers").casefold() == "safe",
     )

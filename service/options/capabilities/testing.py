@@ -44,7 +44,7 @@ class ResponseTable:
     name: str = "_response"
     pattern: str = "_response_{n}"
     debug: str | None = None
-    columns: tuple[tuple[str, str, str], ...] = tuple((kind, kind.lower(), type_name) for kind, type_name in COLUMNS)
+    columns: tuple[tuple[str, str, str], ...] = ()
     """What it holds, name of the column, type."""
 
 

@@ -110,7 +110,8 @@ def test_a_printed_configuration_starts_with_its_secrets_in_the_environment(tmp_
     names = {"CONNECTIONSTRINGS__DEFAULT__PASSWORD": "geheim", "AUTH__JWTSECRET": secret}
     said = validated(tmp_path, "printed.json", "--strict", **names)
     assert (said["valid"], said["startWarnings"]) == (True, [])
-    assert "AUTH__JWTSECRET is not set" in str(validated(tmp_path, "printed.json")["startErrors"])
+    unset = str(validated(tmp_path, "printed.json")["connectionTest"])
+    assert "the environment variable CONNECTIONSTRINGS__DEFAULT__PASSWORD is not set" in unset
 
 
 def test_config_tells_unknown_keys_on_stderr_and_ends_with_1(tmp_path: Path) -> None:
@@ -226,7 +227,8 @@ def test_validate_lists_unknown_keys_which_only_errors_make_invalid(tmp_path: Pa
 
 def test_a_mode_that_is_no_mode_warns_and_is_told_as_it_was_given(tmp_path: Path) -> None:
     said = validated(tmp_path, "--ConnectionStrings:Other=x", "--Nope=1", "--Config:ValidateConfigKeys=Loudly")
-    assert (said["valid"], said["validationMode"], said["warnings"]) == (True, "Loudly", ["Nope"])
+    assert (said["configValid"], said["validationMode"], said["warnings"]) == (True, "Loudly", ["Nope"])
+    assert any("'Loudly' is not allowed" in str(told) for told in said["startWarnings"])  # type: ignore[attr-defined]
 
 
 def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
@@ -243,9 +245,49 @@ def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
     assert "Connection test: FAILED - " in text.stdout
 
 
-def test_validate_has_nothing_to_reach_without_a_default_connection(tmp_path: Path) -> None:
+def test_without_a_default_connection_the_one_that_a_start_would_serve_is_reached(tmp_path: Path) -> None:
     said = validated(tmp_path, "--ConnectionStrings:Other=Host=127.0.0.1;Port=1;Database=x")
-    assert (said["valid"], said["connectionTest"]) == (True, "ok")
+    assert (said["valid"], said["connectionTest"]) == (False, "ok")
+    assert "cannot read the database" in str(said["startErrors"])
+
+
+def test_a_folder_without_a_configuration_says_so(tmp_path: Path) -> None:
+    done = rowcall(tmp_path)
+    assert done.returncode == 1
+    assert "PGDATABASE is not set" in done.stderr
+    assert f"there is no configuration here: {tmp_path} has neither rowcall.json nor rowcall.local.json" in done.stderr
+
+
+def test_a_database_that_is_away_is_one_message(tmp_path: Path) -> None:
+    settings = ("--ConnectionStrings:Default=Host=127.0.0.1;Port=1;Database=x", "--Urls=http://127.0.0.1:0")
+    done = rowcall(tmp_path, *settings, "--ConnectionSettings:RetryOptions:Enabled=false")
+    assert done.returncode == 1
+    assert (done.stdout + done.stderr).count("Connection refused") == 1
+    assert (
+        'rowcall: cannot read the database: connection failed: connection to server at "127.0.0.1", port 1'
+        in done.stderr
+    )
+
+
+def test_maps_that_drop_entries_and_words_that_mean_nothing_are_told(tmp_path: Path) -> None:
+    claims = "Service:AuthenticationOptions:ContextKeyClaimsMapping"
+    (tmp_path / "own.json").write_text(
+        json.dumps(
+            {
+                "ConnectionStrings": {"Default": "Host=127.0.0.1;Port=1;Database=x"},
+                "Service": {"AuthenticationOptions": {"ContextKeyClaimsMapping": {"app.tenant": "tenant"}}},
+                "Log": {"MinimalLevels": {"rowcall": "Loud", "rowcall.http": "Off"}},
+            }
+        )
+    )
+    told = list(map(str, validated(tmp_path, "own.json")["startWarnings"]))  # type: ignore[call-overload]
+    assert any(
+        one.startswith(f"{claims} at own.json:")
+        and "drops request.user_id, request.user_name, request.user_roles: give them here too, or null" in one
+        for one in told
+    )
+    assert any(one.startswith("Log:MinimalLevels:rowcall at own.json:") and "'Loud' is none of" in one for one in told)
+    assert not any("rowcall.http" in one for one in told)
 
 
 def test_validate_lists_every_wrong_value_with_its_place(tmp_path: Path) -> None:

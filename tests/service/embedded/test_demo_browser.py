@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.harness.browser import needs_browser
+from tests.harness.browser import VIRTUAL_AUTHENTICATOR, needs_browser
 
 pytestmark = needs_browser
 
@@ -38,6 +38,27 @@ def test_signing_in_and_out(page: Page) -> None:
     page.click("#out")
     expect(said).to_have_text("Unauthorized")
     assert page.context.cookies() == []
+
+
+def test_signing_in_with_a_passkey(page: Page) -> None:
+    """Passkeys belong to a domain: `localhost` is one, an address is none."""
+    said = page.locator("#said")
+    page.goto(page.url.replace("127.0.0.1", "localhost"))
+    session = page.context.new_cdp_session(page)
+    session.send("WebAuthn.enable")
+    session.send("WebAuthn.addVirtualAuthenticator", {"options": VIRTUAL_AUTHENTICATOR})
+    page.click("#key")
+    expect(said).to_have_text("Authentication required to add a passkey")
+    _sign_in(page, "dagny", "bells")
+    expect(said).to_contain_text("You carry")
+    page.click("#key")
+    expect(said).to_have_text("Your passkey is kept.")
+    page.click("#out")
+    expect(said).to_have_text("Unauthorized")
+    page.click("#use")
+    expect(said).to_contain_text("You carry")
+    page.click("#pay")
+    expect(said).to_have_text("12 couriers are paid.")
 
 
 def test_progress_of_a_long_routine(page: Page) -> None:

@@ -79,12 +79,13 @@ def test_defaults_and_other_values() -> None:
             **ON,
             **ACME,
             "Auth:External:SigninUrl": "by/{0}/",
+            "Auth:External:ReturnToPath": "welcome",
             "Auth:External:RedirectUrl": "https://me.example/",
             "Auth:External:ClientAnalyticsData": "",
             "Auth:External:Acme:Pkce": "false",
         }
     )
-    assert (other.redirect_url, other.analytics) == ("https://me.example", None)
+    assert (other.redirect_url, other.analytics, other.return_to) == ("https://me.example", None, "/welcome")
     assert (other.providers[0].path, other.providers[0].pkce) == ("/by/acme", False)
 
 
@@ -121,6 +122,8 @@ def test_off_and_told(settings: dict[str, str], said: str, caplog: pytest.LogCap
     [
         ({"Auth:External:Acme:ClientId": ""}, "Auth:External:Acme:ClientId is empty"),
         ({"Auth:External:Acme:TokenUrl": "http://acme.example/token"}, "Auth:External:Acme:TokenUrl is http"),
+        ({"Auth:External:ReturnToPath": "//elsewhere.example"}, "browsers land at / instead"),
+        ({"Auth:External:ReturnToPath": "https://elsewhere.example/"}, "browsers land at / instead"),
     ],
 )
 def test_on_and_told(changes: dict[str, str], said: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,67 @@
+"""Endpoints → the files of a Python client, as texts."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Sequence
+
+from rowcall.core.codegen.calls import call_of
+from rowcall.core.codegen.comments import Definitions
+from rowcall.core.codegen.names import Names
+from rowcall.core.codegen.options import PythonOptions
+from rowcall.core.codegen.python.functions import Method, method_text
+from rowcall.core.codegen.python.models import Models
+from rowcall.core.codegen.python.names import free, snake_case
+from rowcall.core.codegen.python.plumbing import HEAD, SYNC, asynchronous
+from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named, said
+from rowcall.core.codegen.shapes import ShapeReader
+from rowcall.core.endpoint.capabilities import ClientCode
+from rowcall.core.endpoint.endpoint import Endpoint
+
+_AS_CONFIGURED = ClientCode()
+_DOCSTRING = '"""Client of the service, made by rowcall from its endpoints."""'
+
+
+def python_files(
+    endpoints: Iterable[Endpoint], types_of: TypesOf, definitions: Definitions, options: PythonOptions, now: str
+) -> Iterator[Output]:
+    """With `py.typed` beside them, which tells type checkers to look. `tsclient` and `tsclient_module` count here too.
+
+    Raises:
+        NoPlaceError: several files, one path.
+    """
+    folders: dict[str, None] = {}
+    for name, members in modules(endpoints, options, said, snake_case):
+        path = options.path.replace("{0}", name)
+        if not members:
+            yield Output(path, None, options.overwrite)
+            continue
+        text = _module(members, types_of, definitions, options)
+        if text is not None:
+            header = header_text(options.header, now)
+            folders[posixpath.dirname(path)] = None
+            yield Output(path, header + text, options.overwrite, len(header))
+    yield from (Output(posixpath.join(folder, "py.typed"), "") for folder in folders)
+
+
+def _module(
+    endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions, options: PythonOptions
+) -> str | None:
+    models = Models()
+    taken = {"http", "close"}
+    methods = []
+    for endpoint, name in named(endpoints, Names(options, frozenset()), options):
+        reader = ShapeReader(types_of(endpoint), options.camel)
+        call = call_of(endpoint, name, _AS_CONFIGURED, reader, options)
+        methods.append(Method.of(call, free(snake_case(name), taken), models))
+    if not methods:
+        return None
+    headers = "".join(f"{name!r}: {value}, " for name, value in options.headers.items() if value)
+    imports = "".join(f"{line}\n" for line in options.imports)
+    head = HEAD.format(base_url=options.base_url, headers=headers, imports=imports)
+    blocks = [head.rstrip("\n"), *models.texts()]
+    for wait, start in (("", SYNC), ("await ", asynchronous(SYNC))):
+        texts = [start.rstrip("\n"), *(method_text(one, models, definitions, options, wait) for one in methods)]
+        blocks.append("\n\n".join(texts))
+    code = "\n\n\n".join(blocks)
+    return f"{_DOCSTRING}\n\n{code}\n"

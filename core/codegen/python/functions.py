@@ -1,0 +1,180 @@
+"""A call as a method of a Python client, with `await` or without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rowcall.core.codegen.calls import Call, Given, Reading
+from rowcall.core.codegen.comments import Definitions, definition_lines
+from rowcall.core.codegen.options import ClientOptions
+from rowcall.core.codegen.python.models import Models
+from rowcall.core.codegen.python.names import free, snake_case
+from rowcall.core.codegen.sending import SEGMENT
+from rowcall.core.codegen.shapes import INTEGER, JSON, TEXT, ListOf, Plain, Row, RowField, Scalar, Shape
+from rowcall.core.endpoint.endpoint import ResultPath
+
+UPLOADED = Row(
+    tuple(
+        RowField(name, shape, nullable=False)
+        for name, shape in (
+            ("type", TEXT),
+            ("fileName", TEXT),
+            ("contentType", TEXT),
+            ("size", INTEGER),
+            ("success", Plain(Scalar.BOOLEAN)),
+            ("status", TEXT),
+        )
+    ),
+    "UploadedFile",
+)
+_FROM_TEXT = {"int": "int(response.text)", "float": "float(response.text)", "bool": 'response.text == "t"'}
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    call: Call
+    name: str
+    arguments: tuple[tuple[str, Given], ...]
+    returned: str
+    empty: bool
+    """It may answer with nothing."""
+
+    @classmethod
+    def of(cls, call: Call, name: str, models: Models) -> Method:
+        taken = {"self", "files", "path", "response", "result", "httpx", "json", "query"}
+        arguments = tuple((free(snake_case(one.wire), taken), one) for one in call.given)
+        for _, one in arguments:
+            models.given(one.shape)
+        answer, routine = call.answer, call.endpoint.routine
+        empty = routine.strict and bool(routine.parameters)
+        match answer.reading:
+            case Reading.NOTHING:
+                return cls(call, name, arguments, "None", empty)
+            case Reading.RESPONSE:
+                return cls(call, name, arguments, "httpx.Response", empty)
+            case Reading.FILES:
+                return cls(call, name, arguments, models.type_of(ListOf(UPLOADED)), empty)
+        kind = models.type_of(answer.shape)
+        # NULL is an empty body there, and so is an empty text.
+        empty |= call.endpoint.shape.path is ResultPath.SCALAR and kind != "str"
+        return cls(call, name, arguments, f"{kind} | None" if empty and kind != "Any" else kind, empty)
+
+    def argument(self, given: Given) -> str:
+        return next(name for name, one in self.arguments if one is given)
+
+
+def method_text(method: Method, models: Models, definitions: Definitions, options: ClientOptions, wait: str) -> str:
+    """wait: `await ` or nothing."""
+    lines = [*_head(method, models, "async " if wait else ""), *_docstring(method, definitions, options)]
+    lines += (f"    {line}" for line in _body(method, wait))
+    if method.call.events is not None:
+        lines += ["", *_events(method, wait)]
+    return "\n".join(f"    {line}".rstrip() for line in lines)
+
+
+def _head(method: Method, models: Models, start: str) -> Iterator[str]:
+    listed = ["files: Sequence[File]"] if method.call.upload else []
+    # What has to be given stands in front: all of them go by name anyway.
+    if method.arguments:
+        listed.append("*")
+    for name, one in method.arguments:
+        kind = models.given(one.shape)
+        listed.append(f"{name}: {kind} | Unset = UNSET" if one.optional else f"{name}: {kind}")
+    if not listed:
+        yield f"{start}def {method.name}(self) -> {method.returned}:"
+        return
+    yield f"{start}def {method.name}("
+    yield "    self,"
+    yield from (f"    {one}," for one in listed)
+    yield f") -> {method.returned}:"
+
+
+def _docstring(method: Method, definitions: Definitions, options: ClientOptions) -> Iterator[str]:
+    endpoint = method.call.endpoint
+    lines = [f"{endpoint.method} {endpoint.path}"]
+    if options.comments and endpoint.prose:
+        lines += ["", *endpoint.prose]
+    if defined := [*definition_lines(endpoint.routine, definitions, options.comment)]:
+        lines += ["", *defined]
+    text = "\n".join(lines).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    first, *others = text.splitlines()
+    if not others:
+        yield f'    """{first}"""'
+        return
+    yield f'    """{first}'
+    yield from (f"    {line}".rstrip() for line in others)
+    yield '    """'
+
+
+def _body(method: Method, wait: str) -> Iterator[str]:
+    call = method.call
+    if call.answer.reading is Reading.RESPONSE:
+        yield f"return {wait}self._send({', '.join(_sent(method))})"
+        return
+    sent = f"_checked({wait}self._send({', '.join(_sent(method))}))"
+    if call.answer.reading is Reading.NOTHING:
+        yield sent
+        return
+    yield f"response = {sent}"
+    if method.empty:
+        yield "if not response.content:"
+        yield "    return None"
+    if call.answer.reading is Reading.TEXT:
+        kind = method.returned.removesuffix(" | None")
+        yield f"return {_FROM_TEXT.get(kind, 'response.text')}"
+    else:
+        yield f"result: {method.returned} = response.json()"
+        yield "return result"
+
+
+def _sent(method: Method) -> Iterator[str]:
+    call = method.call
+    yield repr(call.endpoint.method)
+    yield _path(method)
+    if call.sending.query:
+        yield f"query={{{_values(method, call.sending.query)}}}"
+    if call.upload:
+        yield "files=files"
+    elif call.sending.json_body:
+        yield f"content=_body({{{_values(method, range(len(call.given)), as_text=False)}}})"
+        yield 'headers={"Content-Type": "application/json"}'
+    elif call.body is not None:
+        name = method.argument(call.body)
+        yield f"content=_text({_told(name, call.body.shape)})"
+        yield 'headers={"Content-Type": "text/plain"}'
+
+
+def _values(method: Method, indexes: tuple[int, ...] | range, *, as_text: bool = True) -> str:
+    return ", ".join(
+        f"{one.wire!r}: {_told(name, one.shape) if as_text else name}"
+        for name, one in (method.arguments[index] for index in indexes)
+    )
+
+
+def _told(name: str, shape: Shape) -> str:
+    return f"_json({name})" if shape == JSON else name
+
+
+def _path(method: Method) -> str:
+    call = method.call
+    if not call.path_values:
+        return repr(SEGMENT.sub("", call.endpoint.path))
+    parts, last = [], 0
+    for match in SEGMENT.finditer(call.endpoint.path):
+        parts.append(repr(call.endpoint.path[last : match.start()]))
+        found = call.path_values.get(match[1])
+        if found is not None:
+            parts.append(f"_segment({method.argument(found)})")
+        last = match.end()
+    if rest := call.endpoint.path[last:]:
+        parts.append(repr(rest))
+    return " + ".join(parts)
+
+
+def _events(method: Method, wait: str) -> Iterator[str]:
+    """The stream of an endpoint."""
+    kind = "AsyncIterator" if wait else "Iterator"
+    yield f'def {method.name}_events(self, id: str = "") -> {kind}[str]:'
+    yield f'    """Messages of GET {method.call.events}, until the caller has had enough."""'
+    yield f"    return self._stream({method.call.events!r}, id)"

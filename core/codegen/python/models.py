@@ -1,0 +1,83 @@
+"""Rows and composites as TypedDicts: JSON as it comes, with types (reference 07, 8 and 9.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rowcall.core.codegen.python.names import class_name, free, is_plain
+from rowcall.core.codegen.shapes import ListOf, Row, RowField, Scalar, Shape
+
+_TYPES = {
+    Scalar.INTEGER: "int",
+    Scalar.BIGINT: "int",
+    Scalar.FLOAT: "float",
+    Scalar.NUMERIC: "float",
+    Scalar.BOOLEAN: "bool",
+    Scalar.JSON: "Any",
+}
+
+
+@dataclass(slots=True)
+class Models:
+    """Those of one file, in the order in which they need each other."""
+
+    _texts: list[str] = field(default_factory=list)
+    _taken: set[str] = field(default_factory=lambda: {"Call"})
+    _composites: dict[Row, str] = field(default_factory=dict)
+    _names: dict[int, str] = field(default_factory=dict)
+
+    def texts(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def type_of(self, shape: Shape) -> str:
+        """Not null."""
+        if isinstance(shape, ListOf):
+            return f"list[{self.nullable(shape.element, within=True)}]"
+        if isinstance(shape, Row):
+            return self._row(shape)
+        return _TYPES.get(shape.scalar, "str")
+
+    def nullable(self, shape: Shape, *, within: bool = False) -> str:
+        """within: an array, whose rows are not null: those of a result."""
+        found = self.type_of(shape)
+        return found if found == "Any" or (within and isinstance(shape, Row)) else f"{found} | None"
+
+    def given(self, shape: Shape) -> str:
+        """What a function takes. Any sequence does for an array."""
+        if isinstance(shape, ListOf):
+            return f"Sequence[{self.nullable(shape.element)}] | None"
+        return self.nullable(shape)
+
+    def _row(self, row: Row) -> str:
+        known = self._composites.get(row) if row.composite else self._names.get(id(row))
+        if known is not None:
+            return known
+        # What it is made of stands in front of it.
+        members = [(one.wire, self._member(one)) for one in _once(row)]
+        name = free(class_name(row.name), self._taken)
+        self._texts.append(_typed_dict(name, members))
+        if row.composite:
+            self._composites[row] = name
+        else:
+            self._names[id(row)] = name
+        return name
+
+    def _member(self, one: RowField) -> str:
+        return self.nullable(one.shape) if one.nullable else self.type_of(one.shape)
+
+
+def _once(row: Row) -> Iterator[RowField]:
+    seen: set[str] = set()
+    for one in row.fields:
+        if one.wire not in seen:
+            seen.add(one.wire)
+            yield one
+
+
+def _typed_dict(name: str, members: list[tuple[str, str]]) -> str:
+    if all(is_plain(key) for key, _ in members):
+        return "\n".join([f"class {name}(TypedDict):", *(f"    {key}: {kind}" for key, kind in members)])
+    # Keys that are no names: a text is needed for the types too, as nothing puts off their reading here.
+    listed = ", ".join(f"{key!r}: {kind!r}" for key, kind in members)
+    return f"{name} = TypedDict({name!r}, {{{listed}}})"

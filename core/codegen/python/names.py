@@ -1,0 +1,38 @@
+"""Names of Python."""
+
+from __future__ import annotations
+
+import keyword
+import re
+
+_TYPES = frozenset({"int", "float", "bool", "str", "list"})
+_CLASSES = frozenset({"Any", "Client", "AsyncClient", "ApiError", "Unset", "File", "Final", "TypedDict"})
+_TAKEN = _TYPES | {"self", "cls", "close", "headers", "http", "httpx", "json"}
+_APART = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def snake_case(name: str) -> str:
+    """`findParcels` and `find-parcels` are `find_parcels`."""
+    apart = _APART.sub("_", re.sub(r"[^A-Za-z0-9]+", "_", name)).strip("_").lower()
+    if not apart or apart[0].isdigit():
+        apart = f"_{apart}"
+    return f"{apart}_" if keyword.iskeyword(apart) or apart in _TAKEN else apart
+
+
+def class_name(name: str) -> str:
+    return f"{name}_" if keyword.iskeyword(name) or name in _CLASSES else name
+
+
+def is_plain(name: str) -> bool:
+    """Can stand in the body of a class. A private name would be changed there, and one of a type would hide it."""
+    return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__") and name not in _TYPES
+
+
+def free(name: str, taken: set[str]) -> str:
+    """The name, or with a number behind it."""
+    found, number = name, 0
+    while found in taken:
+        number += 1
+        found = f"{name}{number}"
+    taken.add(found)
+    return found

@@ -1,0 +1,182 @@
+"""What stands in front of the functions of a Python client, and the two classes around them."""
+
+from __future__ import annotations
+
+HEAD = '''from __future__ import annotations
+
+import enum
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import IO, Any, Final, TypedDict
+from urllib.parse import quote
+
+import httpx
+{imports}
+BASE_URL: Final = {base_url!r}
+
+File = tuple[str, bytes | IO[bytes]]
+"""Name and content of an upload."""
+
+
+class Unset(enum.Enum):
+    """Of what is not given: the database has a default."""
+
+    UNSET = enum.auto()
+
+
+UNSET: Final = Unset.UNSET
+
+
+class ApiError(Exception):
+    """The service has refused or failed; `problem` is its answer."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.status = response.status_code
+        self.response = response
+        try:
+            found = response.json()
+        except ValueError:
+            found = None
+        self.problem: dict[str, Any] = found if isinstance(found, dict) else {{}}
+        self.title = str(self.problem.get("title") or response.reason_phrase)
+        self.detail: str | None = self.problem.get("detail")
+        super().__init__(f"{{self.status}} {{self.title}}" + (f": {{self.detail}}" if self.detail else ""))
+
+
+def _json(value: Any) -> Any:
+    """A JSON value where a text is wanted."""
+    return value if isinstance(value, (str, Unset)) or value is None else json.dumps(value)
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, Unset):
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _segment(value: Any) -> str:
+    return quote(_text(value), safe="")
+
+
+def _query(values: Mapping[str, Any]) -> list[tuple[str, str | int | float | bool | None]]:
+    pairs: list[tuple[str, str | int | float | bool | None]] = []
+    for key, value in values.items():
+        if isinstance(value, Unset):
+            continue
+        listed = isinstance(value, Sequence) and not isinstance(value, str)
+        pairs += [(key, _text(item)) for item in (value if listed else [value])]
+    return pairs
+
+
+def _body(values: Mapping[str, Any]) -> bytes:
+    return json.dumps({{key: value for key, value in values.items() if not isinstance(value, Unset)}}).encode()
+
+
+def _checked(response: httpx.Response) -> httpx.Response:
+    if not response.is_success:
+        raise ApiError(response)
+    return response
+
+
+class _Event:
+    """Lines of a stream of events, put together."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def take(self, line: str) -> str | None:
+        """The message that ends here."""
+        if line.startswith("data:"):
+            self._lines.append(line[5:].removeprefix(" "))
+        elif not line and self._lines:
+            message = "\\n".join(self._lines)
+            self._lines.clear()
+            return message
+        return None
+
+
+def _headers(given: Mapping[str, str] | None) -> dict[str, str]:
+    return {{{headers}**(given or {{}})}}
+'''
+
+SYNC = '''class Client:
+    """Calls the service. Cookies of a sign-in are kept; `headers` go with every request."""
+
+    def __init__(
+        self,
+        base_url: str = BASE_URL,
+        *,
+        headers: Mapping[str, str] | None = None,
+        http: httpx.Client | None = None,
+    ) -> None:
+        """http: a client of one's own, which is not closed."""
+        self._own = http is None
+        self._base = base_url.rstrip("/")
+        self._headers = _headers(headers)
+        self.http = httpx.Client() if http is None else http
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._own:
+            self.http.close()
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        content: bytes | str | None = None,
+        headers: Mapping[str, str] | None = None,
+        files: Sequence[File] | None = None,
+    ) -> httpx.Response:
+        return self.http.request(
+            method,
+            self._base + path,
+            params=_query(query) if query else None,
+            content=content,
+            headers={**self._headers, **(headers or {})},
+            files=None if files is None else [("file", file) for file in files],
+        )
+
+    def _stream(self, path: str, id: str) -> Iterator[str]:
+        event = _Event()
+        headers = {**self._headers, "Accept": "text/event-stream"}
+        with self.http.stream("GET", f"{self._base}{path}?{quote(id)}", headers=headers, timeout=None) as response:
+            if not response.is_success:
+                response.read()
+                raise ApiError(response)
+            for line in response.iter_lines():
+                if (message := event.take(line)) is not None:
+                    yield message
+'''
+
+
+def asynchronous(sync: str) -> str:
+    """The other class: the same text with `await`."""
+    for old, new in (
+        ("class Client:", "class AsyncClient:"),
+        ("-> Client:", "-> AsyncClient:"),
+        ("httpx.Client", "httpx.AsyncClient"),
+        ("def __enter__", "async def __aenter__"),
+        ("def __exit__", "async def __aexit__"),
+        ("        self.close()\n", "        await self.close()\n"),
+        ("    def close(", "    async def close("),
+        ("self.http.close()", "await self.http.aclose()"),
+        ("    def _send(", "    async def _send("),
+        ("return self.http.request(", "return await self.http.request("),
+        ("    def _stream(", "    async def _stream("),
+        ("-> Iterator[str]", "-> AsyncIterator[str]"),
+        ("        with self.http.stream(", "        async with self.http.stream("),
+        ("response.read()", "await response.aread()"),
+        ("            for line in response.iter_lines()", "            async for line in response.aiter_lines()"),
+    ):
+        sync = sync.replace(old, new)
+    return sync

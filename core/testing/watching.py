@@ -1,0 +1,50 @@
+"""What follows from files that have changed while tests are watched (reference 03, 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rowcall.core.text.globs import matches
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    path: str
+    """As patterns spell it."""
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    rebuild: bool = False
+    """The endpoints are read again."""
+    everything: bool = False
+    """All tests run."""
+    files: frozenset[str] = frozenset()
+    """Otherwise those that run."""
+
+    def __bool__(self) -> bool:
+        return self.rebuild or self.everything or bool(self.files)
+
+
+def reaction(changes: Iterable[Change], tests: str, endpoints: str | None, skip: str) -> Reaction:
+    """tests, endpoints: patterns of files; skip: of those that are no endpoints."""
+    rebuild = everything = False
+    files: set[str] = set()
+    for change in changes:
+        if matches(change.path, tests):
+            files |= set() if change.gone else {change.path}
+        elif endpoints and matches(change.path, endpoints) and not matches(change.path, skip):
+            rebuild = everything = True
+        else:
+            everything = True
+    return Reaction(rebuild, everything, frozenset() if everything else frozenset(files))
+
+
+def delta(before: Iterable[str], after: Iterable[str]) -> Iterator[str]:
+    """Lines about endpoints that have come and gone. Both are names such as `GET /beds`."""
+    old, new = set(before), set(after)
+    yield f"{len(new)} endpoint(s), before {len(old)}"
+    yield from (f"  + {name}" for name in sorted(new - old))
+    yield from (f"  - {name}  (is its file or its comment as it should be?)" for name in sorted(old - new))

@@ -1,0 +1,50 @@
+"""The commands behind API keys and sessions that can be ended (`service.identity.asked_sessions`)."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from rowcall.core.auth.claims import Claim
+from rowcall.core.auth.login import LoginRowError, read_login_row
+from rowcall.core.errors.problems import Problem
+from rowcall.service.auth.commands import Command
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.identity.asked_sessions import AskedSessions
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
+
+
+def connect_sessions(services: Services) -> None:
+    """Gives sessions what they ask by, where there is anything to ask."""
+    sessions, options = services.auth.sessions, services.options.auth
+    if not isinstance(sessions, AskedSessions):
+        return
+    if options.api_keys is not None:
+        find = Command("Auth:ApiKey:Command", options.api_keys.command, services)
+
+        async def look_up(exchange: Exchange, digest: str) -> tuple[Claim, ...] | None:
+            address = services.auth.address(exchange.scope)
+            rows = await find.run(exchange, [digest, None if address is None else address.decode()])
+            cells = rows[0] if rows else []
+            if all(cell.text is None for cell in cells):
+                return None
+            try:
+                row = read_login_row(cells, options.login)
+            except LoginRowError as error:
+                log.error("Auth:ApiKey:Command: its row cannot be used: %s", error)
+                raise Problem(500, "an API key cannot be looked up; the log of the service says why") from None
+            return row.claims if row.status == 200 else None
+
+        sessions.look_up = look_up
+    if options.session_check is not None:
+        ask = Command("Auth:SessionCheckCommand", options.session_check.command, services)
+
+        async def check(exchange: Exchange, number: str, owner: str) -> bool:
+            rows = await ask.run(exchange, [number, owner])
+            return bool(rows and rows[0] and rows[0][0].text == "t")
+
+        sessions.check = check

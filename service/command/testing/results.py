@@ -1,0 +1,65 @@
+"""What is told at the end of a run: the sum, the coverage, the reports for programs; and the exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from rowcall.core.testing.coverage import Coverage
+from rowcall.core.testing.documents import junit, tap
+from rowcall.core.testing.outcome import ExitCode, FileResult, exit_code
+from rowcall.core.testing.report import summary
+from rowcall.service.options.capabilities.testing import TestOptions
+
+
+class Results:
+    """seconds: how long all of them took."""
+
+    def __init__(self, options: TestOptions, results: Sequence[FileResult], seconds: float) -> None:
+        self._options = options
+        self._results = results
+        self._seconds = seconds
+
+    def tell(self, measure: Callable[[], Coverage] | None) -> ExitCode:
+        """measure: gives the coverage; None: not all files have run."""
+        print(f"\n{summary(self._results)}")
+        code = exit_code(self._results)
+        if measure is not None and self._covers:
+            coverage = measure()
+            print("", *coverage.lines(), sep="\n")
+            code = self._against_threshold(coverage, code)
+        return self._write() or code
+
+    @property
+    def _covers(self) -> bool:
+        options = self._options
+        return (
+            not options.narrowed
+            if options.coverage is None and options.threshold is None
+            else options.coverage is not False
+        )
+
+    def _against_threshold(self, coverage: Coverage, code: ExitCode) -> ExitCode:
+        threshold = self._options.threshold
+        if threshold is None or coverage.percent >= threshold:
+            return code
+        print(f"endpoint coverage {coverage.percent}% is below the threshold {threshold}%", file=sys.stderr)
+        return ExitCode.ERRORS if code is ExitCode.PASSED else code
+
+    def _write(self) -> ExitCode | None:
+        """Reports for programs. None: written, or none are asked for."""
+        texts = (
+            (self._options.junit, "JUnitOutput", partial(junit, self._results, "rowcall", self._seconds)),
+            (self._options.tap, "TapOutput", partial(tap, self._results)),
+        )
+        for place, key, text in texts:
+            if place is None:
+                continue
+            try:
+                Path(place).write_text(text(), encoding="utf-8")
+            except OSError as error:
+                print(f"rowcall: TestRunner:{key}: {place}: {error.strerror or error}", file=sys.stderr)
+                return ExitCode.SETUP
+        return None

@@ -1,0 +1,97 @@
+"""Sessions of which the database is asked: API keys, which it looks up, and sessions that it may have ended.
+
+Only where the configuration asks for one of them; the sessions of all other services are `sessions.Sessions`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+
+from rowcall.core.auth.claims import Claim, User
+from rowcall.core.auth.options import ApiKeys, AuthOptions, SessionCheck
+from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.identity.asked import Asked
+from rowcall.service.identity.sessions import Sessions
+from rowcall.service.protection.protector import Keys
+
+API_KEY = "ApiKey"
+"""What stands for the scheme of who has sent a key."""
+LONGEST_KEY = 1024
+
+LookUp = Callable[[Exchange, str], Awaitable[tuple[Claim, ...] | None]]
+"""Claims for the digest of a key; None: nobody has it."""
+Check = Callable[[Exchange, str, str], Awaitable[bool]]
+"""Whether the session of this id, of the user with this id, still holds."""
+
+
+class AskedSessions(Sessions):
+    """look_up and check: given by whoever can ask the database, before the first request."""
+
+    look_up: LookUp
+    check: Check
+
+    def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding) -> None:
+        super().__init__(options, keys, forwarding)
+        self._keys_asked = options.api_keys
+        self._check_asked = options.session_check
+        self._users: Asked[User] = Asked(0.0 if options.api_keys is None else options.api_keys.seconds)
+        self._holding: Asked[bool] = Asked(0.0 if options.session_check is None else options.session_check.seconds)
+
+    def authenticate(self, exchange: Exchange) -> Awaitable[None] | None:
+        api_keys = self._keys_asked
+        if api_keys is not None and (key := exchange.scope.headers.get(api_keys.header)) is not None:
+            return self._by_key(exchange, key, api_keys)
+        waiting = super().authenticate(exchange)
+        if self._check_asked is None:
+            return waiting
+        return self._checked(exchange, self._check_asked) if waiting is None else self._later(exchange, waiting)
+
+    # --- keys ----------------------------------------------------------------------------------------------------
+
+    def _by_key(self, exchange: Exchange, key: str, options: ApiKeys) -> Awaitable[None] | None:
+        """A request with a key is that of its owner or of nobody, whatever it brings along besides."""
+        exchange.user = None
+        if not 0 < len(key) <= LONGEST_KEY:
+            return None
+        digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+        known = self._users.known(digest)
+        if known is None:
+            return self._look_up(exchange, digest)
+        exchange.user = known[0]
+        return None
+
+    async def _look_up(self, exchange: Exchange, digest: str) -> None:
+        async def question() -> User | None:
+            claims = await self.look_up(exchange, digest)
+            return None if claims is None else self.user(claims, API_KEY)
+
+        exchange.user = await self._users.ask(digest, question)
+
+    # --- sessions that may have ended ----------------------------------------------------------------------------
+
+    async def _later(self, exchange: Exchange, waiting: Awaitable[None]) -> None:
+        await waiting
+        if self._check_asked is not None and (more := self._checked(exchange, self._check_asked)) is not None:
+            await more
+
+    def _checked(self, exchange: Exchange, options: SessionCheck) -> Awaitable[None] | None:
+        user: User | None = exchange.user
+        number = None if user is None else user.first(options.claim)
+        if user is None or number is None:
+            return None
+        owner = next(iter(user.ids), "")
+        known = self._holding.known(f"{number}\0{owner}")
+        if known is None:
+            return self._check_now(exchange, number, owner)
+        if known[0] is None:
+            exchange.user = None
+        return None
+
+    async def _check_now(self, exchange: Exchange, number: str, owner: str) -> None:
+        async def question() -> bool | None:
+            return await self.check(exchange, number, owner) or None
+
+        if await self._holding.ask(f"{number}\0{owner}", question) is None:
+            exchange.user = None

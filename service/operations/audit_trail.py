@@ -1,0 +1,198 @@
+"""Who called what: noted when an answer begins, and handed to a command of the operator's in batches.
+
+Never in a request's way: calls wait in a bounded queue of each worker. While the database is away the oldest are
+dropped, and the log says how many. Values of requests are no part of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import logging
+import time
+from collections import deque
+from typing import Any
+
+import orjson
+import psycopg
+
+from rowcall.core.auth.claims import User
+from rowcall.core.auth.commands import numbered
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.background import pause
+from rowcall.service.database.database import Database
+from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
+from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.exchange.protocols import Headers, ObservedProtocol
+from rowcall.service.options.capabilities.audit_trail import AuditTrailOptions
+from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
+
+CLIENT_GONE = 499
+LAST_WRITING = 5.0
+"""Seconds for what is left when the service stops."""
+
+
+def note_call(endpoint: Endpoint, services: Services) -> Step | None:
+    """In front of everything that may refuse: who tried and was not let in is noted, too."""
+    options = services.options.audit_trail
+    wanted = endpoint.options.audit
+    if options is None or not (options.everything if wanted is None else wanted):
+        return None
+    trail = trail_of(options, services)
+    name, routine = endpoint.name, f"{endpoint.routine.schema}.{endpoint.routine.name}"
+
+    def note(exchange: Exchange) -> None:
+        call = _Call(trail, exchange, name, routine, services)
+        protocol = exchange.protocol
+        if type(protocol) is HeadProtocol:
+            protocol.inner = AuditedProtocol(call, protocol.inner)
+        else:
+            exchange.protocol = AuditedProtocol(call, protocol)
+        exchange.at_end(call.end)
+
+    return note
+
+
+def trail_of(options: AuditTrailOptions, services: Services) -> AuditTrail:
+    """One for each worker, whichever edition it serves."""
+    return services.host.once("audit trail", lambda: AuditTrail(options, services.main_database))
+
+
+class _Call:
+    """One call, until it has been noted."""
+
+    __slots__ = ("_began", "_exchange", "_name", "_routine", "_services", "_trail")
+
+    def __init__(self, trail: AuditTrail, exchange: Exchange, name: str, routine: str, services: Services) -> None:
+        self._trail: AuditTrail | None = trail
+        self._exchange = exchange
+        self._name = name
+        self._routine = routine
+        self._services = services
+        self._began = time.time()
+
+    def answered(self, status: int) -> None:
+        trail, self._trail = self._trail, None
+        if trail is None:
+            return
+        user: User | None = self._exchange.user
+        address = self._services.auth.address(self._exchange.scope)
+        identity = self._services.options.auth.identity
+        trail.add(
+            {
+                "at": datetime.datetime.fromtimestamp(self._began, datetime.UTC),
+                "endpoint": self._name,
+                "routine": self._routine,
+                "userId": None if user is None else user.first(identity.user_id),
+                "userName": None if user is None else user.first(identity.user_name),
+                "scheme": None if user is None else user.scheme,
+                "address": None if address is None else address.decode(),
+                "status": status,
+                "milliseconds": round((time.time() - self._began) * 1000, 3),
+            }
+        )
+
+    def end(self, _exchange: Exchange, error: Exception | None) -> None:
+        if isinstance(error, ClientGoneError):
+            self.answered(CLIENT_GONE)
+
+
+class AuditedProtocol(ObservedProtocol):
+    """Tells with which status an answer begins."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: _Call, protocol: Any) -> None:
+        super().__init__(protocol)
+        self._call = call
+
+    def response_empty(self, status: int, headers: Headers) -> None:
+        self._call.answered(status)
+        self.inner.response_empty(status, headers)
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        self._call.answered(status)
+        self.inner.response_bytes(status, headers, body)
+
+    def response_str(self, status: int, headers: Headers, body: str) -> None:
+        self._call.answered(status)
+        self.inner.response_str(status, headers, body)
+
+    def response_file(self, status: int, headers: Headers, file: str) -> None:
+        self._call.answered(status)
+        self.inner.response_file(status, headers, file)
+
+    def response_stream(self, status: int, headers: Headers) -> Any:
+        self._call.answered(status)
+        return self.inner.response_stream(status, headers)
+
+
+class AuditTrail:
+    """The calls of one worker that have not been written down yet."""
+
+    def __init__(self, options: AuditTrailOptions, database: Database) -> None:
+        self._options = options
+        self._database = database
+        sql, self._takes = numbered(options.command)
+        self._sql = sql.encode()
+        self._calls: deque[dict[str, object]] = deque()
+        self._dropped = 0
+        self._writing: asyncio.Task[None] | None = None
+
+    def add(self, call: dict[str, object]) -> None:
+        if len(self._calls) >= self._options.most:
+            self._calls.popleft()
+            self._dropped += 1
+        self._calls.append(call)
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write())
+
+    async def _write(self) -> None:
+        """Until nothing is left; the next call begins anew."""
+        attempt = 0
+        await asyncio.sleep(self._options.seconds)
+        try:
+            while self._calls:
+                attempt = 0 if await self._write_batch() else attempt + 1
+                if attempt:
+                    await asyncio.sleep(pause(attempt))
+        finally:
+            self._writing = None
+
+    async def _write_batch(self) -> bool:
+        """Whether the calls at the head of the queue are done with."""
+        count = min(len(self._calls), self._options.batch)
+        batch = [self._calls[number] for number in range(count)]
+        dropped = self._dropped
+        try:
+            async with self._database.errand() as connection:
+                text = orjson.dumps(batch).decode()
+                await psycopg.AsyncRawCursor(connection).execute(self._sql, [text for _ in self._takes])
+        except (psycopg.OperationalError, OSError) as error:
+            log.error("the audit trail cannot be written, %d calls wait: %s", len(self._calls), str(error).strip())
+            return False
+        except psycopg.Error as error:
+            # It will not take them at another time either.
+            log.error("Service:AuditTrail:Command refuses %d calls, which are lost: %s", count, str(error).strip())
+        # Meanwhile the oldest of them may have been dropped.
+        for _ in range(max(0, count - (self._dropped - dropped))):
+            self._calls.popleft()
+        if self._dropped:
+            log.error("%d calls are missing in the audit trail: too many waited to be written", self._dropped)
+            self._dropped = 0
+        return True
+
+    async def finish(self) -> None:
+        """The service stops: what waits is written now."""
+        if self._writing is not None:
+            self._writing.cancel()
+        try:
+            async with asyncio.timeout(LAST_WRITING):
+                while self._calls and await self._write_batch():
+                    pass
+        except TimeoutError:
+            pass
+        if self._calls:
+            log.error("%d calls are missing in the audit trail: the service has ended before", len(self._calls))

@@ -1,0 +1,39 @@
+"""What runs again after a change (reference 03, 9), and what is told of endpoints."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.core.testing.watching import Change, Reaction, delta, reaction
+
+EVERYTHING = Reaction(everything=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([Change("t/a.test.sql")], Reaction(files=frozenset({"t/a.test.sql"}))),
+        ([Change("t/a.test.sql", gone=True)], Reaction()),
+        ([Change("t/a.test.sql", gone=True), Change("t/b.test.sql")], Reaction(files=frozenset({"t/b.test.sql"}))),
+        ([Change("t/fixture.sql")], EVERYTHING),
+        ([Change("t/fixture.sql", gone=True), Change("t/a.test.sql")], EVERYTHING),
+        ([Change("sql/beds.sql")], Reaction(rebuild=True, everything=True)),
+        ([Change("sql/beds.sql", gone=True)], Reaction(rebuild=True, everything=True)),
+        ([Change("sql/beds.skip.sql")], EVERYTHING),
+    ],
+)
+def test_what_follows_from_a_change(changes: list[Change], expected: Reaction) -> None:
+    assert reaction(changes, "t/*.test.sql", "sql/*.sql", "*.skip.sql") == expected
+
+
+def test_without_files_of_sql_only_tests_matter() -> None:
+    assert reaction([Change("sql/beds.sql")], "t/*.test.sql", None, "") == EVERYTHING
+
+
+def test_endpoints_that_come_and_go_are_told() -> None:
+    assert list(delta(["GET /a", "GET /b"], ["GET /a", "PUT /c", "PUT /d"])) == [
+        "3 endpoint(s), before 2",
+        "  + PUT /c",
+        "  + PUT /d",
+        "  - GET /b  (is its file or its comment as it should be?)",
+    ]

@@ -1,0 +1,217 @@
+"""Sessions that the database can end, API keys, and routines that run as a role of their caller (docs/sessions.md)."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from rowcall.service.exchange.exchange import ClientGoneError
+from rowcall.service.identity.asked import Asked
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+from tests.http.members import bearer
+
+SQL = """
+create table session (id text primary key, ended boolean default false);
+create table key (digest text primary key, id int, ok boolean, role text);
+
+create function sign_in(_id int, _session text, _roles text[]) returns table (user_id int, session_id text,
+    database_role text[], scheme text) language sql
+as $$insert into session values (_session) on conflict do nothing; select _id, _session, _roles, 'BearerToken'$$;
+comment on function sign_in(int, text, text[]) is E'HTTP POST\\nlogin';
+
+create function holds(_id text, _user text) returns boolean language sql
+as $$select not ended from session where id = _id$$;
+
+create function find_key(_digest text) returns table (status boolean, user_id int, database_role text) language sql
+as $$select ok, id, role from key where digest = _digest$$;
+
+create function who(_user_id text default null) returns text language sql stable as 'select _user_id';
+comment on function who(text) is E'HTTP GET\\nauthorize\\nuser_parameters';
+create function anybody(_user_id text default null) returns text language sql stable
+as $$select coalesce(_user_id, 'nobody')$$;
+comment on function anybody(text) is E'HTTP GET\\nallow_anonymous\\nuser_parameters';
+
+create function as_role() returns text language sql stable as 'select current_user::text';
+comment on function as_role() is E'HTTP GET\\nauthorize\\nrole_from_claim';
+create function as_service() returns text language sql stable as 'select current_user::text';
+comment on function as_service() is E'HTTP GET\\nallow_anonymous';
+create function as_any_role() returns text language sql stable as 'select current_user::text';
+comment on function as_any_role() is E'HTTP GET\\nallow_anonymous\\nrole_from_claim\\ncached';
+create table seen (role text, pid int);
+grant insert on seen to pg_monitor, pg_signal_backend;
+create procedure steps() language plpgsql as $$
+begin
+    insert into seen values (current_user, pg_backend_pid());
+    commit;
+    insert into seen values (current_user, pg_backend_pid());
+end $$;
+comment on procedure steps() is E'HTTP POST\\nauthorize\\nrole_from_claim';
+create function secret_of() returns int language sql as 'select count(*)::int from key';
+comment on function secret_of() is E'HTTP GET\\nauthorize\\nrole_from_claim';
+"""
+SETTINGS = {
+    "Service:RequiresAuthorization": None,
+    "CacheOptions:Enabled": "true",
+    "Auth:BearerTokenAuth": "true",
+    "Auth:SessionCheckCommand": "select holds($1, $2)",
+    "Auth:SessionCheckInterval": "1 second",
+    "Auth:ApiKey:Enabled": "true",
+    "Auth:ApiKey:Header": "X-Till-Key",
+    "Auth:ApiKey:Command": "select * from find_key($1)",
+    "Auth:ApiKey:CacheDuration": "1 second",
+    "Service:AuthenticationOptions:DatabaseRoles:0": "pg_monitor",
+    "Service:AuthenticationOptions:DatabaseRoles:1": "pg_signal_backend",
+    "Service:AuthenticationOptions:AnonymousDatabaseRole": "pg_read_all_stats",
+}
+KEY = {"x-till-key": "till-1"}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    service = serve(database, SQL, SETTINGS, workers=2)
+    database.execute("""
+        insert into key select encode(sha256(convert_to(name, 'UTF8')), 'hex'), id, ok, role
+        from (values ('till-1', 7, true, 'pg_monitor'), ('till-2', 8, false, 'pg_monitor'), ('till-3', 9, true, null))
+            v (name, id, ok, role)
+    """)
+    return service
+
+
+def token(service: Service, session: str, *roles: str) -> dict[str, str]:
+    response = service.post("/api/sign-in", json={"id": 1, "session": session, "roles": list(roles)})
+    return bearer(response.json()["accessToken"])
+
+
+def everywhere(service: Service, headers: dict[str, str], path: str = "/api/who") -> list[httpx.Response]:
+    """On connections of their own, so that each worker answers some."""
+
+    def ask(_number: int) -> httpx.Response:
+        with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+            return client.get(path, headers=headers)
+
+    with ThreadPoolExecutor(8) as threads:
+        return list(threads.map(ask, range(16)))
+
+
+# --- sessions ------------------------------------------------------------------------------------------------------
+
+
+def test_a_session_ends_on_every_worker(service: Service, database: Database) -> None:
+    mine, other = token(service, "s1"), token(service, "s2")
+    assert {response.status_code for response in everywhere(service, mine)} == {200}
+    database.execute("update session set ended = true where id = 's1'")
+    wait_until(
+        lambda: {response.status_code for response in everywhere(service, mine)} == {401}, "the session has ended"
+    )
+    assert {response.status_code for response in everywhere(service, other)} == {200}
+    assert service.get("/api/anybody", headers=mine).text == "nobody"
+
+
+def test_a_session_that_nobody_knows_does_not_hold(service: Service, database: Database) -> None:
+    mine = token(service, "s4")
+    database.execute("delete from session where id = 's4'")
+    assert service.get("/api/who", headers=mine).status_code == 401
+
+
+# --- keys ----------------------------------------------------------------------------------------------------------
+
+
+def test_keys_are_found_by_their_digest(service: Service) -> None:
+    assert service.get("/api/who", headers=KEY).text == "7"
+    for key in ("till-2", "till-9", "", "x" * 2000, "TILL-1"):
+        assert service.get("/api/who", headers={"x-till-key": key}).status_code == 401, key
+    assert "till-1" not in service.log
+
+
+def test_a_wrong_key_is_nobody_whatever_else_is_sent(service: Service) -> None:
+    headers = {**token(service, "s5"), "x-till-key": "till-9"}
+    assert service.get("/api/who", headers=headers).status_code == 401
+    assert service.get("/api/anybody", headers=headers).text == "nobody"
+
+
+def test_a_key_that_is_taken_back_ends(service: Service, database: Database) -> None:
+    headers = {"x-till-key": "till-3"}
+    assert {response.text for response in everywhere(service, headers)} == {"9"}
+    database.execute("delete from key where id = 9")
+    wait_until(
+        lambda: {response.status_code for response in everywhere(service, headers)} == {401}, "the key has ended"
+    )
+
+
+def test_one_question_for_many_requests() -> None:
+    """Whoever asks may leave, and another one asks then; what was answered is good for a while."""
+
+    async def drill() -> tuple[list[object], int]:
+        asked = Asked[str](60.0)
+        questions = 0
+        first = asyncio.Event()
+
+        async def leaves() -> str | None:
+            nonlocal questions
+            questions += 1
+            await first.wait()
+            raise ClientGoneError("gone")
+
+        async def stays() -> str | None:
+            nonlocal questions
+            questions += 1
+            return "kiri"
+
+        asking = [asyncio.ensure_future(asked.ask("k", leaves))]
+        await asyncio.sleep(0)
+        asking += [asyncio.ensure_future(asked.ask("k", stays)) for _ in range(5)]
+        await asyncio.sleep(0)
+        first.set()
+        return [*await asyncio.gather(*asking, return_exceptions=True), asked.known("k")], questions
+
+    answers, questions = asyncio.run(drill())
+    assert isinstance(answers[0], ClientGoneError)
+    assert answers[1:] == ["kiri"] * 5 + [("kiri",)]
+    assert questions == 2
+
+
+# --- roles ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_routine_runs_as_the_role_of_the_claim(service: Service, database: Database) -> None:
+    owner = database.value("select current_user")
+    assert service.get("/api/as-role", headers=KEY).text == "pg_monitor"
+    assert service.get("/api/as-role", headers=token(service, "r1", "nobody", "pg_signal_backend")).text == (
+        "pg_signal_backend"
+    )
+    roles = {response.text for response in everywhere(service, {}, "/api/as-service")}
+    assert roles == {owner}, "the role ends with its transaction"
+
+
+@pytest.mark.parametrize("role", ["postgres", "none", "", "PG_MONITOR", "pg_monitor; reset role"])
+def test_roles_that_are_not_listed_are_not_taken_on(service: Service, role: str) -> None:
+    assert service.get("/api/as-role", headers=token(service, f"r {role}", role)).status_code == 403
+
+
+def test_nobody_runs_as_the_service_for_want_of_a_role(service: Service) -> None:
+    assert service.get("/api/as-role").status_code == 401
+    assert service.get("/api/as-role", headers=token(service, "r2")).status_code == 403
+    assert service.get("/api/as-any-role", headers=token(service, "r2")).status_code == 403
+
+
+def test_answers_are_kept_for_each_role(service: Service) -> None:
+    for _ in range(2):
+        assert service.get("/api/as-any-role").text == "pg_read_all_stats"
+        assert service.get("/api/as-any-role", headers=KEY).text == "pg_monitor"
+
+
+def test_what_the_role_may_not_read_is_403(service: Service) -> None:
+    assert service.get("/api/secret-of", headers=KEY).status_code == 403
+
+
+def test_a_procedure_that_commits_keeps_the_role(service: Service, database: Database) -> None:
+    assert service.post("/api/steps", headers=KEY).status_code == 204
+    assert database.fetch("select distinct role from seen") == [("pg_monitor",)]
+    owner = database.value("select current_user")
+    assert {response.text for response in everywhere(service, {}, "/api/as-service")} == {owner}

@@ -1,0 +1,90 @@
+"""Who called what, with the command of the manual's page (docs/audit.md)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.docs.pages import FOLDER
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+from tests.http.members import bearer
+
+TRAIL = (
+    "create table call ("
+    + (FOLDER / "audit.md").read_text(encoding="utf-8").split("create table call (")[1].split("```")[0]
+)
+SQL = """
+create function sign_in() returns table (user_id int, user_name text) language sql as $$select 41, 'kiri'$$;
+comment on function sign_in() is E'HTTP POST\\nlogin';
+create function closed(_x int default 1) returns int language sql as 'select _x';
+comment on function closed(int) is E'HTTP GET\\nauthorize';
+create function quiet() returns int language sql as 'select 1';
+comment on function quiet() is E'HTTP GET\\nallow_anonymous\\naudit_trail off';
+create function many(_count int) returns setof int language sql as 'select * from generate_series(1, _count)';
+comment on function many(int) is E'HTTP GET\\nallow_anonymous';
+create function fails() returns int language plpgsql as $$begin raise exception 'no'; end$$;
+comment on function fails() is E'HTTP POST\\nallow_anonymous';
+"""
+P = "Service:AuditTrail:"
+SETTINGS = {
+    "Service:RequiresAuthorization": None,
+    "Auth:BearerTokenAuth": "true",
+    P + "Enabled": "true",
+    P + "Interval": "100 milliseconds",
+    P + "BatchSize": "3",
+    P + "QueueLimit": "50",
+}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, TRAIL + SQL, SETTINGS, workers=2)
+
+
+def calls(database: Database, count: int) -> list[tuple[object, ...]]:
+    """In the order in which they began."""
+    sql = "select endpoint, routine, user_id, user_name, scheme, address, status from call order by at"
+    wait_until(lambda: len(database.fetch(sql)) >= count, f"{count} calls have been written down")
+    return database.fetch(sql)
+
+
+def test_calls_are_written_down_with_their_callers(service: Service, database: Database) -> None:
+    token = bearer(service.post("/api/sign-in").json()["accessToken"])
+    assert service.get("/api/closed?x=4242", headers=token).status_code == 200
+    assert service.get("/api/closed").status_code == 401
+    assert service.get("/api/closed?x=no", headers=token).status_code == 400
+    assert service.post("/api/fails").status_code == 400
+    assert service.get("/api/quiet").status_code == 200
+    assert service.request("HEAD", "/api/closed", headers=token).status_code == 200
+    assert len(service.get("/api/many?count=200000").content) > 1_000_000
+    kiri, nobody = ("41", "kiri", "BearerToken"), (None, None, None)
+    closed = ("GET /api/closed", "public.closed")
+    assert calls(database, 7) == [
+        ("POST /api/sign-in", "public.sign_in", *nobody, "127.0.0.1", 200),
+        (*closed, *kiri, "127.0.0.1", 200),
+        (*closed, *nobody, "127.0.0.1", 401),
+        (*closed, *kiri, "127.0.0.1", 400),
+        ("POST /api/fails", "public.fails", *nobody, "127.0.0.1", 400),
+        (*closed, *kiri, "127.0.0.1", 200),
+        ("GET /api/many", "public.many", *nobody, "127.0.0.1", 200),
+    ]
+    assert database.value("select count(*) from call where milliseconds < 0 or at > now()") == 0
+    assert "4242" not in str(database.fetch("select c.*::text from call c"))
+
+
+def test_what_waits_is_bounded_and_the_rest_is_told(own_database: Database, serve_once: Serve) -> None:
+    """The command refuses what it is given: nothing of it holds up requests, and the log has it."""
+    service = serve_once(own_database, SQL, SETTINGS)
+    for _ in range(5):
+        assert service.get("/api/many?count=1").status_code == 200
+    service.wait_for_log("Service:AuditTrail:Command refuses")
+    own_database.execute(TRAIL)
+    assert service.get("/api/many?count=1").status_code == 200
+    assert calls(own_database, 1)[-1][0] == "GET /api/many"
+    for _ in range(3):
+        service.get("/api/many?count=1")
+    before = len(own_database.fetch("select 1 from call"))
+    assert service.stop() == 0
+    assert len(own_database.fetch("select 1 from call")) >= max(before, 4)

@@ -1,0 +1,183 @@
+"""Generated Python: as mypy --strict sees it, and calling the service with asyncio and without."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create type geo as (lat numeric, lon numeric);
+create type stop as (label text, at geo);
+create function ping_depot() returns void language sql as '';
+comment on function ping_depot() is 'HTTP';
+create function get_count(_n int) returns int language sql as 'select _n';
+comment on function get_count is 'HTTP';
+create function is_gate_open() returns boolean language sql as 'select true';
+comment on function is_gate_open() is 'HTTP';
+create function get_settings(_in jsonb) returns jsonb language sql as 'select _in';
+comment on function get_settings is 'HTTP';
+create function get_numbers() returns int[] language sql as 'select array[1,null]';
+comment on function get_numbers() is 'HTTP';
+create function get_names() returns setof text language sql as $$ values ('a'), (null) $$;
+comment on function get_names() is 'HTTP';
+create function find_parcels(_depot text, _tags text[] default null, "_from" bigint default 7)
+    returns table (parcel_id bigint, flags jsonb, weight float8, "from" bigint, "list" int) language sql stable as
+    $$ select 9007199254740993, to_jsonb(_tags), 1.5::float8, _from, 1 where _depot = 'north' $$;
+comment on function find_parcels is E'HTTP GET\\nParcels of a depot, with "quotes" and \\\\ signs.';
+create function find_parcel(_depot text, _parcel_id bigint, _verbose boolean default false) returns text
+    language sql stable as $$ select concat_ws('|', _depot, _parcel_id, _verbose) $$;
+comment on function find_parcel is 'HTTP GET /api/depots/{_depot}/parcels/{_parcel_id}';
+create function append_note(_parcel_id bigint, _note text) returns text language sql as
+    $$ select _parcel_id || _note $$;
+comment on function append_note is 'HTTP POST
+body_parameter_name note';
+create function list_routes() returns table (route_id int, depot geo, stops stop[]) language sql stable as
+    $$ select 1, row(1,2)::geo, array[row('a', row(3,4)::geo)::stop] $$;
+comment on function list_routes() is 'HTTP GET
+nested';
+create function lambda(_class int) returns int language sql strict as 'select _class';
+comment on function lambda is 'HTTP';
+create function failing() returns int language sql as 'select 1/0';
+comment on function failing() is 'HTTP GET';
+create function sign_in(_name text) returns table (user_id int, user_name text) language sql as 'select 7, _name';
+comment on function sign_in is 'HTTP
+login';
+create function who() returns text language sql stable as $$ select current_setting('request.user_name', true) $$;
+comment on function who() is 'HTTP GET
+authorize
+user_context';
+create table files_seen (meta json);
+create function import_manifest(_note text, _meta json default null) returns json language sql as
+    'insert into files_seen values (_meta); select _meta';
+comment on function import_manifest is 'HTTP
+upload
+param _meta is upload metadata';
+create function reindex(_depot text) returns int language sql as 'select 1';
+comment on function reindex is 'HTTP
+sse';
+"""
+P = "Service:PythonClientCodeGen:"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("client")
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, folder: Path) -> Service:
+    settings = {
+        P + "Enabled": "true",
+        P + "FilePath": str(folder / "{0}_api.py"),
+        P + "CustomHeaders:X-Version": "'1.4'",
+        "Auth:CookieAuth": "true",
+        "Service:UploadOptions:Enabled": "true",
+        "Service:AuthenticationOptions:ContextKeyClaimsMapping:request.user_name": "user_name",
+    }
+    return serve(database, SQL, settings)
+
+
+@pytest.fixture(scope="module")
+def api(service: Service, folder: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("public_api", folder / "public_api.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+USE = """
+from typing import assert_type
+import public_api as api
+
+client = api.Client()
+assert_type(client.find_parcels(depot="north", tags=["a", None]), list[api.FindParcelsResponse])
+assert_type(client.get_count(n=1), int | None)
+assert_type(client.get_names(), list[str | None])
+assert_type(client.list_routes()[0]["stops"], list[api.Stops] | None)
+assert_type(client.ping_depot(), None)
+async def use(other: api.AsyncClient) -> None:
+    assert_type(await other.depots_depot_parcels_parcel_id(depot="a", parcel_id=1), str)
+"""
+
+
+def test_mypy_finds_nothing_to_object_to(api: ModuleType, folder: Path) -> None:
+    assert (folder / "py.typed").read_bytes() == b""
+    (folder / "use.py").write_text(USE, encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "public_api.py", "use.py"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+PARCEL = {"parcelId": 9007199254740993, "flags": ["a b", "ж&"], "weight": 1.5, "from": 7, "list": 1}
+CALLS: tuple[tuple[str, dict[str, Any], Any], ...] = (
+    ("ping_depot", {}, None),
+    ("get_count", {"n": 3}, 3),
+    ("get_count", {"n": None}, None),
+    ("is_gate_open", {}, True),
+    ("get_settings", {"in_": {"a": [1, True, None]}}, {"a": [1, True, None]}),
+    ("get_numbers", {}, [1, None]),
+    ("get_names", {}, ["a", None]),
+    ("find_parcels", {"depot": "north", "tags": ["a b", "ж&"]}, [PARCEL]),
+    ("find_parcels", {"depot": "south", "from_": 8}, []),
+    ("depots_depot_parcels_parcel_id", {"depot": "a b&c", "parcel_id": 7, "verbose": True}, "a b&c|7|t"),
+    ("append_note", {"parcel_id": 1, "note": "text & more"}, "1text & more"),
+    (
+        "list_routes",
+        {},
+        [{"routeId": 1, "depot": {"lat": 1, "lon": 2}, "stops": [{"label": "a", "at": {"lat": 3, "lon": 4}}]}],
+    ),
+    ("lambda_", {"class_": 4}, 4),
+    ("lambda_", {"class_": None}, None),
+)
+
+
+def test_values_come_back_as_they_are_in_the_database(api: ModuleType) -> None:
+    with api.Client() as client:
+        assert [getattr(client, name)(**given) for name, given, _ in CALLS] == [value for _, _, value in CALLS]
+
+
+def test_and_so_they_do_with_asyncio(api: ModuleType) -> None:
+    async def call() -> list[Any]:
+        async with api.AsyncClient() as client:
+            return [await getattr(client, name)(**given) for name, given, _ in CALLS]
+
+    assert asyncio.run(call()) == [value for _, _, value in CALLS]
+
+
+def test_failures_are_raised_with_their_problem(api: ModuleType) -> None:
+    with api.Client() as client, pytest.raises(api.ApiError) as raised:
+        client.failing()
+    assert (raised.value.status, raised.value.problem["status"]) == (500, 500)
+
+
+def test_a_sign_in_is_kept(api: ModuleType) -> None:
+    with api.Client() as client:
+        with pytest.raises(api.ApiError, match="401"):
+            client.who()
+        client.sign_in(name="kiri")
+        assert client.who() == "kiri"
+
+
+def test_files_are_sent(api: ModuleType) -> None:
+    with api.Client() as client:
+        (told,) = client.import_manifest([("a.txt", b"hello")], note="x")
+    assert (told["fileName"], told["size"], told["success"]) == ("a.txt", 5, True)
+
+
+def test_the_docstring_tells_what_the_comment_says(api: ModuleType) -> None:
+    text = api.Client.find_parcels.__doc__
+    assert text.startswith("GET /api/find-parcels\n")
+    assert 'Parcels of a depot, with "quotes" and \\ signs.' in text

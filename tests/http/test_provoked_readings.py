@@ -1,0 +1,52 @@
+"""Errors that look like a changed schema, and that clients can provoke: they cost a look at the catalogue now and then,
+and a reading only where it has changed (issue 12.16)."""
+
+from __future__ import annotations
+
+from tests.harness.database import Database
+from tests.harness.expect import TEXT, answer
+from tests.http.conftest import Serve
+
+SQL = """
+create function kind_of(_name text) returns text language sql stable as $$ select _name::regtype::text $$;
+comment on function kind_of(text) is 'HTTP GET /kind-of';
+"""
+REQUESTS = 200
+MOST_LOOKS = 12
+"""Each is twice as long after the one before: this many take longer than any run of this test."""
+
+
+def looks(database: Database) -> int:
+    """How often the service has worked out the fingerprint of the catalogue, by the log of the server."""
+    text = (database.server.folder / "server.log").read_text(errors="replace")
+    return sum(f" {database.name} LOG:" in line and "pg_catalog.pg_operator o where" in line for line in _entries(text))
+
+
+def _entries(text: str) -> list[str]:
+    """Statements go over several lines; those behind the first are indented."""
+    entries: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("\t") and entries:
+            entries[-1] += line
+        else:
+            entries.append(line)
+    return entries
+
+
+def test_errors_that_clients_provoke_have_nothing_read_again(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(f"alter database {own_database.name} set log_statement = 'all'")
+    service = serve_once(own_database, SQL)
+    assert answer(service.get("/kind-of?name=int4")) == (200, TEXT, "integer")
+    at_the_start = looks(own_database)
+    assert at_the_start >= 1
+    said = [service.get(f"/kind-of?name=no_such_type_{number}").status_code for number in range(REQUESTS)]
+    assert min(said) >= 400
+    assert looks(own_database) - at_the_start <= MOST_LOOKS
+    assert "edition" not in service.log
+    own_database.execute(
+        "create function later() returns int language sql stable as 'select 1';"
+        "comment on function later() is 'HTTP GET /later'; notify rowcall, 'reload'"
+    )
+    service.wait_for_log("added GET /later")
+    assert "edition 2 is served" in service.log
+    assert "edition 3" not in service.log

@@ -1,0 +1,195 @@
+"""What a provider answers that cannot be taken: documents of issuers, tokens, redirects (reference 04, 11)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from rowcall.core.auth.external.options import Provider
+from rowcall.core.outbound.options import ClientOptions
+from rowcall.service.auth.external.issuers import Addresses, Issuers
+from rowcall.service.auth.external.profiles import Profile, Profiles
+from rowcall.service.auth.external.talking import Talker, TalkError
+from tests.harness.upstream import Seen, Upstream, answer
+
+DOCUMENT = "/.well-known/openid-configuration"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Upstream]:
+    server = Upstream()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[Upstream]:
+    server = Upstream()
+    server.on("*", answer({"access_token": "from elsewhere", "email": "a@x"}))
+    yield server
+    server.close()
+
+
+def document(server: Upstream, **changes: object) -> dict[str, object]:
+    names = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+    told = {"issuer": server.url, **{name: f"{server.url}/{name}" for name in names}, **changes}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def with_talker(work: Callable[[Talker], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        talker = Talker(ClientOptions())
+        try:
+            return await work(talker)
+        finally:
+            talker.close()
+
+    return asyncio.run(run())
+
+
+def addresses(issuer: str, **given: Any) -> Addresses:
+    provider = Provider("Id", "/signin-id", "me", issuer=issuer, **given)
+    found: Addresses = with_talker(lambda talker: Issuers(provider, talker).addresses())
+    return found
+
+
+def profile(server: Upstream) -> Profile:
+    provider = Provider("P", "/signin-p", "me", "secret", "http://a", f"{server.url}/token", f"{server.url}/info")
+    work = lambda talker: Profiles(provider, talker).by_code("code", "http://me", None, None, None)  # noqa: E731
+    found: Profile = with_talker(work)
+    return found
+
+
+def test_what_an_issuer_publishes(server: Upstream) -> None:
+    server.on(DOCUMENT, answer(document(server, userinfo_endpoint=f"{server.url}/info", more=[1])))
+    found = addresses(server.url)
+    assert (found.token, found.info) == (f"{server.url}/token_endpoint", f"{server.url}/info")
+    assert (found.logout, found.revoke, found.basic, found.tells_issuer) == (None, None, True, False)
+    assert addresses(server.url, info_url="https://own.example/info").info == "https://own.example/info"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"issuer": "https://elsewhere.example"}, "that of another issuer"),
+        ({"issuer": None}, "that of another issuer"),
+        ({"token_endpoint": None}, "names no token_endpoint"),
+        ({"jwks_uri": None}, "names no jwks_uri"),
+        ({"authorization_endpoint": ["https://x"]}, "names no authorization_endpoint"),
+        ({"authorization_endpoint": "javascript:alert(1)//"}, "authorization_endpoint"),
+        ({"end_session_endpoint": "data:text/html,x"}, "end_session_endpoint"),
+        ({"token_endpoint": "file:///etc/passwd"}, "token_endpoint"),
+    ],
+)
+def test_a_document_that_cannot_be_taken(server: Upstream, changes: dict[str, object], said: str) -> None:
+    server.on(DOCUMENT, answer(document(server, **changes)))
+    with pytest.raises(TalkError, match=said):
+        addresses(server.url)
+
+
+@pytest.mark.parametrize(
+    ("response", "said"),
+    [
+        (answer("<html>"), "is no JSON object"),
+        (answer([1]), "is no JSON object"),
+        (answer({}, 503), "answered 503"),
+        (answer(b" " * 1_100_000), "larger than"),
+        (answer(b"", 302, [("Location", "http://127.0.0.1:9/")]), "answered 302"),
+        (b"nonsense\r\n\r\n", "http"),
+    ],
+)
+def test_no_document_at_all(server: Upstream, response: bytes, said: str) -> None:
+    server.on(DOCUMENT, response)
+    with pytest.raises(TalkError, match=said):
+        addresses(server.url)
+
+
+def test_a_document_that_fails_is_not_asked_for_by_everybody(server: Upstream) -> None:
+    """The next one who comes within seconds is told the same."""
+    server.on(DOCUMENT, answer({}, 500))
+    before = len(server.to(DOCUMENT))
+
+    async def twice(talker: Talker) -> None:
+        issuers = Issuers(Provider("Id", "/signin-id", "me", issuer=server.url), talker)
+        for result in await asyncio.gather(*(issuers.addresses() for _ in range(5)), return_exceptions=True):
+            assert isinstance(result, TalkError)
+
+    with_talker(twice)
+    assert len(server.to(DOCUMENT)) == before + 1
+
+
+def test_a_profile(server: Upstream) -> None:
+    server.on("/token", answer({"access_token": "abc", "refresh_token": "r"}))
+    server.on("/info", answer('{"email": "a@x", "name": "A",  "id": 7}'))
+    found = profile(server)
+    assert found == Profile("a@x", "A", '{"email": "a@x", "name": "A",  "id": 7}', "r", None, None)
+    assert server.to("/info")[-1].header("authorization") == "Bearer abc"
+    assert server.to("/token")[-1].header("accept") == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("response", "said"),
+    [
+        (answer({"error": "bad_verification_code", "error_description": "<b>"}), "gave no access_token"),
+        (answer({"access_token": 7}), "gave no access_token"),
+        (answer(["access_token"]), "gave no access_token"),
+        (answer("access_token=abc"), "gave no access_token"),
+        (answer({"error": "invalid_grant\r\nforged"}, 400), "answered 400: invalid_grant"),
+        (answer({"error": {"of": "another kind"}}, 400), "answered 400$"),
+        (answer({"access_token": "abc"}, 500), "answered 500"),
+    ],
+)
+def test_no_token(server: Upstream, response: bytes, said: str) -> None:
+    server.on("/token", response)
+    with pytest.raises(TalkError, match=said) as raised:
+        profile(server)
+    assert "\n" not in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed_with_a_secret(server: Upstream, elsewhere: Upstream, status: int) -> None:
+    """Neither with that of the client, nor with the token of a user."""
+    away = answer(b"", status, [("Location", f"{elsewhere.url}/")])
+    server.on("/token", away)
+    with pytest.raises(TalkError, match=f"answered {status}"):
+        profile(server)
+    server.on("/token", answer({"access_token": "abc"}))
+    server.on("/info", away)
+    with pytest.raises(TalkError, match=f"answered {status}"):
+        profile(server)
+    assert elsewhere.seen == []
+
+
+@pytest.mark.parametrize("info", ["[]", "null", "{", '{"name":"without an address"}'])
+def test_no_profile(server: Upstream, info: str) -> None:
+    server.on("/token", answer({"access_token": "abc"}))
+    server.on("/info", answer(info))
+    with pytest.raises(TalkError):
+        profile(server)
+
+
+def test_a_flood_does_not_reach_the_provider(server: Upstream) -> None:
+    """So many at one time and no more: 503 for the others, at once."""
+    from rowcall.core.errors.problems import Problem
+
+    def hold(_seen: Seen, _connection: object) -> bytes:
+        server.released.wait(5)
+        return answer({"access_token": "abc"})
+
+    server.on("/slow", hold)
+
+    async def flood(talker: Talker) -> list[object]:
+        asked = [asyncio.create_task(talker.form(f"{server.url}/slow", {})) for _ in range(70)]
+        done, waiting = await asyncio.wait(asked, timeout=1.0, return_when=asyncio.FIRST_EXCEPTION)
+        refused = [task.exception() for task in done]
+        server.released.set()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return refused
+
+    refused = with_talker(flood)
+    assert refused
+    assert all(isinstance(error, Problem) and error.status == 503 for error in refused)
