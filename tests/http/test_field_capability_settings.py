@@ -47,6 +47,8 @@ def schema(url: str) -> str:
         + function("passed()", "void", "", "HTTP GET /passed\nproxy")
         + function("posted()", "void", "", "HTTP POST /posted\nproxy")
         + function("headed()", "void", "", "HTTP GET /headed\nproxy")
+        + function("direct()", "void", "", f"HTTP POST /direct\nX-Mine: 1\nproxy {url}")
+        + function("sent_out()", "int", "select 7", f"HTTP GET /sent-out\nproxy_out POST {url}")
         + function(
             "long_value(_v text default null)",
             "void",
@@ -168,6 +170,13 @@ def met(upstream: Upstream) -> Upstream:
         return answer(str(next(numbers)), 202, [("X-One", "1")], "text/plain")
 
     upstream.on("/counted", counted)
+
+    def direct(seen: Seen, _connection: socket.socket) -> bytes:
+        told = f"{seen.header('x-other')} {seen.header('content-type')} {seen.body.decode()}"
+        return answer(told, 201, [("X-Theirs", "1"), ("ETag", "x")], "text/plain")
+
+    upstream.on("/direct", direct)
+    upstream.on("/sent-out", direct)
     return upstream
 
 
@@ -398,3 +407,22 @@ def test_without_a_host_a_proxy_says_so(closed: Service) -> None:
 def test_without_handlers_nobody_takes_files(closed: Service) -> None:
     assert closed.post("/api/up-default", json={"files": [1]}).json() == [1]
     closed.wait_for_log("`upload` has no effect")
+
+
+@pytest.mark.parametrize(
+    "exchange",
+    cases([
+        ("POST /direct {\"a\":1}", '201T None application/json {"a":1}', {"x-theirs": None, "etag": None, "x-mine": "1"}),
+        ("GET /sent-out", "201T None application/json; charset=utf-8 7", {"x-theirs": None, "etag": None}),
+        # Types are composites, and answers are not kept.
+        ("GET /replied?rAnswer=a&rCode=5&rFine=true", "200T a|5|NULL|t|NULL"),
+        ("GET /replied", "200T NULL|NULL"),
+        ("GET /api/one/purge?a=x", "404 there is no endpoint"),
+    ]),
+)  # fmt: skip
+def test_what_is_switched_off(closed: Service, exchange: Exchange) -> None:
+    check(closed, exchange, {"X-Other": "o"})
+
+
+def test_without_caching_nothing_is_kept(closed: Service) -> None:
+    assert len({closed.get("/api/one?a=x").text for _ in range(3)}) == 3
