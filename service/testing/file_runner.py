@@ -284,7 +284,7 @@ class FileRunner:
     def _error(self, message: str) -> None:
         """At the step that was under way, or at the beginning of the file."""
         step = self._report.step
-        name = message
+        name = message.partition("\n")[0]
         if isinstance(step, SqlStep):
             name = step.title
         elif isinstance(step, HttpStep):

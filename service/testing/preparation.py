@@ -92,7 +92,8 @@ def said(error: Exception) -> str:
     """One line where PostgreSQL has a code."""
     if isinstance(error, psycopg.Error) and error.sqlstate:
         return "\n".join((f"{error.sqlstate}: {error.diag.message_primary or error}", *_more(error)))
-    return str(error).strip() or type(error).__name__
+    text = str(error).strip() or type(error).__name__
+    return " ".join(text.split()) if isinstance(error, psycopg.Error) else text
 
 
 def _more(error: psycopg.Error) -> list[str]:

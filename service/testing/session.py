@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
 
 import psycopg
 from psycopg import sql
@@ -17,11 +18,13 @@ from psycopg.pq import TransactionStatus
 from rowcall.core.testing.outcome import Notice
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.service.database.connector import Connector
+from rowcall.service.database.first_connection import Opening
+from rowcall.service.startup_error import StartupError
 
 SET, RELEASE, BACK = (f"{what} rowcall_request" for what in ("savepoint", "release savepoint", "rollback to savepoint"))
 """Of the savepoint in front of what a request does in the transaction of a test."""
 RENEW = (
-    b"rollback; close all; set session authorization default; reset all; deallocate all; unlisten *; "
+    b"close all; set session authorization default; reset all; deallocate all; unlisten *; "
     b"select pg_advisory_unlock_all(); discard plans; discard temp; discard sequences"
 )
 """DISCARD ALL in its parts: it alone cannot be sent along with the end of a transaction."""
@@ -178,10 +181,11 @@ class Session:
 
     async def renew(self) -> bool:
         """Makes it what it was when it was opened, which costs a tenth of a new one. False: that cannot be."""
+        self.hear = _nobody
         if self.lost or self.driver.state != ConnectionState.READY:
             return False
         try:
-            await self.plain.execute(RENEW)
+            await self.plain.execute(b"rollback; " + RENEW if self.inside else RENEW)
         except psycopg.Error:
             return False
         return True
@@ -203,15 +207,18 @@ class Session:
 class SessionPool:
     """Those of files that run one after another. One is used again when its file has passed."""
 
-    def __init__(self) -> None:
+    def __init__(self, opening: Opening) -> None:
+        """opening: knows how often a server is asked that does not answer, such as one that has crashed."""
+        self._opening = opening
         self._idle: dict[str, Session] = {}
+        self._hopeless = False
 
     @contextlib.asynccontextmanager
     async def session(self, connector: Connector, hear: Hear, key: str | None) -> AsyncIterator[Session]:
-        """key: equal for the same database; None: nobody else can use it. Raises `psycopg.Error`."""
+        """key: equal for the same database; None: nobody else can use it. Raises `psycopg.Error` or StartupError."""
         session = None if key is None else self._idle.pop(key, None)
         if session is None or session.lost:
-            session = await Session.open(connector, hear)
+            session = await self._open(connector, hear)
         session.hear = hear
         passed = False
         try:
@@ -219,10 +226,19 @@ class SessionPool:
             passed = True
         finally:
             if passed and key is not None and await session.renew():
-                session.hear = _nobody
                 self._idle[key] = session
             else:
                 await session.close()
+
+    async def _open(self, connector: Connector, hear: Hear) -> Session:
+        if self._hopeless:
+            return await Session.open(connector, hear)
+        try:
+            return await self._opening.attempt("open the connection of a test", partial(Session.open, connector, hear))
+        except StartupError:
+            # Once is enough: the next file is told at once.
+            self._hopeless = True
+            raise
 
     async def close(self) -> None:
         for session in self._idle.values():

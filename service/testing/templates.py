@@ -23,6 +23,9 @@ from rowcall.service.startup_error import StartupError
 _ADMINISTRATION = ("postgres", "template1")
 """Where a database can be made from another one."""
 
+PATIENCE = 10
+"""Seconds for which a server that has crashed may take to come back."""
+
 
 class Templates:
     def __init__(self, channel: str) -> None:
@@ -66,11 +69,20 @@ class Templates:
         return name
 
     async def _drop(self, target: Target, name: str) -> None:
-        try:
-            async with await _administer(target, name) as connection:
-                await connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
-        except psycopg.Error as error:
-            self._log.error("the database %s could not be dropped: %s", name, str(error).strip())
+        """Again and again for a while: the server may just have crashed."""
+        for _ in range(PATIENCE):
+            try:
+                async with await _administer(target, name) as connection:
+                    await connection.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+            except psycopg.OperationalError as error:
+                why = str(error).strip()
+                await asyncio.sleep(1)
+            except psycopg.Error as error:
+                why = str(error).strip()
+                break
+            else:
+                return
+        self._log.error("the database %s could not be dropped: %s", name, why)
 
 
 async def _name(connector: Connector) -> str:

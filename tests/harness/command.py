@@ -18,7 +18,7 @@ def rowcall(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
         env={**clean_environment(), **environment},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
 

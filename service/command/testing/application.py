@@ -9,18 +9,18 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from rowcall.core.auth.claims import User
 from rowcall.core.cache.options import NO_CACHE
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.problems import Problem
 from rowcall.core.http.routing import MalformedPathError, Route, Router, build_router, decode_path
 from rowcall.core.testing.coverage import Calls, refusal, sends_away
 from rowcall.core.testing.request import HttpBlock, Stub
 from rowcall.core.text import query_text
+from rowcall.service.database.first_connection import Opening
 from rowcall.service.edition.edition import Edition
 from rowcall.service.events.publishing import hear_notices
 from rowcall.service.exchange.exchange import Exchange
@@ -31,8 +31,11 @@ from rowcall.service.request.self_calls import Capture, InnerScope, SelfCalls
 from rowcall.service.testing.calls import CallRefusedError, Reply
 from rowcall.service.testing.database import TestDatabase
 from rowcall.service.testing.session import SessionPool
-from rowcall.service.testing.stubs import StubbedClient
 from rowcall.service.worker.application import Application, Compiled, codecs_for
+
+if TYPE_CHECKING:
+    from rowcall.service.testing.stubs import StubbedClient
+    from rowcall.service.upstream.client import Client
 
 SCHEME = "test"
 
@@ -70,14 +73,14 @@ class _Client:
 class TestApplication(Application):
     __test__ = False
 
-    def __init__(self, options: WorkerOptions, calls: dict[str, Calls]) -> None:
+    def __init__(self, options: WorkerOptions, calls: dict[str, Calls], opening: Opening) -> None:
         """To be made in the running event loop. calls: what is called is noted there, by name of the endpoint."""
         super().__init__(options)
         self.database = TestDatabase(options.target, options.database)
-        self.sessions = SessionPool()
+        self.sessions = SessionPool(opening)
         self._calls = calls
         self._identity.sessions = _ClaimedSessions(options.auth, self.keys, options.forwarding)
-        self._stubbed = None if self._client is None else StubbedClient(self._client.options)
+        self._stubbed = None if self._client is None else _stubbed(self._client)
         self._router = Router()
         self._compiled: Compiled = Compiled((), self._services({}, {}))
         self._host_of_proxies = options.outbound.proxy.host
@@ -157,12 +160,19 @@ class TestApplication(Application):
         exchange.at_end(end)
         try:
             steps = self._compiled[id(route)]
-        except Problem as problem:
-            self._fail(exchange, problem)
+        except Exception as error:
+            self._fail(exchange, error)
+            ended.set_result(None)
         else:
             self._runner.start(exchange, steps)
+        try:
             await ended
-        answer = await capture.begun
+            answer = await capture.begun
+        except asyncio.CancelledError:
+            # What is left of it must not go on within the next test.
+            for task in self._tasks:
+                task.cancel()
+            raise
         content = await answer.read(None)
         unexpected = () if stubbed is None else tuple(stubbed.unexpected)
         return Reply(answer.status, tuple(answer.headers), content.decode("utf-8", "replace"), True, unexpected)
@@ -175,6 +185,13 @@ class TestApplication(Application):
         elif reply.status not in (401, 403):
             calls.roles |= user.roles
         calls.supplied.append(_supplied(block))
+
+
+def _stubbed(client: Client) -> StubbedClient:
+    """Imported where it is used: most services call no others."""
+    from rowcall.service.testing.stubs import StubbedClient
+
+    return StubbedClient(client.options)
 
 
 def _headers(block: HttpBlock, body: bytes) -> list[tuple[str, str]]:

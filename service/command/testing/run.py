@@ -27,6 +27,7 @@ from rowcall.service.command.switches import Arguments
 from rowcall.service.command.testing.application import TestApplication, for_tests
 from rowcall.service.command.testing.results import Results
 from rowcall.service.database.connector import Connector, Target
+from rowcall.service.database.first_connection import Opening
 from rowcall.service.discovery.catalogue import Wanted
 from rowcall.service.discovery.fingerprint import catalogue_fingerprint
 from rowcall.service.edition.edition import Edition
@@ -286,7 +287,8 @@ class Run:
         return EndpointReader(self._settings, known, plan, exposed), exposed.wanted
 
     async def _applications(self, options: WorkerOptions, edition: Edition, count: int) -> list[TestApplication]:
-        applications = [TestApplication(options, self._calls) for _ in range(count)]
+        opening = Opening(self._settings)
+        applications = [TestApplication(options, self._calls, opening) for _ in range(count)]
         # Keys of this run alone: nothing of it stays where the service keeps its own.
         rotation = KeyRotation(Memory(), Unencrypted(), Renewal(90 * _DAY), lambda ring: None)
         await rotation.start()

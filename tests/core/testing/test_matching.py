@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowcall.core.testing.matching import body_differences, differences, row_differences
@@ -62,6 +62,7 @@ def test_only_what_differs_is_shown() -> None:
     assert lines == ["--- expected", "+++ actual", " {", '   "id": 5,', '-  "name": "fern"', '+  "name": "moss"', " }"]
 
 
+@settings(max_examples=30)
 @given(JSON)
 def test_any_value_fits_itself(value: object) -> None:
     text = orjson.dumps(value).decode()

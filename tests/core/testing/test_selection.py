@@ -1,0 +1,32 @@
+"""Which files run, by name and by tag (reference 03, 8.1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.core.testing.selection import fits_name, fits_tags
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fits"),
+    [("", True), ("water", True), ("WATER.test", True), ("beds/", True), ("beds/*", False), ("tests/beds/*", True),
+     ("**/w?ter.test.sql", True), ("*.sql", True), ("fire", False)],
+)  # fmt: skip
+def test_a_filter_is_a_part_of_the_path_or_a_pattern_for_all_of_it(wanted: str, fits: bool) -> None:
+    assert fits_name("tests/beds/water.test.sql", wanted) is fits
+
+
+@pytest.mark.parametrize(
+    ("tags", "wanted", "unwanted", "fits"),
+    [
+        ((), (), (), True),
+        ((), ("a",), (), False),
+        (("a", "b"), ("b", "c"), (), True),
+        (("a", "b"), ("a",), ("b",), False),
+        (("a",), (), ("b",), True),
+    ],
+)
+def test_what_is_unwanted_wins(
+    tags: tuple[str, ...], wanted: tuple[str, ...], unwanted: tuple[str, ...], fits: bool
+) -> None:
+    assert fits_tags(tags, wanted, unwanted) is fits
