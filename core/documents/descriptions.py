@@ -23,3 +23,5 @@ class Descriptions:
     http_files: HttpFileOptions | None = None
     mcp: McpOptions | None = None
     tool_schemas: ToolSchemaOptions | None = None
+    safe_numbers: bool = False
+    """All of them tell bigint and numeric as texts."""

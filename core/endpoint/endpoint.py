@@ -162,6 +162,8 @@ class EndpointParameter(Record):
     """A value that cannot be used is refused although none is needed: what a filter leaves out would widen it."""
     virtual: bool = False
     """Only for placeholders: the SQL does not take it. Such parameters come behind all others."""
+    textual: bool = False
+    """Its type, or the one below its domain, holds any text."""
 
 
 @dataclass(frozen=True, slots=True)

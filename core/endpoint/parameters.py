@@ -38,6 +38,15 @@ _KINDS: dict[str, ValueKind] = {
     "jsonb": ValueKind.JSON,
 }
 
+_TEXTS = frozenset({"text", "varchar", "bpchar", "name", "citext"})
+"""Catalogue names of the types that hold any text; the last one is an extension's."""
+
+
+def is_textual(oid: int, types: Mapping[int, TypeInfo]) -> bool:
+    """Also below domains, whose casts say nothing of it."""
+    base = base_of(oid, types)
+    return base is not None and base.kind is TypeKind.BASE and base.name in _TEXTS
+
 
 def value_kind(info: TypeInfo | None) -> ValueKind:
     """How to check a value of this type before it is sent. Domains and enums are left to the server."""
@@ -157,6 +166,7 @@ def _whole(
         fields=described.fields,
         delimiter=described.delimiter,
         virtual=parameter.virtual,
+        textual=is_textual(parameter.type_oid, types),
     )
 
 
@@ -193,6 +203,7 @@ def _fields(
             delimiter=described.delimiter,
             group=parameter_name(parameter.name, first, naming.camel),
             member=nested_name(attribute.name, naming.camel),
+            textual=is_textual(attribute.type_oid, types),
         )
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Fields = list[tuple[str, str]]
+
+_NAMES = ("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host")
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _HOST = re.compile(r"[A-Za-z0-9._-]+(?::\d{1,5})?|\[[0-9A-Fa-f:.]+\](?::\d{1,5})?")
@@ -73,14 +76,50 @@ def parse_network(text: str) -> Network:
 
 def client_of(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> Client:
     """values: the lines of a header, by its lower-cased name. peer: address of the connection, with its port."""
+    return _walk(options, values, peer, scheme).client
+
+
+def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: str, scheme: str) -> Fields:
+    """The fields of a request as those see them who stand behind the proxies: entries that count have moved to where
+    they belong, and what stood there before is in `X-Original-*` (reference 04, 20 rule 3).
+    """
+    sent = [(name.lower(), value) for name, value in fields]
+    walked = _walk(options, lambda wanted: [value for name, value in sent if name == wanted], peer, scheme)
+    replaced = dict(zip(_NAMES, walked.replaced, strict=True))
+    seen: Fields = []
+    for name in _NAMES:
+        left = _entries([value for other, value in sent if other == name])[walked.entries :][::-1]
+        if replaced[name] and left:
+            seen.append((name, ",".join(left)))
+    host = next((value for name, value in sent if name == "host"), "")
+    before = dict(zip(_NAMES, (peer, scheme, host), strict=True))
+    seen += [(name.replace("forwarded", "original"), before[name]) for name in _NAMES if replaced[name]]
+    kept = [
+        (name, walked.client.host if name == "host" and walked.client.host is not None else value)
+        for name, value in sent
+        if not replaced.get(name, False)
+    ]
+    return kept + seen
+
+
+@dataclass(frozen=True, slots=True)
+class _Walked:
+    client: Client
+    entries: int
+    """That count, of the nearest proxy first."""
+    replaced: tuple[bool, bool, bool]
+    """Address, scheme and host have come out of a header."""
+
+
+def _walk(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> _Walked:
     current = parse_address(peer)
-    client = Client(None if current is None else str(current), scheme, None)
+    address, host = None if current is None else str(current), None
     if not options.enabled:
-        return client
-    addresses, schemes, hosts = (
-        _entries(values(name)) for name in ("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host")
-    )
+        return _Walked(Client(address, scheme, None), 0, (False, False, False))
+    addresses, schemes, hosts = (_entries(values(name)) for name in _NAMES)
     count = max(len(addresses), len(schemes), len(hosts))
+    by_address = by_scheme = False
+    walked = 0
     for index in range(count if options.limit is None else min(count, options.limit)):
         if not options.trusts(current, local=current is None and not index):
             break
@@ -88,12 +127,13 @@ def client_of(options: Forwarding, values: Callable[[str], Sequence[str]], peer:
             current = parse_address(addresses[index])
             if current is None:
                 break
-            client = Client(str(current), client.scheme, client.host)
+            address, by_address = str(current), True
         if index < len(schemes) and _SCHEME.fullmatch(schemes[index]):
-            client = Client(client.address, schemes[index].lower(), client.host)
+            scheme, by_scheme = schemes[index].lower(), True
         if index < len(hosts) and _allowed(options.hosts, hosts[index]):
-            client = Client(client.address, client.scheme, hosts[index])
-    return client
+            host = hosts[index]
+        walked = index + 1
+    return _Walked(Client(address, scheme, host), walked, (by_address, by_scheme, host is not None))
 
 
 def _entries(lines: Sequence[str]) -> list[str]:

@@ -22,23 +22,24 @@ def json_text(value: object) -> bytes:
 
 
 class PageTemplate:
-    """A page, taken apart once. names: those that may be replaced."""
+    """A page, taken apart once."""
 
-    def __init__(self, text: bytes, names: frozenset[bytes]) -> None:
-        self._pieces: list[tuple[bytes, bytes, bytes | None]] = []
-        """Text, and the name behind it with what stands in for its value; an empty name ends the page."""
+    def __init__(self, text: bytes) -> None:
+        self._pieces: list[tuple[bytes, bytes, bytes | None, bytes]] = []
+        """Text, the name behind it, what stands in for its value, and how it is spelled."""
         end = 0
         for match in _TOKEN.finditer(text):
             strict, name, instead = match.groups()
-            if name not in names or (instead is not None and not strict):
+            if instead is not None and not strict:
                 continue
-            self._pieces.append((text[end : match.start()], name, instead))
+            self._pieces.append((text[end : match.start()], name, instead, match[0]))
             end = match.end()
         self._rest = text[end:]
 
     def fill(self, values: Mapping[bytes, bytes], real: frozenset[bytes] | set[bytes]) -> bytes:
-        """values: of every name. real: names whose values are more than nothing."""
+        """values: of every name that is replaced. real: names whose values are more than nothing."""
         parts: list[bytes] = []
-        for text, name, instead in self._pieces:
-            parts += (text, instead if instead is not None and name not in real else values[name])
+        for text, name, instead, spelled in self._pieces:
+            value = values.get(name, spelled)
+            parts += (text, instead if instead is not None and value is not spelled and name not in real else value)
         return b"".join((*parts, self._rest))

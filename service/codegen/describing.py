@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.descriptions import Descriptions
+from rowcall.core.documents.safe_numbers import numbers_as_texts
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.codegen.documents import write_documents
 from rowcall.service.codegen.writing import ClientWriter, clients_of
@@ -24,6 +25,8 @@ class Describer:
 
         Raises `StartupError` for tools that cannot be told apart.
         """
+        if self._wanted.safe_numbers:
+            endpoints, types_of = numbers_as_texts(endpoints, types_of)
         done = True
         if self._clients is not None:
             done = await self._clients.write(endpoints, types_of)

@@ -15,8 +15,8 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.errors import NoKeyError
 from rowcall.service.protection.protector import Protector
 
-TEXTS = frozenset({"text", "character varying", "bpchar", "character", "varchar", "char", "name", "citext"})
-"""Types that can hold a sealed text."""
+TEXTS = frozenset({"text", "character varying", "bpchar", "character", "varchar", "name"})
+"""What a comment may make of a parameter that takes anything, so that it holds a sealed text."""
 
 
 def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
@@ -62,4 +62,5 @@ def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _is_text(parameter: EndpointParameter) -> bool:
-    return not parameter.array and parameter.cast.partition("(")[0].strip() in TEXTS
+    """Domains over texts too: what the comment wants sealed must not reach the database as it came."""
+    return not parameter.array and (parameter.textual or parameter.cast.partition("(")[0].strip() in TEXTS)

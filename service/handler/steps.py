@@ -201,7 +201,7 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Runs the routine: begins, and judges how it ended."""
     if is_sign(endpoint):
         return ()
-    return _run(endpoint, services, body_writer(endpoint, services.codecs), plan_of(endpoint, services))
+    return _run(endpoint, services, body_writer(endpoint, services.answer_codecs), plan_of(endpoint, services))
 
 
 def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:

@@ -17,7 +17,7 @@ from rowcall.service.pipeline.services import Services
 
 log = logging.getLogger("rowcall")
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """Probes ask as they like."""
 
 _HEADERS: Headers = [

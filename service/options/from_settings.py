@@ -194,6 +194,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
         timestamps_utc=settings.flag("Service:JsonTimestampsAreUtc"),
         camel_case=settings.flag("Service:CamelCaseNames"),
+        safe_numbers=settings.choice("Service:JsonNumbers").casefold() == "safe",
         tables=table_formats(settings),
         uploads=upload_options(settings),
         explains_unauthorized=settings.flag("ErrorHandlingOptions:ExplainUnauthorized"),

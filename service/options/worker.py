@@ -151,6 +151,8 @@ class WorkerOptions:
     log_file_texts: bool = False
     """Files with several statements are logged with their SQL."""
     camel_case: bool = True
+    safe_numbers: bool = False
+    """bigint and numeric are texts in JSON, and in everything that describes the service."""
     tables: TableFormats = field(default_factory=TableFormats)
     uploads: UploadOptions = field(default_factory=UploadOptions)
     hides_paths: bool = False

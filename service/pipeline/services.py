@@ -36,11 +36,14 @@ class Services:
     options: WorkerOptions
     database: Database
     codecs: Codecs
+    """How values are rendered; numbers of answers may be texts (`answer_codecs`)."""
     auth: Identity
     answers: AnswerStores
     host: HostStore
-    others: Mapping[str, tuple[Database, Codecs]] = field(default_factory=dict)
+    others: Mapping[str, tuple[Database, Codecs, Codecs | None]] = field(default_factory=dict)
     """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""
+    safe_codecs: Codecs | None = None
+    """How values of answers are rendered where that differs."""
     hear: Callable[[Endpoint], Hear | None] = _nobody_hears
     """What listens to the notices of everything that an endpoint runs; None for most."""
     client: Client | None = None
@@ -61,6 +64,10 @@ class Services:
     def main_database(self) -> Database:
         return self.main or self.database
 
+    @property
+    def answer_codecs(self) -> Codecs:
+        return self.safe_codecs or self.codecs
+
     def known(self, connection: str | None) -> bool:
         """Endpoints may run on it."""
         return connection is None or connection.casefold() in (*self.options.main_names, *self.others)
@@ -68,7 +75,11 @@ class Services:
     def there(self, connection: str | None) -> Services:
         """What the factories of an endpoint on this connection use."""
         other = self.others.get((connection or "").casefold())
-        return self if other is None else replace(self, database=other[0], codecs=other[1], main=self.database)
+        return (
+            self
+            if other is None
+            else replace(self, database=other[0], codecs=other[1], safe_codecs=other[2], main=self.database)
+        )
 
 
 Factory = Callable[[Endpoint, Services], Step | tuple[Step, ...] | None]

@@ -10,6 +10,7 @@ import orjson
 
 from rowcall.core.auth.filling import with_filled
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode
+from rowcall.core.http.forwarded_headers import Forwarding, seen_headers
 from rowcall.service.database.context import Context
 from rowcall.service.exchange.arguments import put
 from rowcall.service.exchange.exchange import Exchange, Step
@@ -26,7 +27,7 @@ def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
     if index is None:
         return None
     bit = 1 << index
-    headers = _reader(services.options.headers.added)
+    headers = _reader(services.options.headers.added, services.options.forwarding)
 
     from_client = services.options.headers.from_client
 
@@ -71,18 +72,23 @@ def headers_context(endpoint: Endpoint, services: Services) -> Context | None:
     if endpoint.options.request_headers is not HeadersMode.CONTEXT:
         return None
     key = services.options.headers.key.encode()
-    headers = _reader(services.options.headers.added)
+    headers = _reader(services.options.headers.added, services.options.forwarding)
     return Context(settings=(lambda exchange: (key, headers(exchange)),))
 
 
-def _reader(added: tuple[tuple[str, str], ...]) -> Callable[[Exchange], bytes]:
+def _reader(added: tuple[tuple[str, str], ...], forwarding: Forwarding) -> Callable[[Exchange], bytes]:
     replaced = {name.lower() for name, _ in added}
 
     def read(exchange: Exchange) -> bytes:
         sent = ((name, value) for name, value in exchange.scope.headers.items() if name not in replaced)
         return headers_json(sent, added)
 
-    return read
+    def read_behind_proxies(exchange: Exchange) -> bytes:
+        scope = exchange.scope
+        seen = seen_headers(forwarding, scope.headers.items(), scope.client, scope.scheme)
+        return headers_json(((name, value) for name, value in seen if name not in replaced), added)
+
+    return read_behind_proxies if forwarding.enabled else read
 
 
 def headers_json(items: Iterable[tuple[str, str]], added: Iterable[tuple[str, str]] = ()) -> bytes:

@@ -21,7 +21,6 @@ class Pages:
     def __init__(self, options: StaticFileOptions, pages: PageOptions, guard: Antiforgery | None) -> None:
         self._pages = pages
         self._guard = guard
-        self._tags = frozenset() if guard is None else frozenset(_tags(guard.options, ""))
         self._id, self._name, self._roles = options.names
         self._fills: dict[str, bool] = {}
         self._templates: dict[str, tuple[tuple[int, int, int, int], PageTemplate]] = {}
@@ -34,7 +33,6 @@ class Pages:
             self._roles.encode(): b"[]",
         }
         self._real = {name.encode() for name, text in (*pages.variables.items(), *pages.claims.items()) if text}
-        self._names = frozenset(self._defaults)
 
     def fills(self, url: str) -> bool:
         known = self._fills.get(url)
@@ -58,18 +56,18 @@ class Pages:
             headers = (*(field for field in headers if field[0] not in set_anew), *issued.headers)
         if user is not None:
             for kind, value in grouped(user.claims, self._roles).items():
-                name = kind.encode()
-                if name in self._names and value is not None:
-                    values[name] = json_text(value)
-                    real.add(name)
-        body = self._template(file, self._names if guard is None else self._names | self._tags).fill(values, real)
+                # Also those that AvailableClaims does not name: whoever wrote the page has asked for them.
+                if value is not None:
+                    values[kind.encode()] = json_text(value)
+                    real.add(kind.encode())
+        body = self._template(file).fill(values, real)
         return [("content-type", file.content_type), *headers], body
 
-    def _template(self, file: StaticFile, names: frozenset[bytes]) -> PageTemplate:
+    def _template(self, file: StaticFile) -> PageTemplate:
         known = self._templates.get(file.url)
         if known is not None and known[0] == file.state:
             return known[1]
-        template = PageTemplate(_text(file), names)
+        template = PageTemplate(_text(file))
         if self._pages.keep:
             if len(self._templates) >= 256:
                 self._templates.clear()

@@ -6,9 +6,7 @@ from collections.abc import Awaitable
 from typing import Any
 from urllib.parse import quote
 
-import orjson
-
-from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.errors.problems import unauthorized
 from rowcall.core.http.files import DEFAULT_DOCUMENTS, UnsatisfiableError, accepts, byte_range, is_unchanged
 from rowcall.core.text.globs import matches
 from rowcall.service.exchange.exchange import Exchange
@@ -80,14 +78,7 @@ class StaticFiles:
         protocol = exchange.protocol
         target = self._options.redirect
         if target is None:
-            problem = Problem(401, f"{exchange.scope.path} is for signed-in users")
-            headers = [("content-type", CONTENT_TYPE), ("www-authenticate", self._worker.auth.schemes.challenge)]
-            body = orjson.dumps(problem.members(with_type=self._worker.problem_types))
-            if exchange.scope.method == "HEAD":
-                protocol.response_empty(401, headers)
-            else:
-                protocol.response_bytes(401, headers, body)
-            return
+            raise unauthorized(self._worker.auth.schemes.challenge, f"{exchange.scope.path} is for signed-in users")
         if self._options.return_to is not None:
             target += f"{'&' if '?' in target else '?'}{self._options.return_to}={_wanted(exchange.scope)}"
         protocol.response_empty(302, [("location", target), ("content-length", "0"), ("cache-control", "no-store")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
+from rowcall.core.codegen.selection import TypesOf
+from rowcall.core.documents.safe_numbers import OIDS as SAFE_OIDS
+from rowcall.core.documents.safe_numbers import numbers_as_texts
+from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
 from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
@@ -200,7 +204,11 @@ class Application:
         codecs = codecs_for(edition.types, self._options)
         names = {(endpoint.options.connection or "").casefold() for endpoint in edition.endpoints}
         others = {
-            key: (database, codecs_for(edition.other_types.get(key, {}), self._options))
+            key: (
+                database,
+                codecs_for(edition.other_types.get(key, {}), self._options),
+                safe_codecs_for(edition.other_types.get(key, {}), self._options),
+            )
             for key, database in self._databases.open(names - self._options.main_names).items()
         }
         called = self._client is not None or self._options.mcp is not None
@@ -215,6 +223,7 @@ class Application:
             others,
             client=self._client,
             inside=None if inside is None else inside.call,
+            safe_codecs=safe_codecs_for(edition.types, self._options),
             type_answers=self._type_answers,
             hear=partial(hear_notices, options=self._options.events, publish=self.events.publish),
         )
@@ -230,17 +239,21 @@ class Application:
 
     def _documents(self, edition: Edition) -> dict[Route, tuple[Step, ...]]:
         options = self._options
-        found = document_routes(
-            edition.endpoints, edition.types_of, options.openapi, options.http_files, options.tool_schemas
-        )
+        found = document_routes(*self._told(edition), options.openapi, options.http_files, options.tool_schemas)
         return {Route("GET", path.lower(), (), ()): (step,) for path, step in found}
+
+    def _told(self, edition: Edition) -> tuple[Sequence[Endpoint], TypesOf]:
+        """As others are told about them."""
+        if self._options.safe_numbers:
+            return numbers_as_texts(edition.endpoints, edition.types_of)
+        return edition.endpoints, edition.types_of
 
     def _tools(self, edition: Edition, services: Services, inside: SelfCalls) -> dict[Route, tuple[Step, ...]]:
         options = self._options.mcp
         if options is None:
             return {}
         services = replace(services, limiting=partial(limit_named, services))
-        found = mcp_routes(edition.endpoints, edition.types_of, options, services, inside.call_for_caller)
+        found = mcp_routes(*self._told(edition), options, services, inside.call_for_caller)
         return {Route(method, path.lower(), (), ()): steps for method, path, steps in found}
 
     def swap(self, number: int) -> None:
@@ -447,6 +460,16 @@ def codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs:
             codecs.define_array(info.oid, info.element, types[info.element].delimiter if info.element in types else ",")
         elif info.kind is TypeKind.DOMAIN:
             codecs.define_domain(info.oid, info.base)
+    return codecs
+
+
+def safe_codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs | None:
+    """The same for answers whose large numbers are texts; None where they are not."""
+    if not options.safe_numbers:
+        return None
+    codecs = codecs_for(types, options)
+    for oid in SAFE_OIDS:
+        codecs.define_scalar(oid, "text")
     return codecs
 
 

@@ -38,7 +38,7 @@ def with_middleware(
     http = options.http
     handle: Handle = application.handle if options.static is None else application.handle_files
     if http.redirect_to_https and https_port is not None and not listener.secure and not listener.unix:
-        handle = redirected(https_port, options)
+        handle = redirected(handle, https_port, options)
     handle = limited(handle, options)
     handle = with_one_host(handle, options, listener)
     # The log stands next to the application, which tells it the endpoint.
@@ -50,8 +50,8 @@ def with_middleware(
         handle = with_cors(handle, http.cors, application.keeps_to_its_origin)
     if http.security_headers:
         handle = with_security_headers(handle, http.security_headers)
-    if http.hsts and listener.secure:
-        handle = with_hsts(handle)
+    if http.hsts and (listener.secure or options.forwarding.enabled):
+        handle = with_hsts(handle, options, listener)
     if not http.server_header:
         # granian adds its own name where there is none, and none can be taken away.
         handle = with_headers(handle, [("server", "")])
@@ -62,31 +62,40 @@ def compressed(handle: Handle, compression: Compression, options: WorkerOptions,
     """Imported where it is used: its libraries are only for those who ask for it."""
     from rowcall.service.response.compression import with_compression
 
+    return with_compression(handle, compression, secure_reader(options, listener))
+
+
+def secure_reader(options: WorkerOptions, listener: Listener) -> Callable[[Any], bool]:
+    """Whether a request has come over https, here or to the proxy in front."""
+    if listener.secure or not options.forwarding.enabled:
+        return lambda scope: listener.secure
     read = client_reader(options.forwarding)
-
-    def is_secure(scope: Any) -> bool:
-        return listener.secure or (options.forwarding.enabled and read(scope).scheme == "https")
-
-    return with_compression(handle, compression, is_secure)
+    return lambda scope: read(scope).scheme == "https"
 
 
 def with_headers(handle: Handle, headers: Headers) -> Handle:
     return lambda scope, protocol: handle(scope, HeadersProtocol(protocol, headers))
 
 
-def with_hsts(handle: Handle) -> Handle:
+def with_hsts(handle: Handle, options: WorkerOptions, listener: Listener) -> Handle:
     """Browsers are told to come over https only, but for the local host (reference 06, 4)."""
     strict = with_headers(handle, [HSTS])
+    is_secure = secure_reader(options, listener)
+    read = client_reader(options.forwarding)
 
     def handle_strictly(scope: Any, protocol: Any) -> None:
-        (handle if host_of(scope) in _LOCAL else strict)(scope, protocol)
+        local = without_port(read(scope).host or host_of(scope)) in _LOCAL
+        (strict if not local and is_secure(scope) else handle)(scope, protocol)
 
     return handle_strictly
 
 
 def host_of(scope: Any) -> str:
     """Without the port."""
-    authority = str(scope.authority or scope.headers.get("host") or "")
+    return without_port(str(scope.authority or scope.headers.get("host") or ""))
+
+
+def without_port(authority: str) -> str:
     host, colon, port = authority.rpartition(":")
     return host if colon and port.isdigit() else authority
 
@@ -111,12 +120,17 @@ def with_one_host(handle: Handle, options: WorkerOptions, listener: Listener) ->
     return handle_named
 
 
-def redirected(https_port: int, options: WorkerOptions) -> Handle:
-    """307 to the same path over https (reference 06, 4)."""
+def redirected(handle: Handle, https_port: int, options: WorkerOptions) -> Handle:
+    """307 to the same path over https, where the client has not come over https already (reference 04, 18)."""
     port = "" if https_port == 443 else f":{https_port}"
+    read = client_reader(options.forwarding)
 
     def redirect(scope: Any, protocol: Any) -> None:
-        host = host_of(scope)
+        client = read(scope)
+        if client.scheme == "https":
+            handle(scope, protocol)
+            return
+        host = without_port(client.host or "") or host_of(scope)
         if not host:
             _refuse(protocol, scope, options, Problem(400, "the header Host is missing"))
             return

@@ -31,6 +31,16 @@ encrypted phones';
 create function seal(_value text) returns text language sql as $$ select _value $$;
 comment on function seal is 'HTTP POST
 protect';
+create domain account as text check (value <> '');
+create domain local_account as account;
+create function seal_account(_account local_account, _day date) returns text language sql as
+    $$ select _account::text || ' ' || _day $$;
+comment on function seal_account is 'HTTP POST
+encrypt';
+create type holder as (account local_account, age int);
+create function seal_holder(_holder holder) returns text language sql as $$ select _holder.account::text $$;
+comment on function seal_holder is 'HTTP POST
+encrypt';
 create function keep_cards(_id int, _number text) returns void language sql as $$
     insert into wallet values (_id, (_number, 2030)::card, array[(_number, 1)::card, null, ('plain "x"', 2)::card]) $$;
 comment on function keep_cards is 'HTTP POST
@@ -110,6 +120,21 @@ def test_without_names_texts_are_sealed_and_nothing_else(service: Service, datab
     assert extra == {"c": 1}
     found = service.get("/api/read-all?id=2").json()
     assert found == [{"id": 2, "iban": "A", "phones": None, "note": "B", "extra": {"c": 1}}]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/seal-account", {"account": "XX12", "day": "2030-01-02"}),
+        ("/api/seal-holder", {"holderAccount": "XX12", "holderAge": 7}),
+    ],
+)
+def test_a_domain_over_texts_is_a_text_too(service: Service, path: str, body: dict[str, object]) -> None:
+    response = service.post(path, json=body)
+    assert response.status_code == 200, response.text
+    sealed, _, day = response.text.partition(" ")
+    assert len(sealed) > 40
+    assert day == body.get("day", "")
 
 
 def test_null_stays_null_and_empty_text_is_a_value(service: Service, database: Database) -> None:

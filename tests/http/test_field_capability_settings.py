@@ -100,6 +100,7 @@ def settings(url: str, folder: Path) -> dict[str, str]:
         cache + "InvalidateCacheSuffix": "/Purge/",
         proxy + "Enabled": "true",
         proxy + "Host": url + "/base/",
+        proxy + "DefaultTimeout": "a while",
         proxy + "ExcludeHeaders:0": "X-Secret",
         proxy + "ExcludeResponseHeaders:0": "x-hidden",
         proxy + "ResponseBodyParameter": "_Said",
@@ -241,6 +242,10 @@ def test_names_and_lists_are_those_of_the_configuration(service: Service, exchan
 @pytest.mark.parametrize(("size", "query"), [(5, "&v=xxxxx"), (6, "")])
 def test_how_long_a_value_may_be_is_configured(service: Service, size: int, query: str) -> None:
     assert service.get(f"/long-value?w={size}").json()["target"] == f"/base/long-value?w={size}{query}"
+
+
+def test_a_timeout_that_is_none_is_thirty_seconds(service: Service) -> None:
+    service.wait_for_log("DefaultTimeout: 'a while' is no interval such as '5 seconds'; 30 seconds are taken")
 
 
 # --- uploads --------------------------------------------------------------------------------------------------------

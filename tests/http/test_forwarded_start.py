@@ -10,6 +10,8 @@ from tests.http.conftest import Serve
 SQL = """
 create function address(_ip_address text default null) returns text language sql stable as $$select _ip_address$$;
 comment on function address(text) is E'HTTP GET\\nallow_anonymous\\nuser_parameters';
+create function sent(_headers json default null) returns json language sql stable as $$select _headers$$;
+comment on function sent(json) is E'HTTP GET\\nallow_anonymous\\nrequest_headers_mode parameter';
 """
 
 ON = {"ForwardedHeaders:Enabled": "true"}
@@ -31,8 +33,19 @@ def test_what_cannot_be_read_stops_the_start(own_database: Database, serve_once:
 
 
 def test_empty_lists_mean_this_host(own_database: Database, serve_once: Serve) -> None:
-    service = serve_once(own_database, SQL, ON)
+    service = serve_once(own_database, SQL, {**ON, "Ssl:Enabled": "true"})
     assert service.get("/api/address", headers=FORGED).text == "9.9.9.9"
+    behind = {**FORGED, "X-Forwarded-Proto": "https", "X-Forwarded-Host": "shop.example:8443"}
+    response = service.get("/api/sent", headers=behind)
+    assert response.headers["strict-transport-security"] == "max-age=2592000"
+    found = response.json()
+    assert found["X-Original-For"].startswith("127.0.0.1:")
+    assert (found["Host"], found["X-Original-Proto"]) == ("shop.example:8443", "http")
+    assert found["X-Original-Host"] == f"127.0.0.1:{service.port}"
+    assert not [name for name in found if name.startswith("X-Forwarded")]
+    assert "X-Original-For" not in service.get("/api/sent").json()
+    for sent in ({}, {"X-Forwarded-Proto": "https"}, {**behind, "X-Forwarded-Proto": "http"}):
+        assert "strict-transport-security" not in service.get("/api/sent", headers=sent).headers
 
 
 def test_everybody_is_believed_where_that_is_said(own_database: Database, serve_once: Serve) -> None:

@@ -26,6 +26,7 @@ def validate(folder: Path, database: Database, *arguments: str) -> tuple[int, di
         (["--ErrorHandlingOptions:ErrorCodePolicies:0:Name=x", "--ErrorHandlingOptions:ErrorCodePolicies:0:ErrorCodes:"
           "P0001:StatusCode=4000"], "4000"),
         (["--Auth:JwtAuth=true"], "JwtSecret"),
+        (["--RateLimiterOptions:Enabled=true", "--RateLimiterOptions:Policies:0:Type=Concurrency"], "have names"),
         (["--Log:ToFile=true", "--Log:FilePath=/proc/none/log.txt"], "/proc/none"),
         (["--Urls=https://localhost:8443"], "certificate"),
         (["--Service:SqlFileSource:FilePattern=broken.sql"], "broken.sql"),

@@ -18,8 +18,8 @@ SQL = """
 create function shadowed() returns text language sql stable as $$ select 'routine' $$;
 comment on function shadowed() is 'HTTP GET /shadowed.txt';
 create function login(_name text, _note text default null)
-    returns table (user_id int, user_name text, user_roles text[], depot text) language sql stable as
-    $$ select 7, _name, array['boss', 'clerk'], _note $$;
+    returns table (user_id int, user_name text, user_roles text[], depot text, shelf text) language sql stable as
+    $$ select 7, _name, array['boss', 'clerk'], _note, 'top' $$;
 comment on function login is 'HTTP POST /login
 login
 allow_anonymous';
@@ -49,6 +49,7 @@ FILES: dict[str, bytes] = {
     "parsed/user.html": b'{user_id} {user_name} {user_roles} {depot} {!depot:"none"} {theme} {!theme:x} {other} '
     b"{!other:y} {MODE} {UNSET} {a: 1} body { color: red }",
     "parsed/user.txt": b"{user_id}",
+    "parsed/unlisted.html": b"{shelf} {!shelf} {!shelf:none} {shelf:none} { shelf }",
 }
 PARSED = "StaticFiles:ParseContentOptions:"
 
@@ -248,7 +249,7 @@ def test_closed_paths_lead_to_the_sign_in_page(service: Service) -> None:
 def test_without_a_page_to_go_to_it_is_401(root: Path, database: Database, serve_once: Serve) -> None:
     closed = {**settings(root), "StaticFiles:AuthorizePaths:0": "*.txt", "StaticFiles:UnauthorizedRedirectPath": ""}
     service = serve_once(database, "", closed)
-    problem(service.get("/empty.txt"), 401)
+    assert list(problem(service.get("/empty.txt"), 401)) == ["type", "title", "status"]
     assert service.get("/page.html").status_code == 200
 
 
@@ -260,10 +261,12 @@ def test_a_page_is_filled_for_whoever_asks(service: Service) -> None:
     ).replace("  ", " ", 1)
     assert "etag" not in response.headers
     assert response.headers["cache-control"] == "no-store, no-cache, must-revalidate"
+    assert service.get("/parsed/unlisted.html").content == FILES["parsed/unlisted.html"]
     service.post("/login", json={"name": "</script>kiri", "note": "north"})
     filled = service.get("/parsed/user.html", headers={"If-Modified-Since": "Thu, 01 Jan 2099 00:00:00 GMT"})
     assert filled.text.startswith('"7" "\\u003c/script\\u003ekiri" ["boss","clerk"] "north" "north" dark')
     assert service.get("/parsed/user.txt").text == "{user_id}"
+    assert service.get("/parsed/unlisted.html").text == '"top" "top" "top" {shelf:none} { shelf }'
     assert service.request("HEAD", "/parsed/user.html").headers["etag"]
     service.client.cookies.clear()
 

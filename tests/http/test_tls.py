@@ -196,7 +196,12 @@ def test_certificate_of_a_store_ends_the_start(database: Database, tmp_path: Pat
 
 
 def test_clients_are_sent_to_https(own_database: Database, serve_once: Serve, certificate: tuple[Path, Path]) -> None:
-    service = secure(serve_once, own_database, {**settings(*certificate), "Ssl:Enabled": "true"})
+    proxied = {"Ssl:Enabled": "true", "ForwardedHeaders:Enabled": "true"}
+    service = secure(serve_once, own_database, {**settings(*certificate), **proxied})
+    there = service.get("/echo?id=2", headers={"X-Forwarded-Proto": "https", "X-Forwarded-Host": "shop.test:443"})
+    assert (there.text, there.headers["strict-transport-security"]) == ("2", "max-age=2592000")
+    sent = service.get("/echo?id=2", headers={"X-Forwarded-Host": "shop.test:80"})
+    assert (sent.status_code, sent.headers["location"]) == (307, f"https://shop.test:{service.https}/echo?id=2")
     response = service.get("/a%20b/c?x=%20y", headers={"Host": f"shop.test:{service.port}"})
     assert response.status_code == 307
     assert response.headers["location"] == f"https://shop.test:{service.https}/a%20b/c?x=%20y"

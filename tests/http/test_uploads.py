@@ -75,7 +75,7 @@ create function up_images(_meta json) returns json language sql as 'select _meta
 comment on function up_images(json) is 'HTTP POST
 upload for large_object
 param _meta is upload metadata
-check_image = png, jpg';
+check_image = png, exe, jpg';
 create function up_csv(_meta json) returns json language sql as 'select _meta';
 comment on function up_csv(json) is 'HTTP POST
 upload for csv
@@ -261,6 +261,7 @@ def test_images_are_told_by_their_first_bytes(service: Service) -> None:
         ("e.png", b"", "image/png"),
     )
     assert [entry["status"] for entry in entries] == ["Ok", "Ok", "InvalidImage", "InvalidImage", "InvalidImage"]
+    service.wait_for_log("exe is none of the image types bmp, gif, jpeg, jpg, png")
 
 
 # --- folders --------------------------------------------------------------------------------------------------------

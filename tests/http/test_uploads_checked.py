@@ -34,6 +34,9 @@ comment on function up_missing(json) is 'HTTP POST
 upload for large_object
 param _meta is upload metadata
 check_command = missing';
+create function up_by_default(_meta json) returns json language sql as 'select _meta';
+comment on function up_by_default(json) is 'HTTP POST
+upload';
 """
 
 CHECKS = "Service:UploadOptions:CheckCommands:"
@@ -43,6 +46,7 @@ CHECKS = "Service:UploadOptions:CheckCommands:"
 def service(database: Database, serve: Serve) -> Service:
     settings = {
         "Service:UploadOptions:Enabled": "true",
+        "Service:UploadOptions:DefaultUploadHandler": "nobody",
         CHECKS + "clean": "sh -c '! grep -q virus'",
         CHECKS + "missing": "/nowhere/scanner -",
     }
@@ -89,5 +93,11 @@ def test_a_command_lets_files_pass_or_not(service: Service) -> None:
 def test_nothing_is_taken_unchecked(service: Service) -> None:
     for path in ("up-unknown", "up-missing"):
         assert "cannot be checked" in problem(send(service, b"x", None, path), 500)["detail"]
-    assert "rm -rf / is none of Service:UploadOptions:CheckCommands" in service.log
-    assert "/nowhere/scanner cannot be run" in service.log
+    service.wait_for_log("rm -rf / is none of Service:UploadOptions:CheckCommands")
+    service.wait_for_log("/nowhere/scanner cannot be run")
+
+
+def test_a_default_handler_that_is_none_is_told(service: Service) -> None:
+    service.wait_for_log("DefaultUploadHandler: 'nobody' is none of the handlers large_object, file_system, csv, excel")
+    found = problem(service.post("/api/up-by-default?meta=1", files={"f": ("x", b"x")}), 500)
+    assert "nobody is none of large_object" in found["detail"]

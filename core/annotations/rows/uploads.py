@@ -50,11 +50,23 @@ def _is_number(value: str) -> str | None:
 
 
 def _is_image_check(value: str) -> str | None:
-    wrong = [word for word in value.lower().replace(",", " ").split() if word not in _IMAGES]
-    return None if value and not wrong else f"neither true nor false nor a list of {', '.join(sorted(_IMAGES))}"
+    known = any(word in _IMAGES for word in _image_words(value))
+    return None if known else f"neither true nor false nor a list of {', '.join(sorted(_IMAGES))}"
 
 
-_IMAGES = frozenset(("true", "false", "jpg", "jpeg", "png", "gif", "bmp", "tiff", "webp"))
+def _image_words(value: str) -> list[str]:
+    return value.lower().replace(",", " ").split()
+
+
+def _tell_unknown_images(draft: Draft, word: str, value: str) -> None:
+    """The types that are some still count (reference 05, 5.3)."""
+    unknown = [one for one in _image_words(value) if one not in _IMAGES]
+    if unknown and "{" not in value:
+        listed = ", ".join(sorted(_IMAGES - {"true", "false"}))
+        draft.warn(Line(f"{word} = {value}"), f"{', '.join(unknown)} is none of the image types {listed}")
+
+
+_IMAGES = frozenset(("true", "false", "jpg", "jpeg", "png", "gif", "bmp", "tif", "tiff", "webp"))
 
 _KINDS: dict[str, Callable[[str], str | None]] = {
     "<true or false>": _is_bool,
@@ -75,6 +87,8 @@ def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], N
             raise BadValueError(f"'{value}' is {wrong}")
         kept = tuple(pair for pair in draft.get("upload", Upload()).settings if pair[0] != word)
         draft.within("upload", Upload(), settings=(*kept, (word, value)))
+        if check is _is_image_check:
+            _tell_unknown_images(draft, word, value)
 
     return assign
 

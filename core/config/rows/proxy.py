@@ -1,6 +1,6 @@
 """Endpoints that ask another server."""
 
-from rowcall.core.config.keys import Key, flag, integer, interval, section, text, texts
+from rowcall.core.config.keys import Key, flag, integer, section, text, texts
 
 _P = "Service:ProxyOptions:"
 
@@ -13,10 +13,11 @@ ROWS: tuple[Key, ...] = (
     section("Service:ProxyOptions", "Endpoints that ask another server."),
     flag(_P + "Enabled", False, "Let annotations do so."),
     text(_P + "Host", None, "That server, where the annotation names none."),
-    interval(
+    # A text, as what is no interval does not end the start (reference 05, 4.1).
+    text(
         _P + "DefaultTimeout",
         "00:00:30",
-        "Longest wait for it. null is 30 seconds.",
+        "Longest wait for it: an interval. null, and what is none, is 30 seconds.",
         nullable=True,
     ),
     flag(_P + "ForwardHeaders", True, "Send the request's headers on."),

@@ -61,6 +61,13 @@ ROWS: tuple[Key, ...] = (
         nullable=True,
     ),
     flag("Service:KebabCaseUrls", True, "Write generated paths as `list-orders` rather than `list_orders`."),
+    choice(
+        "Service:JsonNumbers",
+        "Exact Safe",
+        "Exact",
+        "Exact: numbers of PostgreSQL are numbers of JSON, digit for digit. Safe: bigint and numeric are texts, for "
+        "clients that read numbers as IEEE doubles; generated clients and documents say so.",
+    ),
     flag("Service:CamelCaseNames", True, "Call parameters and columns `orderId` rather than `order_id`."),
     flag(
         "Service:RequiresAuthorization",

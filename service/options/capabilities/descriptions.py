@@ -24,4 +24,5 @@ def descriptions(settings: Settings, database: str, auth: AuthOptions, urls: Seq
         http_files=http_file_options(settings, database, urls),
         mcp=mcp,
         tool_schemas=tool_schema_options(settings, database, auth, openapi, mcp),
+        safe_numbers=settings.choice("Service:JsonNumbers").casefold() == "safe",
     )

@@ -28,7 +28,7 @@ def limit_options(settings: Settings) -> LimitOptions:
     node = find(settings.root, _POLICIES)
     if not settings.flag(_P + "Enabled"):
         return LimitOptions()
-    if isinstance(node, Section) and node.is_array and node.children:
+    if isinstance(node, Section) and node.children and all(name.isdecimal() for name in settings.names(_POLICIES)):
         raise StartupError(f'{_POLICIES}: policies have names, as in {{ "slow": {{ … }} }}; a list has none')
     policies = tuple(_policies(settings))
     default = settings.text_or_none(_P + "DefaultPolicy") or None

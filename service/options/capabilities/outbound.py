@@ -6,10 +6,10 @@ import ipaddress
 import logging
 
 from rowcall.core.config import Settings
-from rowcall.core.config.errors import ConfigError
 from rowcall.core.outbound.address import DEFAULT_PORTS, BadUrlError, read_address
 from rowcall.core.outbound.guard import Guard
 from rowcall.core.outbound.options import ClientOptions, OutboundOptions, ProxyOptions, TypeOptions
+from rowcall.core.text.interval import parse_interval
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -100,11 +100,15 @@ def _proxy(settings: Settings) -> ProxyOptions:
 
 def _timeout(settings: Settings) -> float:
     """What is no duration is 30 seconds (reference 05, 4.1)."""
-    try:
-        seconds = settings.seconds_or_none(_PROXY + "DefaultTimeout")
-    except ConfigError as error:
-        log.warning("%s; %g seconds are taken", error, FALLBACK_TIMEOUT)
-        return FALLBACK_TIMEOUT
+    written = settings.text_or_none(_PROXY + "DefaultTimeout")
+    seconds = parse_interval(written) if written else None
+    if written and seconds is None:
+        log.warning(
+            "%sDefaultTimeout: %r is no interval such as '5 seconds'; %g seconds are taken",
+            _PROXY,
+            written,
+            FALLBACK_TIMEOUT,
+        )
     return FALLBACK_TIMEOUT if seconds is None else seconds
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import shlex
 from collections.abc import Iterator
 
 from rowcall.core.config import Settings
 from rowcall.core.uploads.options import Common, Csv, Excel, Folder, HandlerOptions, LargeObjects, UploadOptions
+
+log = logging.getLogger("rowcall.client")
 
 _P = "Service:UploadOptions:"
 _H = _P + "UploadHandlers:"
@@ -16,17 +19,26 @@ def upload_options(settings: Settings) -> UploadOptions:
     """Without handlers where uploads are switched off."""
     named = settings.flag(_P + "UseDefaultUploadMetadataParameter")
     kept = settings.flag(_P + "UseDefaultUploadMetadataContextKey")
+    handlers = _handlers(settings) if settings.flag(_P + "Enabled") else {}
+    default = settings.text(_P + "DefaultUploadHandler")
+    if handlers and default not in handlers:
+        log.warning(
+            "%sDefaultUploadHandler: '%s' is none of the handlers %s; uploads that name no handler fail",
+            _P,
+            default,
+            ", ".join(handlers),
+        )
     return UploadOptions(
         log_event=settings.flag(_P + "LogUploadEvent"),
         log_parameters=settings.flag(_P + "LogUploadParameters"),
-        default_handler=settings.text(_P + "DefaultUploadHandler"),
+        default_handler=default,
         metadata_parameter=settings.text(_P + "DefaultUploadMetadataParameterName") if named else None,
         context_key=settings.text(_P + "DefaultUploadMetadataContextKey") if kept else None,
         common=_common(settings),
         checks={
             name: tuple(shlex.split(text)) for name, text in settings.text_map(_P + "CheckCommands").items() if text
         },
-        handlers=_handlers(settings) if settings.flag(_P + "Enabled") else {},
+        handlers=handlers,
     )
 
 

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from rowcall.core.http.forwarded_headers import Client, Forwarding, client_of, parse_address, parse_network
+from rowcall.core.http.forwarded_headers import (
+    Client,
+    Forwarding,
+    client_of,
+    parse_address,
+    parse_network,
+    seen_headers,
+)
 
 PEER = "10.1.1.1:4711"
 NETWORKS = (parse_network("10.0.0.0/8"),)
@@ -100,6 +107,30 @@ def test_lists_leave_the_local_host_out() -> None:
     options = Forwarding(enabled=True, networks=NETWORKS)
     assert client(options, LOCAL, **{"for": "9.9.9.9"}).address == "127.0.0.1"
     assert client(options, "", **{"for": "9.9.9.9"}).address is None
+
+
+SEEN = [
+    (
+        {"x-forwarded-for": "5.5.5.5, 9.9.9.9, 10.2.2.2"},
+        {"host": "own", "x-forwarded-for": "5.5.5.5", "x-original-for": PEER},
+    ),
+    (
+        {"X-Forwarded-For": "9.9.9.9", "x-forwarded-proto": "https", "x-forwarded-host": "shop.example"},
+        {"host": "shop.example", "x-original-for": PEER, "x-original-proto": "http", "x-original-host": "own"},
+    ),
+    (
+        {"x-forwarded-for": "unknown", "x-forwarded-proto": "no scheme", "x-forwarded-host": "bad host"},
+        {"host": "own", "x-forwarded-for": "unknown", "x-forwarded-proto": "no scheme", "x-forwarded-host": "bad host"},
+    ),
+    ({"x-forwarded-proto": "http, https"}, {"host": "own", "x-original-proto": "http"}),
+]
+
+
+@pytest.mark.parametrize(("sent", "seen"), SEEN)
+def test_entries_that_count_leave_their_headers(sent: dict[str, str], seen: dict[str, str]) -> None:
+    options = Forwarding(enabled=True, limit=2, networks=NETWORKS)
+    assert dict(seen_headers(options, [("Host", "own"), *sent.items()], PEER, "http")) == seen
+    assert dict(seen_headers(options, [("host", "own")], PEER, "http")) == {"host": "own"}
 
 
 @pytest.mark.parametrize("text", ["x", "1.1.1.1/33", "", "10.0.0.0/8, 10.1.0.0/16"])

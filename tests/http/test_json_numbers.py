@@ -1,0 +1,100 @@
+"""`Service:JsonNumbers` set to `Safe`: no digit of a large number is lost on a client that has only doubles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create domain big as bigint;
+create type pair as (small int, wide bigint);
+create function numbers(_id bigint, _sums numeric[] default null)
+    returns table (id bigint, price numeric, small int, half float8, ids bigint[], one pair, many pair[], own big)
+    language sql stable as $$ select _id, coalesce(_sums[1], 1.10), 2, 0.5::float8, array[_id, null], row(1, _id)::pair,
+        array[row(1, _id)::pair], _id::big $$;
+comment on function numbers is 'HTTP GET
+nested
+mcp Numbers.';
+create function twice(_id bigint) returns bigint language sql as 'select _id * 2';
+comment on function twice is 'HTTP POST';
+create function each_one() returns setof bigint language sql stable as 'select 9007199254740993';
+comment on function each_one is 'HTTP GET';
+"""
+WIDE = "9007199254740993"
+ROW = (
+    f'{{"id":"{WIDE}","price":"1.10","small":2,"half":0.5,"ids":["{WIDE}",null],"one":{{"small":1,"wide":"{WIDE}"}},'
+    f'"many":[{{"small":1,"wide":"{WIDE}"}}],"own":"{WIDE}"}}'
+)
+P = "Service:ClientCodeGen:"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("client")
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, folder: Path) -> Service:
+    settings = {
+        "Service:JsonNumbers": "Safe",
+        "Service:OpenApiOptions:Enabled": "true",
+        "Service:McpOptions:Enabled": "true",
+        P + "Enabled": "true",
+        P + "FilePath": str(folder / "{0}.ts"),
+        P + "IncludeSchemaInNames": "false",
+        P + "IncludeStatusCode": "false",
+    }
+    return serve(database, SQL, settings)
+
+
+def test_large_numbers_are_texts_at_every_depth(service: Service) -> None:
+    assert service.get(f"/api/numbers?id={WIDE}").text == f"[{ROW}]"
+    assert service.get("/api/each-one").text == f'["{WIDE}"]'
+
+
+def test_a_text_can_be_sent_back(service: Service) -> None:
+    assert service.post("/api/twice", json={"id": WIDE}).text == "18014398509481986"
+    assert service.post("/api/twice", json={"id": 21}).text == "42"
+    assert service.get(f"/api/numbers?id={WIDE}&sums=7.50").json()[0]["price"] == "7.50"
+
+
+def test_clients_are_told(service: Service, folder: Path) -> None:
+    """`service` writes them."""
+    types = (folder / "publicTypes.d.ts").read_text(encoding="utf-8")
+    for text in (
+        "interface INumbersRequest {\n    id: string | null;\n    sums?: string[] | null;\n}\n",
+        "    id: string | null;\n    price: string | null;\n    small: number | null;\n    half: number | null;\n"
+        "    ids: string[] | null;\n    one: IOne | null;\n    many: IOne[] | null;\n    own: string | null;\n",
+        "interface IOne {\n    small: number | null;\n    wide: string | null;\n}\n",
+    ):
+        assert text in types
+    functions = (folder / "public.ts").read_text(encoding="utf-8")
+    assert ") : Promise<string[]> {" in functions
+    assert ") : Promise<string> {" in functions
+
+
+def test_documents_are_true(service: Service) -> None:
+    document = service.get("/openapi.json").json()
+    row = document["paths"]["/api/numbers"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]["items"]
+    kinds = {name: schema["type"] for name, schema in row["properties"].items()}
+    assert kinds == {
+        "id": "string", "price": "string", "small": "integer", "half": "number", "ids": "array", "one": "object",
+        "many": "array", "own": "string",
+    }  # fmt: skip
+    assert row["properties"]["one"]["properties"]["wide"] == {"type": "string"}
+
+
+def test_tools_are_true(service: Service) -> None:
+    def ask(method: str, **params: object) -> object:
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return service.post("/mcp", json=message).json()["result"]
+
+    (tool,) = ask("tools/list")["tools"]  # type: ignore[index]
+    assert tool["outputSchema"]["properties"]["items"]["items"]["properties"]["id"] == {"type": ["string", "null"]}
+    result = ask("tools/call", name="numbers", arguments={"id": WIDE})
+    assert result["structuredContent"]["items"][0]["id"] == WIDE  # type: ignore[index]

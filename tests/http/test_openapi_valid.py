@@ -1,0 +1,45 @@
+"""OpenAPI documents as a validator of the specification sees them: of the demo, and of routines of every shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_spec_validator import OpenAPIV30SpecValidator, OpenAPIV31SpecValidator
+
+import rowcall.service.embedded
+from rowcall.core.documents.openapi import VERSIONS, OpenApiOptions, document
+from rowcall.service.edition.edition import Edition
+from tests.harness.database import Database
+from tests.harness.editions import read_edition
+from tests.http import test_client_code
+
+DEMO = Path(rowcall.service.embedded.__path__[0])
+VALIDATORS: dict[str, Any] = {"3.0": OpenAPIV30SpecValidator, "3.1": OpenAPIV31SpecValidator}
+EVERYTHING = {"Service:CrudSource:Enabled": "true", "Service:UploadOptions:Enabled": "true"}
+
+
+@pytest.fixture(scope="module")
+def edition(database: Database) -> Edition:
+    database.execute((DEMO / "demo" / "schema.sql").read_text(encoding="utf-8"))
+    database.execute(test_client_code.SQL)
+    files = {
+        "Service:SqlFileSource:Enabled": "true",
+        "Service:SqlFileSource:FilePattern": f"{DEMO}/demo/files/**/*.sql",
+    }
+    return read_edition(database, {**EVERYTHING, **files})
+
+
+@pytest.mark.parametrize("version", sorted(VERSIONS))
+def test_the_document_is_valid(edition: Edition, version: str) -> None:
+    options = OpenApiOptions(
+        title="x",
+        description="y",
+        spec=VERSIONS[version],
+        servers=(("http://localhost:8080", "here"),),
+        schemes=(("key", (("type", "apiKey"), ("name", "X-Key"), ("in", "header"))),),
+    )
+    made = document(edition.endpoints, edition.types_of, options)
+    assert len(made["paths"]) > 40
+    assert [error.message for error in VALIDATORS[version](made).iter_errors()] == []
