@@ -48,6 +48,8 @@ class Report:
     """What asks to be served and would not be, with the reason."""
     looked_at: tuple[str, ...] = ()
     """Where endpoints were looked for, in words."""
+    has_default: bool = True
+    """There is a connection to test."""
     strict: bool = False
     """Warnings count as errors."""
 
@@ -99,6 +101,7 @@ def _report(arguments: Arguments) -> Report:
         rehearsal.endpoints,
         tuple(rehearsal.left_out),
         rehearsal.looked_at,
+        _has_default(configuration),
         arguments.has("--strict"),
     )
 
@@ -170,7 +173,9 @@ def _as_text(report: Report) -> Iterator[str]:
     if report.without_effect:
         yield f"{doubtful}Without effect yet:{end}"
         yield from (f"  - {key}" for key in report.without_effect)
-    if report.connection == _OK:
+    if not report.has_default:
+        yield f"Connection test: ConnectionStrings has no {_TESTED}; what a start would serve is read instead"
+    elif report.connection == _OK:
         yield f"Connection test: {good}OK{end}"
     else:
         yield f"Connection test: {bad}FAILED{end} - {report.connection}"

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
+import signal
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -61,22 +65,27 @@ class Preparation:
             await connection.execute(text.encode())
 
     async def _command(self, step: PreparationStep, command: str) -> None:
-        process = await asyncio.create_subprocess_exec(
-            "/bin/sh",
-            "-c",
-            command,
-            cwd=step.folder,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        try:
-            output, _ = await process.communicate()
-        except BaseException:
-            process.kill()
-            await process.wait()
-            raise
-        text = output.decode(errors="replace").strip()
+        # A file and no pipe: what the command leaves running would keep a pipe open.
+        with tempfile.TemporaryFile() as output:
+            process = await asyncio.create_subprocess_exec(
+                "/bin/sh",
+                "-c",
+                command,
+                cwd=step.folder,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                await process.wait()
+            except BaseException:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+                raise
+            output.seek(0)
+            text = output.read().decode(errors="replace").strip()
         if text:
             self._log.debug("step %s: %s", step.name, text)
         if process.returncode:

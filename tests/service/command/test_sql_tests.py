@@ -416,18 +416,22 @@ insert into kept values ('hang');
 select pg_sleep(600);
 """,
             "tests/hang_inside.test.sql": "/* GET /sleep */\nselect true;",
+            "tests/hang_setup.test.sql": "-- @setup slow\nselect true;",
             "tests/later.test.sql": "/* GET /beds */",
         },
     )
     outcome = run(
-        tmp_path, planted, "--TestRunner:PerTestTimeout=4s", "--TestRunner:MaxParallelism=2",
+        tmp_path, planted, "--TestRunner:PerTestTimeout=4s", "--TestRunner:MaxParallelism=3",
+        "--TestRunner:Steps:slow:Command=sleep 600 & sleep 600",
         "--TestRunner:Steps:mark:Sql=create table marked ()", "--TestRunner:Steps:unmark:Sql=drop table marked",
     )  # fmt: skip
     assert outcome.code == 2
     assert "timed out after 4s" in outcome.of("hang")
     assert "[tests/hang.test.sql:5]" in outcome.of("hang")
     assert "✗ GET /sleep  [tests/hang_inside.test.sql:1]\n          timed out after 4s" in outcome.of("hang_inside")
+    assert "timed out after 4s" in outcome.of("hang_setup")
     assert outcome.of("later").startswith("PASS ")
+    assert outcome.errors == ""
     assert planted.value("select to_regclass('marked')") is None
     assert planted.fetch("select * from kept") == []
     wait_until(lambda: not planted.backends(), "the sessions of the tests have ended")
