@@ -23,6 +23,7 @@ $(STAMPS)/tools: pyproject.toml ci/create_environment.sh
 
 $(STAMPS)/installed: $(STAMPS)/tools $(SOURCES)
 	PROFILE=$(PROFILE) PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-build-isolation --no-deps --editable .
+	@$(BIN)/python -m compileall -q core ext service tests bench  # each start would compile them where nothing may be written
 	@touch $@
 
 demo: build
