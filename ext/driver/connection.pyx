@@ -340,7 +340,8 @@ cdef class Connection:
     cdef int _flush_now(self) except -1:
         cdef int left = pq.flush(self.conn)
         cdef Request request
-        self.unsent_bytes = 0
+        # Behind what the socket did not take, libpq sends the next ones as soon as they fill its buffer.
+        self.unsent_bytes = SENT_UNASKED if left > 0 else 0
         self.flushes += 1
         if self.gathered > 0:
             self.busy = self.gathered > 1
@@ -366,6 +367,8 @@ cdef class Connection:
         cdef bint alive
         if self.state == ConnectionState.CLOSED or self.state == ConnectionState.PAUSED:
             return
+        # libpq sends what waits before it reads: whatever has been placed is on its way.
+        self.flushes += 1
         alive = pq.consumeInput(self.conn) == 1 and pq.status(self.conn) == CONNECTION_OK
         if not alive:
             self._last_words()

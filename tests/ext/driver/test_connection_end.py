@@ -130,6 +130,24 @@ def test_what_libpq_has_sent_on_its_own_counts_as_sent(server: Database) -> None
     run(work())
 
 
+def test_what_libpq_sends_before_it_reads_counts_as_sent(server: Database) -> None:
+    """The server may run it, and does, whatever becomes of the connection."""
+
+    async def work() -> None:
+        write = statement("select write($1::int) as n", 1)
+        async with connected(server) as connection:
+            requests = [request(write, str(n)) for n in (60, 61)]
+            for one in requests:
+                connection.submit(one)
+            connection.on_readable()
+            connection.close("test")
+            for one in requests:
+                await outcome(one)
+            assert requests[1].loss != Loss.NOT_STARTED
+
+    run(work())
+
+
 def test_a_large_result_pauses_until_it_is_taken(server: Database) -> None:
     async def work() -> None:
         async with connected(server) as connection:
