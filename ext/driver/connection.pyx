@@ -59,6 +59,10 @@ from rowcall.ext.driver.request cimport (
 
 from rowcall.ext.rendering.body_writer import ColumnsChangedError
 
+cdef extern from "<sys/socket.h>" nogil:
+    int SHUT_RDWR
+    int shutdown(int socket, int how)
+
 
 cdef enum:
     FEW_PARAMETERS = 64
@@ -851,6 +855,7 @@ cdef class Connection:
         cdef Request request
         cdef list lost = []
         cdef bint behind_fatal = False
+        cdef bint unsent = False
         if self.state == ConnectionState.CLOSED:
             return 0
         self.close_reason = reason
@@ -866,6 +871,7 @@ cdef class Connection:
             (<Statement>statement).armed -= 1
         self.admitted.clear()
         for request in lost:
+            unsent = unsent or request.flush_mark == self.flushes
             if request.committed:
                 request.loss = Loss.IN_DOUBT
                 behind_fatal = request.error is not None and request.error.severity == "FATAL"
@@ -883,6 +889,9 @@ cdef class Connection:
             self.loop.remove_writer(self.fd)
             self.writer_registered = False
         self.conn = NULL
+        if unsent:
+            # PQfinish would send what waits, in front of its good-bye, and the server would run it.
+            shutdown(self.fd, SHUT_RDWR)
         self.pgconn.finish()
         for request in lost:
             self._answer(request)

@@ -15,6 +15,7 @@ from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.request import Loss, Request, RequestState, Statement
 from tests.ext.wire import answer, connected, outcome, request, run, statement, until
 from tests.harness.database import Database
+from tests.harness.waiting import wait_until
 
 SQL = """
 create table written (id int);
@@ -111,6 +112,9 @@ def test_closing_leaves_nobody_waiting(server: Database) -> None:
                 assert {one.finished for one in requests} == {True}
                 # The first was flushed at once; the others had not left the process.
                 assert [one.loss for one in requests] == [Loss.IN_DOUBT] + [Loss.NOT_STARTED] * 3
+        # Nor do they leave it with the good-bye of the connection.
+        wait_until(lambda: not server.backends("state <> 'idle'"), "the first has run")
+        assert server.fetch("select id from written where id between 31 and 33") == []
 
     run(work())
 
