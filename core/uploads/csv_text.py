@@ -80,6 +80,8 @@ def cells(line: str, form: CsvFormat) -> list[str | None] | None:
     """None for a blank line."""
     if not line.strip():
         return None
+    if "\0" in line:
+        raise _QuoteError("it holds a NUL character, which no text of the database can")
     found: list[str | None] = []
     place = 0
     while True:
@@ -132,8 +134,6 @@ def _behind_blanks(line: str, place: int, delimiters: str) -> int:
 def array_text(row: list[str | None] | None) -> bytes | None:
     if row is None:
         return None
-    if any(cell is not None and "\0" in cell for cell in row):
-        raise _QuoteError("it holds a NUL character, which no text of the database can")
     return ("{" + ",".join("NULL" if cell is None else _element(cell) for cell in row) + "}").encode()
 
 
