@@ -9,9 +9,7 @@ the same worker, alone and meanwhile.
 import argparse
 import http.client
 import shutil
-import statistics
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -19,8 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
-
+from bench.one_worker import SMALL, Latency, OneWorker
 from bench.postgres import Server, throw_away
 from bench.services import free_port
 
@@ -52,8 +49,6 @@ upload for file_system';
 create function up_object() returns int language sql as 'select 1';
 comment on function up_object() is 'HTTP POST
 upload for large_object';
-create function small() returns int language sql stable as 'select 1';
-comment on function small() is 'HTTP GET';
 """
 
 BOUNDARY = "bench-of-uploads"
@@ -89,29 +84,14 @@ class Bench:
         self.port = port
         self.folder = folder
         uploads = "Service:UploadOptions:"
-        self.process = subprocess.Popen(
-            [
-                sys.executable, "-m", "rowcall.service.cli", f"--Urls=http://127.0.0.1:{port}",
-                f"--ConnectionStrings:Default={server.conninfo()}", "--HttpServer:Workers=1",
-                "--Service:RequiresAuthorization=false", f"--{uploads}Enabled=true", f"--{uploads}LogUploadEvent=false",
-                f"--{uploads}UploadHandlers:FileSystemPath={folder}/stored",
-                "--HttpServer:Limits:MaxRequestBodySize=8000000000", "--Log:ConsoleMinimumLevel=Warning",
-            ]
-        )  # fmt: skip
-        self._wait()
-        children = psutil.Process(self.process.pid).children(recursive=True)
-        self.worker = next(one for one in children if one.name() == "rowcall-worker")
-
-    def _wait(self) -> None:
-        until = time.monotonic() + 30
-        while time.monotonic() < until:
-            try:
-                if ask(self.port) == 200:
-                    return
-            except OSError:
-                pass
-            time.sleep(0.1)
-        raise SystemExit("rowcall does not answer")
+        self.service = OneWorker(
+            server,
+            port,
+            f"{uploads}Enabled=true",
+            f"{uploads}LogUploadEvent=false",
+            f"{uploads}UploadHandlers:FileSystemPath={folder}/stored",
+            "HttpServer:Limits:MaxRequestBodySize=8000000000",
+        )
 
     def run(
         self, name: str, path: str, file: Path, kind: str, amount: float, unit: str, limit: float | None
@@ -119,13 +99,13 @@ class Bench:
         self.server.psql("-c", "truncate kept")
         small = Latency(self.port)
         alone = small.p99(1.0)
-        before = self.worker.memory_info().rss
+        before = self.service.memory()
         most = before
 
         def watch() -> None:
             nonlocal most
             while not done.wait(0.05):
-                most = max(most, self.worker.memory_info().rss)
+                most = max(most, self.service.memory())
 
         done = threading.Event()
         threads = [threading.Thread(target=watch), threading.Thread(target=small.go_on, args=(done,))]
@@ -142,43 +122,6 @@ class Bench:
         if unit == "rows" and body != b"%d" % amount:
             raise SystemExit(f"{name}: {body!r} rows were kept instead of {amount}")
         return Measured(name, amount, unit, seconds, (most - before) / 1e6, alone, small.found(), limit)
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait(30)
-
-
-class Latency:
-    """Of a small request, sent every 5 ms."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._times: list[float] = []
-
-    def go_on(self, done: threading.Event) -> None:
-        self._times = []
-        connection = http.client.HTTPConnection("127.0.0.1", self._port)
-        while not done.wait(0.005):
-            began = time.perf_counter()
-            connection.request("GET", "/api/small")
-            connection.getresponse().read()
-            self._times.append(time.perf_counter() - began)
-
-    def p99(self, seconds: float) -> float:
-        done = threading.Event()
-        timer = threading.Timer(seconds, done.set)
-        timer.start()
-        self.go_on(done)
-        return self.found()
-
-    def found(self) -> float:
-        return statistics.quantiles(self._times, n=100)[98] * 1000 if len(self._times) > 2 else float("nan")
-
-
-def ask(port: int) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    connection.request("GET", "/api/small")
-    return connection.getresponse().status
 
 
 def post(port: int, path: str, file: Path, kind: str) -> tuple[int, bytes]:
@@ -285,14 +228,14 @@ def main() -> None:
     try:
         with throw_away("auto") as server:
             server.psql("-c", "create database bench", database="postgres")
-            server.psql(stdin=SQL)
+            server.psql(stdin=SMALL + SQL)
             bench = Bench(server, free_port(), folder)
             try:
                 for name, run in workloads(bench, arguments.rows, arguments.megabytes).items():
                     if not arguments.workload or name in arguments.workload:
                         print(run().line(), flush=True)
             finally:
-                bench.stop()
+                bench.service.stop()
     finally:
         shutil.rmtree(folder)
 

@@ -1,0 +1,87 @@
+"""A service with one worker, how large that is, and how long small requests to it take (`GET /api/small`)."""
+
+import http.client
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+import psutil  # type: ignore[import-untyped]
+
+from bench.postgres import Server
+
+SMALL = """
+create function small() returns int language sql stable as 'select 1';
+comment on function small() is e'HTTP GET\\nallow_anonymous';
+"""
+
+
+class OneWorker:
+    def __init__(self, server: Server, port: int, *settings: str) -> None:
+        """settings: `key=value`."""
+        self._port = port
+        self._process = subprocess.Popen(
+            [
+                sys.executable, "-m", "rowcall.service.cli", f"--Urls=http://127.0.0.1:{port}",
+                f"--ConnectionStrings:Default={server.conninfo()}", "--HttpServer:Workers=1",
+                "--Service:RequiresAuthorization=false", "--Log:ConsoleMinimumLevel=Warning",
+                *(f"--{setting}" for setting in settings),
+            ]
+        )  # fmt: skip
+        self._wait()
+        children = psutil.Process(self._process.pid).children(recursive=True)
+        self._worker = next(one for one in children if one.name() == "rowcall-worker")
+
+    def _wait(self) -> None:
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            try:
+                if ask(self._port) == 200:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.1)
+        raise SystemExit("rowcall does not answer")
+
+    def memory(self) -> int:
+        """Bytes."""
+        size: int = self._worker.memory_info().rss
+        return size
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(30)
+
+
+class Latency:
+    """Of a small request, sent every 5 ms."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._times: list[float] = []
+
+    def go_on(self, done: threading.Event) -> None:
+        self._times = []
+        connection = http.client.HTTPConnection("127.0.0.1", self._port)
+        while not done.wait(0.005):
+            began = time.perf_counter()
+            connection.request("GET", "/api/small")
+            connection.getresponse().read()
+            self._times.append(time.perf_counter() - began)
+
+    def p99(self, seconds: float) -> float:
+        done = threading.Event()
+        timer = threading.Timer(seconds, done.set)
+        timer.start()
+        self.go_on(done)
+        return self.found()
+
+    def found(self) -> float:
+        return statistics.quantiles(self._times, n=100)[98] * 1000 if len(self._times) > 2 else float("nan")
+
+
+def ask(port: int) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection.request("GET", "/api/small")
+    return connection.getresponse().status
