@@ -177,8 +177,9 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 class Faults:
     """One after another, at random moments."""
 
-    def __init__(self, server: Server, supervisor: int, port: int, seconds: float) -> None:
+    def __init__(self, server: Server, supervisor: int, port: int, seconds: float, *, spare_workers: bool) -> None:
         self._server = server
+        self._spare_workers = spare_workers
         self._conninfo = f"{server.conninfo('soak')} application_name=soak"
         self._supervisor = supervisor
         self._port = port
@@ -188,8 +189,10 @@ class Faults:
 
     async def run(self, until: float) -> None:
         kinds: tuple[Callable[[], Awaitable[None]], ...] = (
-            self.terminate, self.crash, self.hang, self.lock, self.kill_worker, self.change, self.say_nothing,
+            self.terminate, self.crash, self.hang, self.lock, self.change, self.say_nothing,
         )  # fmt: skip
+        if not self._spare_workers:
+            kinds += (self.kill_worker,)
         chosen = random.Random(13)  # the same faults in the same order each time
         waiting: list[Callable[[], Awaitable[None]]] = []
         while (left := until - time.monotonic()) > 15:
@@ -344,7 +347,7 @@ async def soak(server: Server, supervisor: int, port: int, arguments: argparse.N
     seen = Seen()
     numbers = itertools.count(1)
     watch = Watch(server, supervisor)
-    faults = Faults(server, supervisor, port, arguments.every)
+    faults = Faults(server, supervisor, port, arguments.every, spare_workers=arguments.spare_workers)
     before = descriptors(supervisor)
     until = time.monotonic() + arguments.seconds
     clients = [Client(port, seen, numbers) for _ in range(arguments.clients)]
@@ -398,6 +401,7 @@ def main() -> int:
     parser.add_argument("--every", type=float, default=10.0, help="seconds between two faults, on average")
     parser.add_argument("--clients", type=int, default=24)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--spare-workers", action="store_true", help="kill none: their memory is followed for longer")
     parser.add_argument("--postgres", default="auto")
     parser.add_argument("--keep", action="store_true", help="write the result to bench/results")
     arguments = parser.parse_args()
