@@ -557,6 +557,8 @@ class Database:
         """Makes connections of the lane ready for the call, in the background."""
         key = (lane.number, mask)
         if key not in call.arming:
+            # Raised here, for the request: a choice of parameters that the routine cannot be called with.
+            call.statement(mask)
             call.arming.add(key)
             self._background.start(self._arm_all(call, mask, lane))
 

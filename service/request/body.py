@@ -102,6 +102,9 @@ class Bodies:
         self._whole: list[bytes] = []
         """Large bodies that are complete; somebody may be at work on them still."""
         self._freed = 0
+        """Bytes of large bodies that have ended since memory was given back."""
+        self._settling = False
+        """Some has just been given back: what the server below held of the same bodies becomes free a moment later."""
         self._looking = False
 
     def configure(self, limits: BodyLimits) -> None:
@@ -144,6 +147,7 @@ class Bodies:
         """counted: its end is known by its chunks alone."""
         gathered = io.BytesIO()
         pieces = silence = 0
+        whole = False
         bearable = _empty_pieces_at_the_end(scope) if counted else 2
         try:
             async for piece in protocol:
@@ -164,8 +168,11 @@ class Bodies:
                 gathered.write(piece)
             # Without a copy: of a body of 30 MB one more would be felt.
             body = gathered.getvalue()
+            whole = True
         finally:
             self._arriving -= reading.received
+            if not whole:
+                self._freed += reading.received
         if not counted and len(body) < int(scope.headers.get("content-length")):
             raise cut_off()
         if len(body) > SMALL:
@@ -207,10 +214,13 @@ class Bodies:
                 reading.late = True
                 reading.task.cancel()
         self._let_go()
-        if self._freed >= GIVEN_BACK:
+        enough = self._freed >= GIVEN_BACK
+        if enough:
             self._freed = 0
+        if enough or self._settling:
             _give_back()
-        self._looking = bool(self._reading or self._whole)
+        self._settling = enough
+        self._looking = bool(self._reading or self._whole or self._settling)
         if self._looking:
             loop.call_later(LOOK_EVERY, self._look)
 

@@ -259,3 +259,16 @@ def test_parameter_called_headers_receives_the_request_headers(own_database: Dat
     assert (response.headers["content-type"], seen["x-probe"], seen["accept"]) == (JSON, "one", "a/b")
     forged = service.get("/api/probe?headers=%7B%7D", headers={"x-probe": "two"})
     assert {name.lower(): value for name, value in forged.json().items()}["x-probe"] == "two"
+
+
+def test_a_choice_of_unnamed_parameters_that_cannot_be_called_is_404_also_where_connections_are_shared(
+    own_database: Database, serve_once: Serve
+) -> None:
+    sql = """create function sum(int default 1, int default 2) returns int language sql stable as 'select $1 + $2';
+        comment on function sum(int, int) is 'HTTP GET';"""
+    service = serve_once(own_database, sql)
+    for _ in range(40):
+        assert service.get("/api/sum?$1=3&$2=4").text == "7"
+    for _ in range(5):
+        problem(service.get("/api/sum?$2=4"), 404)
+    assert service.get("/api/sum?$1=3").text == "5"
