@@ -178,10 +178,15 @@ def _be_template(channel: socket.socket, prepare: str) -> NoReturn:
     name_process("rowcall-prefork")
     module = importlib.import_module(prepare)
     if not single_threaded():
-        sys.exit(0)
-    payload, descriptors = copies(channel)
+        os._exit(0)
+    try:
+        payload, descriptors = copies(channel)
+    except SystemExit:
+        os._exit(0)
     os.setsid()
     places = [int(place) for place in payload.split()]
     take_places(descriptors, places)
     module.main(places[0])
-    sys.exit(0)
+    sys.stdout.flush()
+    # Taking everything apart would touch the shared memory once more, for nobody.
+    os._exit(0)
