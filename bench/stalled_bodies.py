@@ -28,7 +28,7 @@ comment on function closed(text) is e'HTTP POST\\nauthorize nobody';
 SIZE = 5_000_000
 
 
-def stall(port: int, number: int) -> None:
+def stall(port: int, number: int, pause: float) -> None:
     """For ever: again whenever it is thrown out."""
     path = "/api/closed" if number % 3 == 1 else "/api/taken"
     head = f"POST {path} HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nContent-Length: {SIZE}\r\n\r\n"
@@ -40,12 +40,12 @@ def stall(port: int, number: int) -> None:
                 connection.sendall(head.encode() + b'{"a":"' + b"x" * (SIZE - 100))
             while connection.recv(65_536):
                 pass
-        time.sleep(0.2)
+        time.sleep(pause)
 
 
-def clients(port: int, count: int) -> None:
+def clients(port: int, count: int, pause: float) -> None:
     for number in range(count):
-        threading.Thread(target=stall, args=(port, number), daemon=True).start()
+        threading.Thread(target=stall, args=(port, number, pause), daemon=True).start()
     sys.stdin.read()
 
 
@@ -53,10 +53,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--pause", type=float, default=1.0, help="seconds until one that was thrown out comes back")
     parser.add_argument("--port", type=int, help="be the clients of that port")
     arguments = parser.parse_args()
     if arguments.port:
-        clients(arguments.port, arguments.clients)
+        clients(arguments.port, arguments.clients, arguments.pause)
         return
     with throw_away("auto") as server:
         server.psql("-c", "create database bench", database="postgres")
