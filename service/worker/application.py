@@ -20,6 +20,7 @@ from rowcall.core.documents.safe_numbers import numbers_as_texts
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
+from rowcall.core.events.stream_path import with_parameters
 from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.core.text.ascii_case import ascii_lower
 from rowcall.core.text.naming import nested_name
@@ -105,12 +106,20 @@ class Table:
         self.steps.update((id(route), steps) for route, steps in fixed.items())
         self.find = self.router.find
         self.streams = {path: Match(Route("*", path, (), ()), {}) for path in streams}
+        self._patterns = with_parameters(streams)
         if streams:
-            self.find = self._find_stream_first
+            self.find = self._find_stream_first if self._patterns is None else self._find_any_stream_first
             self.steps.update((id(match.route), streams[path]) for path, match in self.streams.items())
 
     def _find_stream_first(self, method: str, path: str) -> Match | None:
         return self.streams.get(path) or self.router.find(method, path)
+
+    def _find_any_stream_first(self, method: str, path: str) -> Match | None:
+        if self._patterns is not None and path not in self.streams:
+            pattern, paths = self._patterns
+            if (found := pattern.fullmatch(path)) is not None:
+                return self.streams[paths[(found.lastindex or 1) - 1]]
+        return self._find_stream_first(method, path)
 
 
 class Application:
