@@ -28,6 +28,7 @@ class Asked:
     failing: Status
     ask: Ask
     failures: tuple[type[Exception], ...]
+    """OSError and TimeoutError are such anyway."""
 
 
 class Check:
@@ -44,7 +45,9 @@ class Check:
         began = time.monotonic()
         try:
             await self._ask_in_time()
-        except (*asked.failures, OSError, TimeoutError) as error:
+        except Exception as error:
+            if not isinstance(error, (*asked.failures, OSError, TimeoutError)):
+                raise
             if self._well:
                 reason = str(error).strip() or f"no answer within {self._within:g} s"
                 log.error("health check %s: %s: %s", asked.name, asked.failing.value, reason)
