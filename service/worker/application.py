@@ -20,6 +20,7 @@ from rowcall.core.documents.safe_numbers import numbers_as_texts
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
+from rowcall.core.events.stream_path import with_parameters
 from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.core.text.ascii_case import ascii_lower
 from rowcall.core.text.naming import nested_name
@@ -40,6 +41,7 @@ from rowcall.service.events.unheard import Unheard
 from rowcall.service.exchange.deadline import DeadlineError, is_past
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.exchange.leaving import Leaving
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.streams import stream_steps
 from rowcall.service.identity.identity import Identity
@@ -106,12 +108,20 @@ class Table:
         self.steps.update((id(route), steps) for route, steps in fixed.items())
         self.find = self.router.find
         self.streams = {path: Match(Route("*", path, (), ()), {}) for path in streams}
+        self._patterns = with_parameters(streams)
         if streams:
-            self.find = self._find_stream_first
+            self.find = self._find_stream_first if self._patterns is None else self._find_any_stream_first
             self.steps.update((id(match.route), streams[path]) for path, match in self.streams.items())
 
     def _find_stream_first(self, method: str, path: str) -> Match | None:
         return self.streams.get(path) or self.router.find(method, path)
+
+    def _find_any_stream_first(self, method: str, path: str) -> Match | None:
+        if self._patterns is not None and path not in self.streams:
+            pattern, paths = self._patterns
+            if (found := pattern.fullmatch(path)) is not None:
+                return self.streams[paths[(found.lastindex or 1) - 1]]
+        return self._find_stream_first(method, path)
 
 
 class Application:
@@ -127,6 +137,7 @@ class Application:
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner = Runner(self._await, self._fail)
+        self.leaving = Leaving()
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding, options.antiforgery)
         self._static = None if options.static is None else StaticFiles(options.static, options, self._identity)
@@ -150,7 +161,7 @@ class Application:
         services = Services(
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
-        services = replace(services, limiting=partial(limit_named, services))
+        services = replace(services, limiting=partial(limit_named, services), leaving=self.leaving)
         connect_sessions(services)
         self._for_all = services
         for method, path, steps in (
