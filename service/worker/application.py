@@ -49,7 +49,7 @@ from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
 from rowcall.service.mcp.server import mcp_routes
-from rowcall.service.operations.audit_trail import trail_of
+from rowcall.service.operations.audit_trail import note_signing, trail_of
 from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
@@ -152,28 +152,33 @@ class Application:
             if types.enabled and types.caches
             else None
         )
-        self._fixed: dict[Route, tuple[Step, ...]] = {
-            Route("POST", ascii_lower(path), (), ()): (step,) for path, step in refreshing
-        }
         services = Services(
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
         services = replace(services, limiting=partial(limit_named, services))
         connect_sessions(services)
         self._for_all = services
+        self._fixed: dict[Route, tuple[Step, ...]] = {}
         for method, path, steps in (
             *operation_routes(services),
             *tag_routes(services),
             *token_routes(self._identity),
-            *self._passkeys(services),
         ):
             self._fixed[Route(method, ascii_lower(path), (), ())] = steps
-        if options.auth.external is not None:
-            # Brings the client and pyjwt along: for those who use it.
-            from rowcall.service.auth.external.sign_in import external_routes
+        for method, path, steps in (
+            *(("POST", path, (step,)) for path, step in refreshing),
+            *self._passkeys(services),
+            *self._external(services),
+        ):
+            self._fixed[Route(method, ascii_lower(path), (), ())] = (*note_signing(services, method, path), *steps)
 
-            for method, path, steps in external_routes(services, self.keys, self.single_use):
-                self._fixed[Route(method, ascii_lower(path), (), ())] = steps
+    def _external(self, services: Services) -> Iterable[tuple[str, str, tuple[Step, ...]]]:
+        if self._options.auth.external is None:
+            return ()
+        # Brings the client and pyjwt along: for those who use it.
+        from rowcall.service.auth.external.sign_in import external_routes
+
+        return external_routes(services, self.keys, self.single_use)
 
     def _passkeys(self, services: Services) -> Iterable[tuple[str, str, tuple[Step, ...]]]:
         options = self._options.passkeys
