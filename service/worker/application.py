@@ -40,6 +40,7 @@ from rowcall.service.events.publishing import hear_notices
 from rowcall.service.events.unheard import Unheard
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.exchange.leaving import Leaving
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.streams import stream_steps
 from rowcall.service.identity.identity import Identity
@@ -135,6 +136,7 @@ class Application:
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner = Runner(self._await, self._fail)
+        self.leaving = Leaving()
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding, options.antiforgery)
         self._static = None if options.static is None else StaticFiles(options.static, options, self._identity)
@@ -155,7 +157,7 @@ class Application:
         services = Services(
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
-        services = replace(services, limiting=partial(limit_named, services))
+        services = replace(services, limiting=partial(limit_named, services), leaving=self.leaving)
         connect_sessions(services)
         self._for_all = services
         self._fixed: dict[Route, tuple[Step, ...]] = {}

@@ -40,7 +40,7 @@ class Service:
         self.url = f"http://127.0.0.1:{self.port}"
         self.https = 0
         """Port of the https address, where a test gives it one."""
-        self._folder = folder
+        self.folder = folder
         self._settings = dict(settings)
         self._checked = 0
         self.client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
