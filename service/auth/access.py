@@ -116,7 +116,7 @@ def _with_impersonation(step: Callable[[Exchange], None], endpoint: Endpoint) ->
     return {Impersonation.BEGINS: begin, Impersonation.ENDS: end}.get(wanted, refuse)  # type: ignore[arg-type]
 
 
-def recently(step: Callable[[Exchange], None], endpoint: Endpoint, services: Services) -> Step:
+def recently(step: Callable[[Exchange], None], endpoint: Endpoint, services: Services) -> Callable[[Exchange], None]:
     """`authorize … within 5 minutes`: who has signed in longer ago is asked to do it again (RFC 9470)."""
     seconds = endpoint.options.fresh or 0.0
     header = f'Bearer error="insufficient_user_authentication", max_age={int(seconds)}'
