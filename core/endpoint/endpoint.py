@@ -230,6 +230,8 @@ class Options(Record):
     transport: Transport = Transport.QUERY
     timeout: float | None = None
     """Seconds; None: the global default."""
+    deadline: float | None = None
+    """Seconds for everything that a request does; 0: as long as it takes. None: as the configuration says."""
     body_parameter: str | None = None
     """Parameter (database, API or field name, in any case) that receives the whole body as text."""
     query_null: QueryNull = QueryNull.IGNORE

@@ -38,6 +38,7 @@ from rowcall.service.edition.edition import Edition
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.publishing import hear_notices
 from rowcall.service.events.unheard import Unheard
+from rowcall.service.exchange.deadline import DeadlineError, is_past
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.exchange.leaving import Leaving
@@ -344,7 +345,7 @@ class Application:
         return match is not None and id(match.route) in table.closed
 
     def _await(self, exchange: Exchange, waiting: Any) -> None:
-        task = self._loop.create_task(self._advance_after(exchange, waiting))
+        task = exchange.task = self._loop.create_task(self._advance_after(exchange, waiting))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -353,6 +354,11 @@ class Application:
             await waiting
         except Exception as error:
             self._runner.fail(exchange, error)
+            return
+        except asyncio.CancelledError:
+            if not is_past(exchange):
+                raise
+            self._runner.fail(exchange, DeadlineError(exchange))
             return
         self._runner.advance(exchange)
 
