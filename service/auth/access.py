@@ -69,7 +69,7 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
         if not access.admits(exchange.user):  # type: ignore[union-attr]
             raise Problem(403, refusal)
 
-    step = let_in if access is None else let_some_in
+    step: Callable[[Exchange], None] = let_in if access is None else let_some_in
     if endpoint.options.fresh is not None:
         step = recently(step, endpoint, services)
     return step if endpoint.options.impersonation is None else _with_impersonation(step, endpoint)
