@@ -43,7 +43,7 @@ class Service:
         self.url = f"http://127.0.0.1:{self.port}"
         self.https = 0
         """Port of the https address, where a test gives it one."""
-        self._folder = folder
+        self.folder = folder
         self._settings = dict(settings)
         self._checked = 0
         self.client = self.new_client()
