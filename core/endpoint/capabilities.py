@@ -86,6 +86,14 @@ class Upload(Record):
         return settings.get(name, settings.get(f"{handler}_{name}"))
 
 
+class Impersonation(enum.Enum):
+    """What an endpoint has to do with callers who act as another user."""
+
+    BEGINS = "impersonate"
+    ENDS = "end_impersonation"
+    REFUSED = "refuse_impersonation"
+
+
 class NoticeLevel(enum.Enum):
     """Severity of the notices that become events."""
 

@@ -249,6 +249,8 @@ class SharedLane:
         while self._waiting:
             # Taken out first: placing it may lose a connection, which ends up here again.
             since, request = self._waiting.popleft()
+            if request.failure is not None:
+                continue  # nobody waits for it any more
             if request.statement.wired and request.statement.armed == 0:
                 request.give_back()  # the connections that could run it are gone
                 continue

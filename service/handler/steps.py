@@ -53,6 +53,7 @@ from rowcall.service.outbound.type_calls import call_types, ignore_nulls_of_type
 from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.application_name import application_name
 from rowcall.service.request.before_routine import before_routine
+from rowcall.service.request.deadlines import may_have_deadline, set_deadline
 from rowcall.service.request.headers import fill_headers, headers_context
 from rowcall.service.request.resolved_parameters import forget_supplied, resolve
 from rowcall.service.request.validation import keep_body, validate
@@ -226,6 +227,8 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     ):
         return (*((logged,) if logged else ()), take_uploads(endpoint, call, services))
     begin = database.begin if call.context is None else database.begin_with_context
+    if may_have_deadline(endpoint, services):
+        begin = database.begin_by_deadline
     return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))
 
 
@@ -359,6 +362,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
 STEPS: Sequence[Factory] = (
     request_log,
     note_call,
+    set_deadline,
     limit_anybody,
     authenticate,
     limit_callers,

@@ -20,6 +20,7 @@ from rowcall.core.documents.safe_numbers import numbers_as_texts
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
+from rowcall.core.events.stream_path import with_parameters
 from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.core.text.ascii_case import ascii_lower
 from rowcall.core.text.naming import nested_name
@@ -37,8 +38,10 @@ from rowcall.service.edition.edition import Edition
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.publishing import hear_notices
 from rowcall.service.events.unheard import Unheard
+from rowcall.service.exchange.deadline import DeadlineError, is_past
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.exchange.leaving import Leaving
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.pieces import piece_routes
 from rowcall.service.handler.streams import stream_steps
@@ -49,7 +52,7 @@ from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
 from rowcall.service.mcp.server import mcp_routes
-from rowcall.service.operations.audit_trail import trail_of
+from rowcall.service.operations.audit_trail import note_signing, trail_of
 from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
@@ -111,12 +114,20 @@ class Table:
         """What OPTIONS tells about a route."""
         self.find = self.router.find
         self.streams = {path: Match(Route("*", path, (), ()), {}) for path in streams}
+        self._patterns = with_parameters(streams)
         if streams:
-            self.find = self._find_stream_first
+            self.find = self._find_stream_first if self._patterns is None else self._find_any_stream_first
             self.steps.update((id(match.route), streams[path]) for path, match in self.streams.items())
 
     def _find_stream_first(self, method: str, path: str) -> Match | None:
         return self.streams.get(path) or self.router.find(method, path)
+
+    def _find_any_stream_first(self, method: str, path: str) -> Match | None:
+        if self._patterns is not None and path not in self.streams:
+            pattern, paths = self._patterns
+            if (found := pattern.fullmatch(path)) is not None:
+                return self.streams[paths[(found.lastindex or 1) - 1]]
+        return self._find_stream_first(method, path)
 
 
 class Application:
@@ -132,6 +143,7 @@ class Application:
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner = Runner(self._await, self._fail)
+        self.leaving = Leaving()
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding, options.antiforgery)
         self._static = None if options.static is None else StaticFiles(options.static, options, self._identity)
@@ -149,28 +161,33 @@ class Application:
             if types.enabled and types.caches
             else None
         )
-        self._fixed: dict[Route, tuple[Step, ...]] = {
-            Route("POST", ascii_lower(path), (), ()): (step,) for path, step in refreshing
-        }
         services = Services(
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
-        services = replace(services, limiting=partial(limit_named, services))
+        services = replace(services, limiting=partial(limit_named, services), leaving=self.leaving)
         connect_sessions(services)
         self._for_all = services
+        self._fixed: dict[Route, tuple[Step, ...]] = {}
         for method, path, steps in (
             *operation_routes(services),
             *tag_routes(services),
             *token_routes(self._identity),
-            *self._passkeys(services),
         ):
             self._fixed[Route(method, ascii_lower(path), (), ())] = steps
-        if options.auth.external is not None:
-            # Brings the client and pyjwt along: for those who use it.
-            from rowcall.service.auth.external.sign_in import external_routes
+        for method, path, steps in (
+            *(("POST", path, (step,)) for path, step in refreshing),
+            *self._passkeys(services),
+            *self._external(services),
+        ):
+            self._fixed[Route(method, ascii_lower(path), (), ())] = (*note_signing(services, method, path), *steps)
 
-            for method, path, steps in external_routes(services, self.keys, self.single_use):
-                self._fixed[Route(method, ascii_lower(path), (), ())] = steps
+    def _external(self, services: Services) -> Iterable[tuple[str, str, tuple[Step, ...]]]:
+        if self._options.auth.external is None:
+            return ()
+        # Brings the client and pyjwt along: for those who use it.
+        from rowcall.service.auth.external.sign_in import external_routes
+
+        return external_routes(services, self.keys, self.single_use)
 
     def _passkeys(self, services: Services) -> Iterable[tuple[str, str, tuple[Step, ...]]]:
         options = self._options.passkeys
@@ -334,7 +351,7 @@ class Application:
         return match is not None and id(match.route) in table.closed
 
     def _await(self, exchange: Exchange, waiting: Any) -> None:
-        task = self._loop.create_task(self._advance_after(exchange, waiting))
+        task = exchange.task = self._loop.create_task(self._advance_after(exchange, waiting))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -343,6 +360,11 @@ class Application:
             await waiting
         except Exception as error:
             self._runner.fail(exchange, error)
+            return
+        except asyncio.CancelledError:
+            if not is_past(exchange):
+                raise
+            self._runner.fail(exchange, DeadlineError(exchange))
             return
         self._runner.advance(exchange)
 
