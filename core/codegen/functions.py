@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import TypeInfo
 from rowcall.core.codegen.automatic import is_optional
-from rowcall.core.codegen.names import access, member, upper_first
+from rowcall.core.codegen.names import access, member, within_name
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.codegen.sending import SEGMENT, given_parameters, sending, uploads
 from rowcall.core.codegen.types import UPLOADED, Interfaces, is_date, kind_type, plain_type
@@ -139,14 +139,14 @@ def client_function(
     asked = endpoint.options.client_code or _NOTHING_SAID
     url_only = bool(asked.url_only)
     members = list(_members(endpoint, options))
-    request = f"I{upper_first(name)}Request" if members else None
+    request = f"I{within_name(name)}Request" if members else None
     if request is not None:
         request = interfaces.model(request, [one.declaration for one in members])
     upload = uploads(endpoint)
     result, reading, cast, json_header = (
         ("void", Reading.NOTHING, False, False)
         if url_only
-        else _result(endpoint, f"I{upper_first(name)}Response", types, interfaces, upload=upload)
+        else _result(endpoint, f"I{within_name(name)}Response", types, interfaces, upload=upload)
     )
     path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
     function = ClientFunction(

@@ -95,7 +95,7 @@ def _docstring(method: Method, definitions: Definitions, options: ClientOptions)
     lines = [f"{endpoint.method} {endpoint.path}"]
     if options.comments and endpoint.prose:
         lines += ["", *endpoint.prose]
-    if defined := [*definition_lines(endpoint.routine, definitions, options.comment)]:
+    if defined := [*definition_lines(endpoint, definitions, options.comment)]:
         lines += ["", *defined]
     text = "\n".join(lines).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     first, *others = text.splitlines()

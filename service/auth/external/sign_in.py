@@ -143,6 +143,9 @@ class _SignIn:
             self._outcome.refuse_foreign(scope)
             code, sent = _code_in(await read_body(scope, exchange.protocol, self._largest))
             user = await caller(exchange, self._identity)
+            if user is not None and user.impersonates:
+                # Whoever acts as another links nobody's identity with the other's account.
+                user = None
             attempt, state = None, sent.get("state")
             if self._needs_state(scope) or self._attempts.has(scope, state):
                 attempt, cookie = await self._attempts.find(scope, self._provider, state)
