@@ -116,7 +116,7 @@ def _is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
 
 def is_closed(endpoint: Endpoint) -> bool:
     asked = endpoint.options
-    return not asked.login and (asked.requires_authorization or bool(asked.roles))
+    return not asked.open_login and (asked.login or asked.requires_authorization or bool(asked.roles))
 
 
 def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenApiOptions) -> dict[str, Any]:
