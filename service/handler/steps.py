@@ -66,7 +66,7 @@ from rowcall.service.response.rendering import body_writer, particular
 from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
 from rowcall.service.uploads.making import in_transaction
-from rowcall.service.uploads.receiving import receive
+from rowcall.service.uploads.resumable.protocol import resume, take_uploads
 
 log = logging.getLogger("rowcall")
 
@@ -225,7 +225,7 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     if endpoint.options.upload is not None and (
         endpoint.options.proxy is None or uploads_here(endpoint, services.options.outbound.proxy)
     ):
-        return (*((logged,) if logged else ()), receive(endpoint, call, services))
+        return (*((logged,) if logged else ()), take_uploads(endpoint, call, services))
     begin = database.begin if call.context is None else database.begin_with_context
     if may_have_deadline(endpoint, services):
         begin = database.begin_by_deadline
@@ -378,6 +378,7 @@ STEPS: Sequence[Factory] = (
     forget_supplied,
     fill_headers,
     validate,
+    resume,
     tag_answers,
     note_values,
     hash_parameters,

@@ -43,6 +43,7 @@ from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.exchange.leaving import Leaving
 from rowcall.service.handler.overloads import compile_route
+from rowcall.service.handler.pieces import piece_routes
 from rowcall.service.handler.streams import stream_steps
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
@@ -64,6 +65,7 @@ from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
 from rowcall.service.store.limited_answers import LimitedAnswers
 from rowcall.service.uploads.leftovers import tidy
+from rowcall.service.uploads.resumable.protocol import announced, resumes
 
 if TYPE_CHECKING:
     from rowcall.service.upstream.client import Client
@@ -101,11 +103,15 @@ class Table:
         """
         self.edition = edition
         routes = build_router(edition.endpoints)[0].routes
-        self.router = Router((*routes, *fixed))
-        self.closed = frozenset(id(route) for route in routes if not route.primary.options.cors)
+        pieces = dict(piece_routes(routes, services))
+        self.router = Router((*routes, *pieces, *fixed))
+        self.closed = frozenset(id(route) for route in (*routes, *pieces) if not route.primary.options.cors)
         """Routes that pages of other origins are told nothing about."""
         self.steps: dict[int, tuple[Step, ...]] = Compiled(routes, services)
-        self.steps.update((id(route), steps) for route, steps in fixed.items())
+        self.steps.update((id(route), steps) for route, steps in (*pieces.items(), *fixed.items()))
+        whole = (route for route in routes if all(map(resumes, route.candidates)))
+        self.told = {id(route): announced(services) for route in (*whole, *pieces)}
+        """What OPTIONS tells about a route."""
         self.find = self.router.find
         self.streams = {path: Match(Route("*", path, (), ()), {}) for path in streams}
         self._patterns = with_parameters(streams)
@@ -408,13 +414,17 @@ class Application:
         if not allowed:
             raise Problem(404, f"there is no endpoint at {path[:200]}")
         if scope.method == "OPTIONS":
-            exchange.protocol.response_empty(204, [("allow", ", ".join(allowed))])
+            exchange.protocol.response_empty(204, [("allow", ", ".join(allowed)), *self._told_of(path)])
             return None
         match = router.find("GET", path) if scope.method == "HEAD" else None
         if match is None:
             raise Problem(405, f"{path[:200]} answers {', '.join(allowed)}", headers=(("allow", ", ".join(allowed)),))
         exchange.protocol = HeadProtocol(exchange.protocol)
         return match
+
+    def _told_of(self, path: str) -> Headers:
+        found = (self._table.router.find(method, path) for method in ("POST", "PATCH"))
+        return next((self._table.told[id(one.route)] for one in found if one and id(one.route) in self._table.told), [])
 
     def _respond(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
         headers = [("content-type", CONTENT_TYPE), *others]
@@ -505,5 +515,6 @@ def _empty_table() -> Table:
     table.find = table.router.find
     table.streams = {}
     table.closed = frozenset()
+    table.told = {}
     table.steps = {}
     return table
