@@ -75,7 +75,7 @@ def within(service: Service, use: Callable[[Client], Awaitable[Any]], **headers:
     async def run() -> Any:
         async with httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http:
             transport = streamable_http_client(f"{service.url}/mcp", http_client=http)
-            async with Client(transport, mode="legacy") as client:
+            async with Client(transport) as client:
                 return await use(client)
 
     return asyncio.run(run())
@@ -83,7 +83,6 @@ def within(service: Service, use: Callable[[Client], Awaitable[Any]], **headers:
 
 def test_tools_are_listed_and_called(service: Service) -> None:
     async def use(client: Client) -> None:
-        await client.send_ping()
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert sorted(tools) == ["add_note", "bed_notes", "fails", "for_admins"]
         assert tools["bed_notes"].annotations is not None
