@@ -250,6 +250,8 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
             exclusive_connections=settings.integer(pool + "ExclusiveConnections", minimum=1),
             queue_limit=settings.integer(pool + "QueueLimit"),
             queue_timeout=settings.seconds(pool + "QueueTimeout"),
+            queue_target=settings.seconds_or_none(pool + "QueueTarget"),
+            queue_interval=settings.seconds(pool + "QueueInterval"),
         ),
         sharing=settings.flag(pool + "Sharing"),
         share_writes=settings.flag(pool + "ShareWrites"),
