@@ -14,9 +14,10 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -36,6 +37,7 @@ from rowcall.service.mcp.server import announce_tools
 from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.server import client_connections
 from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
+from rowcall.service.options.server.metrics import admin_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.sockets.listeners import Listener, Listeners
@@ -57,6 +59,8 @@ from rowcall.service.supervisor.channel import (
     NoticeUnheard,
     Prepare,
     Prepared,
+    Sample,
+    Sampled,
     Serving,
     Stale,
     Start,
@@ -69,9 +73,14 @@ from rowcall.service.supervisor.prefork import Copy, Template
 from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay
 from rowcall.service.supervisor.start_progress import Progress
 
+if TYPE_CHECKING:
+    from rowcall.service.supervisor.admin import Admin
+
 log = logging.getLogger("rowcall")
 
 NOTIFY_CHANNEL = "rowcall"
+SAMPLE_WITHIN = 1.0
+"""Seconds for a worker to say how things are; one that is busy for longer is left out."""
 PREPARE_WITHIN = 60.0
 """Seconds a worker may take to build an edition."""
 
@@ -96,6 +105,9 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
     )
 
 
+Gauges = list[tuple[str, Mapping[str, str], float]]
+
+
 class WorkerProcess:
     """One worker as the supervisor sees it."""
 
@@ -106,6 +118,7 @@ class WorkerProcess:
         self.started = time.monotonic()
         self.serving = 0
         self._answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
+        self._samples: dict[int, asyncio.Future[Gauges]] = {}
         self.gone = False
 
     @classmethod
@@ -132,6 +145,17 @@ class WorkerProcess:
         finally:
             self._answers.pop((answer, number), None)
 
+    async def sample(self, number: int, seconds: float) -> Gauges | None:
+        """How it says that things are; None when it has not said anything within `seconds`."""
+        future = self._samples[number] = asyncio.get_running_loop().create_future()
+        self.channel.send(Sample(number))
+        try:
+            return await asyncio.wait_for(future, seconds)
+        except TimeoutError:
+            return None
+        finally:
+            del self._samples[number]
+
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
@@ -157,6 +181,10 @@ class WorkerProcess:
                     on_token_used(message)
                 elif isinstance(message, EventsPublished | EventsWanted | NoticeUnheard):
                     on_event(message)
+                elif isinstance(message, Sampled):
+                    asked = self._samples.get(message.number)
+                    if asked is not None and not asked.done():
+                        asked.set_result(message.gauges)
                 elif isinstance(message, Prepared | Serving):
                     error = message.error if isinstance(message, Prepared) else None
                     future = self._answers.get((type(message), message.number))
@@ -190,6 +218,9 @@ class Supervisor:
         self._events = EventHub(options.events)
         self._channels = ChannelListener(self._connector, self._events.notified)
         self._count = worker_count(settings)
+        self._admin_options = admin_options(settings)
+        self._admin: Admin | None = None
+        self._samples = itertools.count()
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
         listeners = len(self._listeners.of(0))
         for doubt in (*doubts(settings, self._listeners.https_port), *client_connections.doubts(options, listeners)):
@@ -245,6 +276,7 @@ class Supervisor:
         self._stop.set()
 
     async def _start(self) -> None:
+        self._open_admin()
         # Workers import while the database is read.
         spawning = asyncio.gather(*(self._spawn(number) for number in range(self._count)))
         try:
@@ -268,6 +300,26 @@ class Supervisor:
         self._background.keep("the reloading", self._reload_when_asked)
         self._background.keep("looking at the catalogue", self._looks.run)
 
+    def _open_admin(self) -> None:
+        """Before there is a database: who waits for it can see so."""
+        if self._admin_options is None:
+            return
+        # Imported where it is used: its server is only for those who ask for it.
+        from rowcall.service.supervisor.admin import Admin
+
+        self._admin = Admin(
+            self._admin_options,
+            self._store.path,
+            self._sample,
+            lambda: [None if worker is None else worker.process.pid for worker in self._workers],
+        )
+        log.info("the admin listener is at %s", self._admin.url)
+
+    async def _sample(self) -> list[Gauges | None]:
+        workers = [worker for worker in self._workers if worker is not None and not worker.gone]
+        number = next(self._samples)
+        return await asyncio.gather(*(worker.sample(number, SAMPLE_WITHIN) for worker in workers))
+
     async def _describe(self, edition: Edition) -> None:
         """Clients and documents, for others."""
         await self._describer.write(edition.endpoints, edition.types_of)
@@ -283,6 +335,8 @@ class Supervisor:
 
     async def _shut_down(self) -> None:
         self._stop.set()
+        if self._admin is not None:
+            await asyncio.to_thread(self._admin.close)
         seconds = self._settings.seconds("ConnectionSettings:Pool:ShutdownTimeout")
         self._listeners.close()
         self._channels.close()
@@ -330,6 +384,8 @@ class Supervisor:
         self._workers[worker.number] = None
         worker.channel.close()
         self._host.tell_worker_gone(worker.process.pid)
+        if self._admin is not None:
+            self._admin.restarts += 1
         await self._mourn(worker, code)
         if not self._stop.is_set():
             await self._replace(worker.number)
