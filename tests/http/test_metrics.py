@@ -74,9 +74,15 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
+def filled(database: Database) -> Database:
+    database.execute(SQL)
+    return database
+
+
+@pytest.fixture(scope="module")
+def service(filled: Database, serve: Serve, upstream: Upstream) -> Service:
     upstream.on("/forward", answer("elsewhere"))
-    return serve(database, SQL, {**SETTINGS, "Service:ProxyOptions:Host": upstream.url}, workers=2)
+    return serve(filled, "", {**SETTINGS, "Service:ProxyOptions:Host": upstream.url}, workers=2)
 
 
 @pytest.fixture(scope="module")
@@ -250,8 +256,8 @@ def test_the_admin_listener_refuses_what_it_has_not(admin: httpx.Client) -> None
     problem(admin.get("/metrics", headers={"host": "evil.example"}), 403)
 
 
-def test_endpoints_that_there_is_no_room_for_are_counted_together(database: Database, serve_once: Serve) -> None:
-    service = serve_once(database, "", {**ADMIN, "Metrics:MaxEndpoints": "2"})
+def test_endpoints_that_there_is_no_room_for_are_counted_together(filled: Database, serve_once: Serve) -> None:
+    service = serve_once(filled, "", {**ADMIN, "Metrics:MaxEndpoints": "2"})
     with admin_of(service) as admin:
         for path in ("/many", "/items/1", "/wrong"):
             service.get(path)
@@ -261,10 +267,10 @@ def test_endpoints_that_there_is_no_room_for_are_counted_together(database: Data
         assert found.of("rowcall_requests_total", route="(others)") == 2
 
 
-def test_a_token_and_a_unix_socket(database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_a_token_and_a_unix_socket(filled: Database, serve_once: Serve, tmp_path: Path) -> None:
     path = tmp_path / "admin.sock"
     token = "0123456789abcdef"
-    service = serve_once(database, "", {**ADMIN, "Admin:Url": f"http://unix:{path}", "Admin:BearerToken": token})
+    service = serve_once(filled, "", {**ADMIN, "Admin:Url": f"http://unix:{path}", "Admin:BearerToken": token})
     assert path.stat().st_mode & 0o777 == 0o600
     with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://any.name") as client:
         refused = client.get("/metrics")
