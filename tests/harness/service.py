@@ -77,7 +77,11 @@ class Service:
         if receive_buffer is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         connection.settimeout(30)
-        connection.connect(("127.0.0.1", self.port))
+        try:
+            connection.connect(("127.0.0.1", self.port))
+        except OSError:
+            connection.close()
+            raise
         return connection
 
     def raw(self, data: bytes) -> RawResponse | None:
