@@ -313,10 +313,10 @@ def test_service_stops_while_a_worker_waits_to_be_replaced(own_database: Databas
     assert service.stop() == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="/dev/shm is needed")
+@pytest.mark.skipif(not possible(), reason="only /proc tells where the store is")
 def test_a_worker_that_cannot_start_says_why_and_is_tried_again(own_database: Database, serve_once: Serve) -> None:
     """Here its part of the host's store is gone; with it back, so is the worker."""
-    settings = {"HttpClientOptions:Enabled": "true", "HttpClientOptions:CircuitBreakerFailures": "3"}
+    settings = {"Service:HttpClientOptions:Enabled": "true", "Service:HttpClientOptions:CircuitBreakerFailures": "3"}
     service = serve_once(own_database, SQL, settings)
     (worker,) = all_workers(service, 1)
     folder = next(
@@ -330,3 +330,4 @@ def test_a_worker_that_cannot_start_says_why_and_is_tried_again(own_database: Da
     assert "its last error: this worker ends: FileNotFoundError" in line
     aside.rename(folder)
     wait_until(lambda: served(service, "/release"), "a worker serves again", 60)
+    service.expect_traceback("FileNotFoundError: ")
