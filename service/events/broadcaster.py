@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from rowcall.core.auth.claims import User
 from rowcall.core.events.event import Event, Viewer
 from rowcall.core.events.position import Position, advance, position_text
 from rowcall.core.events.wire import BEAT, CONNECTED, event_text, id_text, named_text, retry_text
@@ -175,6 +176,10 @@ class Broadcaster:
             if which(stream):
                 seconds = most * random.uniform(0.2, 1.2)  # noqa: S311 (nothing to be kept secret)
                 stream.end(retry_text(round(seconds * 1000)))
+
+    def users(self) -> set[User]:
+        """Who reads streams."""
+        return {group.viewer.user for group in self._groups if group.viewer.user is not None}
 
     def _streams(self) -> list[Stream]:
         return [stream for group in self._groups for stream in group.streams]

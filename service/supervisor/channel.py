@@ -35,6 +35,8 @@ class Start:
     listeners: tuple[Listener, ...]
     """Open in the worker under the same numbers."""
     https_port: int | None = None
+    cores: frozenset[int] | None = None
+    """Where the worker is to run; None: anywhere."""
 
 
 @dataclass(frozen=True, slots=True)

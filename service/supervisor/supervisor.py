@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,11 +33,13 @@ from rowcall.service.events.between_hosts.choice import bridge_for
 from rowcall.service.events.channels import ChannelListener, channels_of
 from rowcall.service.events.hub import EventHub
 from rowcall.service.identity.refresh_token_store import judged, refresh_token_store_for
-from rowcall.service.log import current_log, is_watched
+from rowcall.service.log import Entry, current_log, is_watched
+from rowcall.service.log.request_line import Seen
 from rowcall.service.mcp.server import announce_tools
 from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.server import client_connections
-from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
+from rowcall.service.options.server.affinity import cores_of, worker_count
+from rowcall.service.options.server.http import doubts, listener_plans, unix_mode
 from rowcall.service.options.server.metrics import admin_options
 from rowcall.service.options.server.shutdown import shutdown_options
 from rowcall.service.options.worker import WorkerOptions
@@ -75,7 +77,7 @@ from rowcall.service.supervisor.channel import (
 )
 from rowcall.service.supervisor.handover import HandoverPoint, Predecessor
 from rowcall.service.supervisor.prefork import Copy, Template
-from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay
+from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay, cause
 from rowcall.service.supervisor.service_manager import ServiceManager
 from rowcall.service.supervisor.start_progress import Progress
 
@@ -126,6 +128,8 @@ class WorkerProcess:
         self._answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
         self._samples: dict[int, asyncio.Future[Gauges]] = {}
         self.gone = False
+        self.last_error: str | None = None
+        """What it has logged as its last."""
 
     @classmethod
     async def start(cls, number: int, listeners: tuple[Listener, ...], template: Template | None) -> WorkerProcess:
@@ -162,6 +166,11 @@ class WorkerProcess:
         finally:
             del self._samples[number]
 
+    def _remember_error(self, entries: Iterable[Entry | Seen]) -> None:
+        for entry in entries:
+            if isinstance(entry, Entry) and entry.level >= logging.ERROR:
+                self.last_error = entry.message
+
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
@@ -178,6 +187,7 @@ class WorkerProcess:
             while True:
                 message = await self.channel.receive()
                 if isinstance(message, Logged):
+                    self._remember_error(message.entries)
                     current_log().take(message.entries)
                 elif isinstance(message, Stale):
                     on_stale()
@@ -227,6 +237,7 @@ class Supervisor:
         self._admin_options = admin_options(settings)
         self._admin: Admin | None = None
         self._samples = itertools.count()
+        self._cores = [cores_of(settings, number) for number in range(self._count)]
         self._manager = ServiceManager(os.environ)
         self._shutdown = shutdown_options(settings)
         handover = self._shutdown.handover
@@ -483,7 +494,9 @@ class Supervisor:
     async def _spawn(self, number: int) -> None:
         listeners = self._listeners.of(number)
         worker = await WorkerProcess.start(number, listeners, self._template)
-        worker.channel.send(Start(self._options, self._settings, listeners, self._listeners.https_port))
+        worker.channel.send(
+            Start(self._options, self._settings, listeners, self._listeners.https_port, self._cores[number])
+        )
         worker.channel.send(Keys(self._keeper.ring))
         if self._leaving is not None:
             worker.channel.send(self._leaving)
@@ -520,11 +533,16 @@ class Supervisor:
         deaths = self._deaths[worker.number]
         seconds = deaths.pause_after(time.monotonic() - worker.started)
         when = f" in {seconds:.1f} s" if seconds else ""
-        log.error("worker %d (pid %d) ended with %d and is replaced%s", worker.number, worker.process.pid, code, when)
+        why = cause(code, worker.last_error)
+        log.error(
+            "worker %d (pid %d) ended with %d and is replaced%s: %s",
+            *(worker.number, worker.process.pid, code, when, why),
+        )
         if deaths.look_like_a_rule:
             log.critical(
-                "worker %d has died %d times in a row, each time within %g s; it is started again every few seconds",
-                *(worker.number, MANY, QUICK),
+                "worker %d has died %d times in a row, each time within %g s; it is started again every few seconds; "
+                "%s",
+                *(worker.number, MANY, QUICK, why),
             )
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stop.wait(), seconds)

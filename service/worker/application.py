@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+import psycopg
 
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.codegen.selection import TypesOf
@@ -45,6 +46,7 @@ from rowcall.service.exchange.leaving import Leaving
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.pieces import piece_routes
 from rowcall.service.handler.streams import stream_steps
+from rowcall.service.identity.asked_sessions import AskedSessions
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.limits.steps import limit_named
@@ -142,6 +144,7 @@ class Application:
         self._table = _empty_table()
         self._prepared: Table | None = None
         self._loop = asyncio.get_running_loop()
+        self._watching: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner = Runner(self._await, self._fail)
         self.leaving = Leaving()
@@ -239,6 +242,9 @@ class Application:
         if self._options.notices is not None or self._options.events.warn_unbound:
             self._databases.set_notice_handler(self.unheard)
         await self._databases.main.start()
+        check = self._options.auth.session_check
+        if check is not None:
+            self._watching = self._loop.create_task(self._watch_readers(max(1.0, check.seconds)))
 
     def prepare(self, edition: Edition) -> None:
         """Builds the table of an edition beside the one in use."""
@@ -325,7 +331,23 @@ class Application:
         """The service stops: they would never end by themselves."""
         self.events.end_streams(lambda stream: True)
 
+    async def _watch_readers(self, seconds: float) -> None:
+        """Streams last longer than their sessions may: those whose sessions have been ended end too."""
+        sessions = self._identity.sessions
+        while isinstance(sessions, AskedSessions):
+            await asyncio.sleep(seconds)
+            for user in self.events.users():
+                try:
+                    held = await sessions.holds(user)
+                except (psycopg.Error, OSError) as error:
+                    log.error("whether the sessions of readers of streams hold cannot be asked: %s", str(error).strip())
+                    break
+                if not held:
+                    self.events.end_streams(lambda stream, user=user: stream.viewer.user is user)  # type: ignore[misc]
+
     async def close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
         if self._client is not None:
             self._client.close()
         if self._type_answers is not None:
