@@ -167,6 +167,11 @@ class Service:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
+    def expect_traceback(self, error: str) -> None:
+        """The log has tracebacks, and they end like this; `check_log` looks at what comes behind them."""
+        assert f"\n{error}" in self.log[self._checked :]
+        self._checked = len(self.log)
+
     def check_log(self) -> None:
         """Fail when the log got a traceback since the last look: the service met something it had not thought of."""
         fresh = self.log[self._checked :]
