@@ -25,6 +25,7 @@ from rowcall.core.events.stream_path import with_parameters
 from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.core.text.ascii_case import ascii_lower
 from rowcall.core.text.naming import nested_name
+from rowcall.core.uploads.options import ObjectStore
 from rowcall.ext.driver.exchange import Runner
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.auth.access import stranger_refusal
@@ -492,7 +493,8 @@ class Application:
 def client_of(options: WorkerOptions, host: HostStore) -> Client | None:
     """Of requests to other services. Imported where it is used: most services make none."""
     outbound = options.outbound
-    if not outbound.types.enabled and not outbound.proxy.enabled:
+    stores = any(isinstance(one, ObjectStore) for one in options.uploads.handlers.values())
+    if not outbound.types.enabled and not outbound.proxy.enabled and not stores:
         return None
     from rowcall.service.upstream.circuits import SIZE, Circuits
     from rowcall.service.upstream.client import Client
