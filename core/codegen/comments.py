@@ -58,7 +58,7 @@ def _typed(name: str, function: ClientFunction, options: ClientCodeOptions) -> s
     if options.types:
         return name
     if name == "request":
-        members = ", ".join(one.declaration for one in function.members)
+        members = ", ".join(one.brief for one in function.members)
         return f"{{{{{members}}}}} request"
     kinds = {"onMessage": "(message: string) => void", "id": "string | undefined", "closeAfterMs": "number"}
     kinds |= {"awaitConnectionMs": "number | undefined", "parseUrl": "(url: string) => string"}

@@ -99,9 +99,12 @@ def file_name(schema: str) -> str:
 
 def member(name: str) -> str:
     """A property, in quotes where it is no identifier."""
-    if _PLAIN.fullmatch(name):
-        return name
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return name if _PLAIN.fullmatch(name) else quoted(name)
+
+
+def quoted(text: str) -> str:
+    """A literal."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'
 
 

@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import Column, Routine
+from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
 from rowcall.core.catalogue.session_state import UNKNOWN, SessionState
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.record import Record
@@ -166,6 +167,8 @@ class EndpointParameter(Record):
     """Only for placeholders: the SQL does not take it. Such parameters come behind all others."""
     textual: bool = False
     """Its type, or the one below its domain, holds any text."""
+    facts: ValueFacts = NOTHING_KNOWN
+    """For descriptions; what comes in is judged by the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +208,8 @@ class ResultShape(Record):
     """Only the first column of the result counts, whatever the others are."""
     cast: str = ""
     """Behind a plain `select schema.fn(…)`: `::text[]` where composites are told by PostgreSQL's text."""
+    facts: ValueFacts = NOTHING_KNOWN
+    """Of the value, where it has no columns."""
     wire: tuple[int, ...] | None = None
     """Type oids of the result's columns, 0 for any (`core.endpoint.result_types`). None: nothing is known."""
 

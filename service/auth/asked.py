@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import psycopg
+
 from rowcall.core.auth.claims import Claim
+from rowcall.core.auth.commands import numbered
 from rowcall.core.auth.login import LoginRowError, read_login_row
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.commands import Command
@@ -14,6 +17,9 @@ from rowcall.service.identity.asked_sessions import AskedSessions
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
+
+SESSIONS_ENDED = "sessions-ended"
+"""Topic of the bus: what is remembered of sessions is out of date."""
 
 log = logging.getLogger("rowcall")
 
@@ -47,4 +53,17 @@ def connect_sessions(services: Services) -> None:
             rows = await ask.run(exchange, [number, owner])
             return bool(rows and rows[0] and rows[0][0].text == "t")
 
-        sessions.check = check
+        sql, takes = numbered(options.session_check.command)
+
+        async def watch(number: str, owner: str) -> bool:
+            known = {1: number, 2: owner}
+            async with services.database.errand() as connection:
+                cursor = await psycopg.AsyncRawCursor(connection).execute(sql.encode(), [known.get(n) for n in takes])
+                row = await cursor.fetchone()
+            return row is not None and row[0] is True
+
+        sessions.check, sessions.watch = check, watch
+        external = options.external
+        if external is not None and any(provider.back_channel for provider in external.providers):
+            forget = sessions.forget_checks
+            services.host.bus.subscribe(SESSIONS_ENDED, lambda _message: forget(), forget)

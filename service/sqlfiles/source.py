@@ -433,8 +433,12 @@ class _Reading:
                 return FileResult(key, columns, about.single, declared=True)
             column = Column(about.returns, info.oid, info.display)
             return FileResult(key, (column,), about.single, first_only=True, declared=True)
-        found = () if described is None else described.columns
-        columns = tuple(Column(name, oid, self._types[oid].display) for name, oid in found)
+        if described is None:
+            return FileResult(key, (), about.single)
+        columns = tuple(
+            Column(name, oid, self._types[oid].display, origin=origin)
+            for (name, oid), origin in zip(described.columns, described.origins, strict=True)
+        )
         return FileResult(key, columns, about.single)
 
     def _module(self, path: str) -> str:

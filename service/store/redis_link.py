@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from redis.asyncio.cluster import ClusterNode, RedisCluster
 from redis.asyncio.sentinel import Sentinel
 from redis.exceptions import RedisError
 
-from rowcall.core.cache.redis_address import RedisAddress
+from rowcall.core.cache.redis_address import BadAddressError, RedisAddress, parse_redis
 
 log = logging.getLogger("rowcall.redis")
 
@@ -193,3 +194,50 @@ class RedisLink:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a task for Redis failed", exc_info=error)
+
+
+class LateLink:
+    """A link that is made beside the start, and again when that was in vain. Its first users wait for it.
+
+    To be made in the running event loop. key: of the configuration. without: what happens as long as there is none.
+    """
+
+    def __init__(self, address: str, key: str, without: str) -> None:
+        self._key = key
+        self._without = without
+        self._link: RedisLink | None = None
+        self._told = False
+        self._tried = 0.0
+        try:
+            self._place: RedisAddress | None = parse_redis(address)
+        except BadAddressError as error:
+            log.error("%s: %s; %s", key, error, without)
+            self._place = None
+        self._connecting = None if self._place is None else asyncio.create_task(self._connect(self._place))
+
+    async def link(self) -> RedisLink | None:
+        """None: nobody has answered yet."""
+        if self._link is not None:
+            return self._link
+        connecting, place = self._connecting, self._place
+        if connecting is None or place is None:
+            return None
+        if not self._told:
+            await asyncio.shield(connecting)
+        elif connecting.done() and time.monotonic() - self._tried >= TRY_AGAIN:
+            self._connecting = asyncio.create_task(self._connect(place))
+        return self._link
+
+    async def _connect(self, place: RedisAddress) -> None:
+        self._tried = time.monotonic()
+        link = RedisLink(place)
+        try:
+            await link.connect()
+        except FAILURES as error:
+            if not self._told:
+                log.error("Redis at %s cannot be reached: %s; %s", place, str(error).strip(), self._without)
+            self._told = True
+            return
+        if self._told:
+            log.warning("Redis at %s can be reached now", place)
+        self._link = link

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import pickle
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,8 @@ class Start:
     listeners: tuple[Listener, ...]
     """Open in the worker under the same numbers."""
     https_port: int | None = None
+    cores: frozenset[int] | None = None
+    """Where the worker is to run; None: anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +159,37 @@ class NoticeUnheard:
 
 
 @dataclass(frozen=True, slots=True)
+class Leave:
+    """Supervisor → worker: requests are served as ever, but not for long.
+
+    unready: health says so. closing: clients are told to come back on other connections. deaf: none is accepted.
+    """
+
+    unready: bool = False
+    closing: bool = False
+    deaf: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Supervisor → worker: finish what runs, within so many seconds."""
 
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Supervisor → worker: how are things? Number of the question."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Worker → supervisor: the answer: names, labels and values (`core.operations.exposition.GAUGES`)."""
+
+    number: int
+    gauges: list[tuple[str, Mapping[str, str], float]]
 
 
 EventMessage = EventsPublished | EventsWanted | NoticeUnheard
@@ -181,6 +211,9 @@ Message = (
     | EventsSoFar
     | EventsArrived
     | NoticeUnheard
+    | Sample
+    | Sampled
+    | Leave
     | Stop
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sys
@@ -23,6 +24,7 @@ from rowcall.service.edition.collector import paused
 from rowcall.service.log import Forwarder, configure_worker_logging
 from rowcall.service.log.sinks import say_on_stderr
 from rowcall.service.options.server.client_connections import client_connections
+from rowcall.service.sockets.accepting import stop_accepting
 from rowcall.service.sockets.open_files import raise_limit
 from rowcall.service.sockets.unused_connections import close_unused
 from rowcall.service.supervisor.channel import (
@@ -33,10 +35,13 @@ from rowcall.service.supervisor.channel import (
     EventsWanted,
     Keys,
     KeysWanted,
+    Leave,
     Logged,
     NoticeUnheard,
     Prepare,
     Prepared,
+    Sample,
+    Sampled,
     Serving,
     Stale,
     Start,
@@ -132,8 +137,12 @@ class Worker:
                 self._feed.arrive(message.packed)
             elif isinstance(message, EventsSoFar):
                 self._feed.begin(message.packed)
+            elif isinstance(message, Sample):
+                self._channel.send(Sampled(message.number, self._application.gauges()))
             elif isinstance(message, Swap):
                 self._swap(message.number)
+            elif isinstance(message, Leave):
+                self._leave(message)
             elif isinstance(message, Stop):
                 self._stop_within = message.seconds
                 self._stopping.set()
@@ -154,6 +163,15 @@ class Worker:
         for server in self._servers:
             server.start()
         self._channel.send(Serving(number))
+
+    def _leave(self, message: Leave) -> None:
+        leaving = self._application.leaving
+        if message.closing and not leaving.closing:
+            for server in self._servers:
+                server.say_goodbye()
+        leaving.unready, leaving.closing = message.unready, message.closing
+        if message.deaf:
+            stop_accepting(self._listeners)
 
     async def _stop(self) -> None:
         self._application.end_streams()
@@ -176,10 +194,20 @@ async def _main(channel_fd: int) -> None:
         return  # stopped before it began
     if not isinstance(start, Start):
         raise TypeError(f"expected Start, got {type(start).__name__}")
+    if start.cores is not None:
+        # Before there are threads, which inherit it, and before memory is touched, which is then near those cores.
+        os.sched_setaffinity(0, start.cores)
     forwarder = configure_worker_logging(
         start.settings, lambda batch: channel.send(Logged(batch)), lambda: channel.backlog
     )
-    await Worker(channel, start, forwarder).run()
+    try:
+        await Worker(channel, start, forwarder).run()
+    except Exception as error:
+        # To the supervisor, which tells why it has to start another one.
+        log.critical("this worker ends: %s: %s", type(error).__name__, error, exc_info=error)
+        forwarder.flush()
+        await channel.finish()
+        raise SystemExit(1) from None
 
 
 def main(channel_fd: int) -> None:

@@ -78,7 +78,7 @@ def _query(call: Call) -> str:
 
 
 def _value(given: Given, models: Models) -> str:
-    return models.to_json(given.shape, f"request.{field_name(given.wire)}", null=True)
+    return models.to_json(given.shape, f"request.{field_name(given.wire)}", null=given.nullable)
 
 
 def url_text(function: DartFunction, models: Models) -> str:

@@ -11,7 +11,17 @@ _LARGEST_FRAME = 2**24 - 1
 
 ROWS: tuple[Key, ...] = (
     section("HttpServer", "The HTTP server. `Kestrel` is accepted as a second name of this section."),
-    integer("HttpServer:Workers", None, "Worker processes. null starts one for each processor core."),
+    integer(
+        "HttpServer:Workers",
+        None,
+        "Worker processes. null starts one for each processor core that there is, or that CpuAffinity names.",
+    ),
+    text(
+        "HttpServer:CpuAffinity",
+        None,
+        "Cores that workers are kept on: `0-3,6` gives each worker one of these, `0-3;4-7` the first worker the first "
+        "four and the second the others, `auto` each worker one of all that there are. null leaves it to the system.",
+    ),
     integer(
         "HttpServer:Threads",
         None,
@@ -63,6 +73,24 @@ ROWS: tuple[Key, ...] = (
         (),
         "Hosts that requests may name, `*.zone.example` for those below one; others give 400. An empty list is any, "
         "also in what redirects lead to.",
+    ),
+    text(
+        "HttpServer:HandoverSocket",
+        None,
+        "Path of a Unix socket over which a new process of this user takes over the listening sockets of the one that "
+        "runs, without a refused connection. null: none can. Linux only.",
+    ),
+    section("HttpServer:Shutdown", "How the service stops; ConnectionSettings:Pool:ShutdownTimeout limits the rest."),
+    interval(
+        "HttpServer:Shutdown:Delay",
+        "0 seconds",
+        "How long requests are served as ever while ready checks fail already, for load balancers to notice.",
+    ),
+    interval(
+        "HttpServer:Shutdown:GoodbyeTime",
+        "2 seconds",
+        "After a Delay, and when others go on with the listening sockets: how long answers carry `Connection: close` "
+        "before idle connections are closed.",
     ),
     section("HttpServer:Limits", "Limits of requests and connections; null keeps the server's own default."),
     integer(
