@@ -79,6 +79,8 @@ class Upload(Record):
     `{placeholders}`; one without is known to fit."""
     resumable: bool = False
     """Files may also come in pieces, over several requests."""
+    progress: bool = False
+    """How much has arrived is published, as the endpoint's notices are."""
 
     def setting(self, handler: str, name: str) -> str | None:
         """Value for one handler. The word without a handler in front wins (reference 05, 5.1)."""
