@@ -14,7 +14,8 @@ from rowcall.core.cache.redis_address import BadAddressError, parse_redis
 from rowcall.core.limits.counting import Decision
 from rowcall.core.limits.policy import Policy
 from rowcall.service.limits.host_permits import HostPermits
-from rowcall.service.store.redis_link import FAILURES, GoneError, RedisLink
+from rowcall.service.store.redis_connection import FAILURES
+from rowcall.service.store.redis_link import GoneError, RedisLink
 
 log = logging.getLogger("rowcall.limits")
 
