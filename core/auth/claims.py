@@ -15,6 +15,15 @@ Claim = tuple[str, str]
 SIGNED_IN_AT = "auth_time"
 """Claim with the seconds since 1970 at which a user signed in (OpenID Connect Core, 2); refreshing leaves it."""
 
+IMPERSONATOR_ID, IMPERSONATOR_NAME, IMPERSONATOR_SIGNED_IN_AT = (
+    "impersonator_id",
+    "impersonator_name",
+    "impersonator_auth_time",
+)
+"""Claims that tell who really acts, where somebody acts as another user (RFC 8693, 4.1 calls it the actor)."""
+ACTOR = frozenset({IMPERSONATOR_ID, IMPERSONATOR_NAME, IMPERSONATOR_SIGNED_IN_AT})
+"""Only the service itself sets them."""
+
 Grouped = str | list[str] | None
 """All values of one type: a text, several, or NULL."""
 
@@ -121,6 +130,45 @@ class User:
     def first(self, kind: str) -> str | None:
         """The first value of a type; None when there is none or it is empty."""
         return next((value or None for name, value in self.claims if name == kind), None)
+
+    @property
+    def impersonates(self) -> bool:
+        """Somebody else acts as this user."""
+        return any(kind in ACTOR for kind, _ in self.claims)
+
+
+class NobodyActsError(ValueError):
+    """Whoever is to act as another has neither an id nor a name that would tell who it is."""
+
+
+def acting(claims: Iterable[Claim], actor: User, identity: IdentityClaims) -> tuple[Claim, ...]:
+    """Claims of a user, for `actor` to act as him. The moment of a sign-in is none of them: he has not signed in.
+
+    Raises:
+        NobodyActsError: it could not be told afterwards who has acted.
+    """
+    known = (
+        (IMPERSONATOR_ID, actor.first(identity.user_id)),
+        (IMPERSONATOR_NAME, actor.first(identity.user_name)),
+        (IMPERSONATOR_SIGNED_IN_AT, actor.first(SIGNED_IN_AT)),
+    )
+    if known[0][1] is None and known[1][1] is None:
+        raise NobodyActsError
+    others = (claim for claim in claims if claim[0] != SIGNED_IN_AT)
+    return (*others, *((kind, value) for kind, value in known if value is not None))
+
+
+def himself(claims: Iterable[Claim], user: User, identity: IdentityClaims) -> tuple[Claim, ...] | None:
+    """Claims with which `user`, who acts as another, goes on as himself; None where they are those of somebody else."""
+    kept = tuple(claim for claim in claims if claim[0] != SIGNED_IN_AT)
+    found = dict(kept)
+    kind, actor = identity.user_id, user.first(IMPERSONATOR_ID)
+    if actor is None:
+        kind, actor = identity.user_name, user.first(IMPERSONATOR_NAME)
+    if not actor or found.get(kind) != actor:
+        return None
+    moment = user.first(IMPERSONATOR_SIGNED_IN_AT)
+    return kept if moment is None else (*kept, (SIGNED_IN_AT, moment))
 
 
 def _subject(claims: tuple[Claim, ...], identity: IdentityClaims) -> tuple[Claim, ...]:

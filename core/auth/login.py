@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rowcall.core.auth.claims import Claim
+from rowcall.core.auth.claims import ACTOR, Claim
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.text.array_literal import elements
 from rowcall.core.text.naming import api_name
@@ -49,7 +49,8 @@ def read_login_row(cells: Sequence[Cell], options: LoginOptions) -> LoginRow:
     """Special names compare in any case.
 
     Raises:
-        LoginRowError: the status is no boolean and no HTTP status.
+        LoginRowError: the status is no boolean and no HTTP status, or a column has the name of a claim that is the
+            service's own.
     """
     special: dict[str, Cell] = {}
     claims: list[Claim] = []
@@ -57,6 +58,8 @@ def read_login_row(cells: Sequence[Cell], options: LoginOptions) -> LoginRow:
     for cell in cells:
         if cell.name.lower() in names:
             special[cell.name.lower()] = cell
+        elif cell.name in ACTOR:
+            raise LoginRowError(f"the column {cell.name} would say who acts, which only `impersonate` does")
         else:
             claims += claims_of(cell)
     status = _status(special.get(options.status.lower()))

@@ -41,6 +41,7 @@ def described(endpoint: Endpoint) -> dict[str, Any]:
         "authorizeWithin": options.fresh,
         "login": options.login,
         "logout": options.logout,
+        "impersonation": None if options.impersonation is None else options.impersonation.value,
         "securitySensitive": options.sensitive,
         "raw": options.raw,
         "internal": options.internal,

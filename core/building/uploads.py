@@ -52,7 +52,10 @@ class UploadEndpoint:
             options,
             transport=Transport.QUERY,
             body_parameter=None,
-            upload=upload if known is None else _settled(upload, parameters, known),
+            upload=replace(
+                upload if known is None else _settled(upload, parameters, known),
+                resumable=upload.resumable and options.proxy is None and options.proxy_out is None,
+            ),
         )
 
     def noticed(self, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
@@ -78,6 +81,8 @@ def _side_effects(
         yield f"files come with POST, which is the method now, and not {method}"
     if ("param_type" in used and options.transport is Transport.BODY) or options.body_parameter is not None:
         yield "the body holds the files; parameters are taken from the query string"
+    if upload.resumable and (options.proxy is not None or options.proxy_out is not None):
+        yield "resumable has no effect for a proxy: its files go elsewhere as they come"
     if known is None:
         return
     keys = {key.lower() for key in known.handlers}

@@ -10,6 +10,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
 from rowcall.core.catalogue.source import Source
 from rowcall.core.data.record import Record
 from rowcall.core.errors.diagnostics import Diagnostic
@@ -39,6 +40,7 @@ class Attribute(Record):
     type_oid: int
     type_name: str
     """`format_type` text, with the type modifier, ready for a cast."""
+    facts: ValueFacts = NOTHING_KNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,9 @@ class Column(Record):
     name: str
     type_oid: int
     type_name: str
+    facts: ValueFacts = NOTHING_KNOWN
+    origin: tuple[int, int] = (0, 0)
+    """Of a file's column that is one of a table or view as it is: that relation's oid, and the column's number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from rowcall.core.codegen.shapes import (
     Scalar,
     Shape,
     ShapeReader,
+    exact,
     named_shape,
     parameter_shape,
 )
@@ -59,6 +60,10 @@ class Given:
     @property
     def wire(self) -> str:
         return self.parameter.api_name
+
+    @property
+    def nullable(self) -> bool:
+        return not self.parameter.facts.never_null
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +159,12 @@ def _row(endpoint: Endpoint, shape: ResultShape, name: str, reader: ShapeReader)
         return reader.rows(shape, name)
     if shape.columns:
         column = shape.columns[0]
-        return reader.value(column.column.type_oid, column.column.type_name, column.key.decode())
+        found = reader.value(column.column.type_oid, column.column.type_name, column.key.decode())
+        return exact(found, column.column.facts)
     routine = endpoint.routine
     if routine.return_type_name == "record":
         return ListOf(TEXT)
-    return reader.value(routine.return_type_oid, routine.return_type_name, routine.name)
+    return exact(reader.value(routine.return_type_oid, routine.return_type_name, routine.name), shape.facts)
 
 
 def _several(endpoint: Endpoint, name: str, reader: ShapeReader) -> Row:

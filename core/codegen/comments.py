@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.codegen.functions import ClientFunction
 from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.tables.routines import TableOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ def comment(
     options: ClientCodeOptions,
 ) -> str:
     """`/** … */`, ended by a line break. arguments: in order, those without a text are passed over."""
-    lines = [*definition_lines(function.endpoint.routine, definitions, options.comment)]
+    lines = [*definition_lines(function.endpoint, definitions, options.comment)]
     if options.comment != "None" and options.comments:
         lines += _remarks(function.endpoint.routine, separated=bool(lines))
     params = [f"@param {_typed(name, function, options)} - {_TEXTS[name]}" for name in arguments if name in _TEXTS]
@@ -56,27 +58,28 @@ def _typed(name: str, function: ClientFunction, options: ClientCodeOptions) -> s
     if options.types:
         return name
     if name == "request":
-        members = ", ".join(one.declaration for one in function.members)
+        members = ", ".join(one.brief for one in function.members)
         return f"{{{{{members}}}}} request"
     kinds = {"onMessage": "(message: string) => void", "id": "string | undefined", "closeAfterMs": "number"}
     kinds |= {"awaitConnectionMs": "number | undefined", "parseUrl": "(url: string) => string"}
     return f"{{{kinds.get(name, '(request: RequestInit) => RequestInit')}}} {name}"
 
 
-def definition_lines(routine: Routine, definitions: Definitions, form: str) -> Iterator[str]:
-    """The routine in the form None, Simple or Full."""
+def definition_lines(endpoint: Endpoint, definitions: Definitions, form: str) -> Iterator[str]:
+    """Its routine in the form None, Simple or Full."""
     if form == "None":
         return
+    routine = endpoint.routine
     known = definitions.get(routine.oid)
     if form == "Full" and known is not None and known.text:
         yield from (line for line in known.text.splitlines() if line.strip())
     elif routine.kind is RoutineKind.FILE:
         yield f"{'-- ' if form == 'Full' else ''}SQL file: {routine.identity}"
-    elif routine.source is not None:
-        yield routine.identity
+    elif isinstance(routine.source, TableOperation):
+        yield routine.source.operation.head(f"{routine.schema}.{routine.name}")
     else:
         yield from _head(routine, known.defaults if known is not None else ())
-        yield from _returned(routine)
+        yield from _returned(endpoint)
 
 
 def _head(routine: Routine, defaults: tuple[str | None, ...]) -> Iterator[str]:
@@ -93,14 +96,16 @@ def _head(routine: Routine, defaults: tuple[str | None, ...]) -> Iterator[str]:
     yield ")"
 
 
-def _returned(routine: Routine) -> Iterator[str]:
+def _returned(endpoint: Endpoint) -> Iterator[str]:
+    """A composite column is told as its fields, each under the column's name."""
+    routine = endpoint.routine
     if routine.kind is RoutineKind.PROCEDURE:
         return
     if routine.columns and not routine.returns_composite and routine.returns_set:
         yield "returns table("
-        last = len(routine.columns) - 1
-        for number, column in enumerate(routine.columns):
-            yield f"    {column.name} {column.type_name}{'' if number == last else ','}"
+        shown = endpoint.shape.columns
+        for one in shown:
+            yield f"    {(one.group or one.column).name} {one.column.type_name}{'' if one is shown[-1] else ','}"
         yield ")"
     elif routine.returns_set:
         yield f"returns setof {routine.return_type_name}"

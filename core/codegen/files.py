@@ -11,6 +11,7 @@ from rowcall.core.codegen.hooks import hooks_text
 from rowcall.core.codegen.names import Names, file_name
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named, said
+from rowcall.core.codegen.sending import asks_in_query
 from rowcall.core.codegen.types import Interfaces
 from rowcall.core.codegen.typescript import (
     aliases,
@@ -118,7 +119,7 @@ class _Module:
             lines.append(f'import {{ baseUrl }} from "{options.base_url_from}";')
         else:
             lines.append(f'const baseUrl = "{options.base_url}";')
-        if any(one.query for one in self.functions):
+        if any(one.query or asks_in_query(one.endpoint) for one in self.functions):
             if options.parse_query_from:
                 lines.append(f'import {{ parseQuery }} from "{options.parse_query_from}";')
             else:
@@ -129,7 +130,9 @@ class _Module:
         return "\n".join(lines) + "\n"
 
     def _builders(self) -> Iterator[str]:
-        after_builder = False
+        after_builder = self._options.export_urls
+        if after_builder:
+            yield ""
         for one in self.functions:
             if one.export_url:
                 if not after_builder:

@@ -5,14 +5,23 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rowcall.core.catalogue.catalog import TypeInfo
 from rowcall.core.codegen.automatic import is_optional
-from rowcall.core.codegen.names import access, member, upper_first
+from rowcall.core.codegen.names import access, member, within_name
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.codegen.sending import SEGMENT, given_parameters, sending, uploads
-from rowcall.core.codegen.types import UPLOADED, Interfaces, is_date, kind_type, plain_type
+from rowcall.core.codegen.types import (
+    UPLOADED,
+    Interfaces,
+    array_of,
+    exact_type,
+    is_date,
+    kind_type,
+    plain_type,
+    told,
+)
 from rowcall.core.endpoint.capabilities import ClientCode, NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
 from rowcall.core.events.stream_path import stream_path
@@ -44,7 +53,12 @@ class Member:
 
     @property
     def declaration(self) -> str:
-        return f"{member(self.name)}{'?' if self.optional else ''}: {self.type} | null"
+        return told(self.name, self.type, self.parameter.facts, optional=self.optional)
+
+    @property
+    def brief(self) -> str:
+        """The same without a comment."""
+        return told(self.name, self.type, replace(self.parameter.facts, text=None), optional=self.optional)
 
     @property
     def read(self) -> str:
@@ -139,14 +153,14 @@ def client_function(
     asked = endpoint.options.client_code or _NOTHING_SAID
     url_only = bool(asked.url_only)
     members = list(_members(endpoint, options))
-    request = f"I{upper_first(name)}Request" if members else None
+    request = f"I{within_name(name)}Request" if members else None
     if request is not None:
         request = interfaces.model(request, [one.declaration for one in members])
     upload = uploads(endpoint)
     result, reading, cast, json_header = (
         ("void", Reading.NOTHING, False, False)
         if url_only
-        else _result(endpoint, f"I{upper_first(name)}Response", types, interfaces, upload=upload)
+        else _result(endpoint, f"I{within_name(name)}Response", types, interfaces, upload=upload)
     )
     path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
     function = ClientFunction(
@@ -211,7 +225,7 @@ def _result(
     if shape.path is ResultPath.SCALAR:
         return _scalar(endpoint, interfaces.options)
     type_text = _row(endpoint, shape, name, types, interfaces)
-    return (f"{type_text}[]" if shape.is_set and not asked.single else type_text), Reading.JSON, True, True
+    return (array_of(type_text) if shape.is_set and not asked.single else type_text), Reading.JSON, True, True
 
 
 def _scalar(endpoint: Endpoint, options: ClientCodeOptions) -> tuple[str, Reading, bool, bool]:
@@ -234,12 +248,14 @@ def _row(
     if shape.named:
         return interfaces.model(name, interfaces.columns(shape, types))
     if shape.columns:
-        column = shape.columns[0]
-        return interfaces.column(column.column.type_oid, column.column.type_name, column.key.decode(), types)
+        column = shape.columns[0].column
+        kind = interfaces.column(column.type_oid, column.type_name, shape.columns[0].key.decode(), types)
+        return exact_type(kind, column.facts)
     routine = endpoint.routine
     if routine.return_type_name == "record":
         return "(string | null)[]"
-    return interfaces.column(routine.return_type_oid, routine.return_type_name, routine.name, types)
+    kind = interfaces.column(routine.return_type_oid, routine.return_type_name, routine.name, types)
+    return exact_type(kind, shape.facts)
 
 
 def _several(endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces) -> str:
@@ -258,9 +274,11 @@ def _part(shape: ResultShape, types: Mapping[int, TypeInfo], interfaces: Interfa
     columns = [
         (
             member(one.key.decode()),
-            interfaces.column(one.column.type_oid, one.column.type_name, one.column.name, types),
+            exact_type(
+                interfaces.column(one.column.type_oid, one.column.type_name, one.column.name, types), one.column.facts
+            ),
         )
         for one in shape.columns
     ]
     row = f"{{ {', '.join(f'{key}: {kind}' for key, kind in columns)} }}" if shape.named else columns[0][1]
-    return row if single else f"{row}[]"
+    return row if single else array_of(row)

@@ -86,16 +86,25 @@ def upper_first(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
+def within_name(name: str) -> str:
+    """Of a function, where other words stand around it and nothing has to be guarded: `delete_` → `Delete`."""
+    return upper_first(name.strip("_"))
+
+
 def file_name(schema: str) -> str:
     """`{0}` of a path, for a schema."""
-    return camel(schema)
+    first, *others = [part for part in _SEPARATORS.split(schema) if part] or [schema]
+    return first[:1].lower() + first[1:] + "".join(upper_first(part) for part in others)
 
 
 def member(name: str) -> str:
     """A property, in quotes where it is no identifier."""
-    if _PLAIN.fullmatch(name):
-        return name
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return name if _PLAIN.fullmatch(name) else quoted(name)
+
+
+def quoted(text: str) -> str:
+    """A literal."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'
 
 

@@ -12,6 +12,7 @@ from rowcall.core.codegen.options import ClientOptions
 from rowcall.core.endpoint.capabilities import ClientCode
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.sqlfile.source import FileSource
+from rowcall.core.text.naming import camel_case
 
 TypesOf = Callable[[Endpoint], Mapping[int, TypeInfo]]
 Said = Callable[[Endpoint], ClientCode]
@@ -63,10 +64,20 @@ def modules(
         yield name, sorted((one for one in members if _is_wanted(one, said)), key=_order)
 
 
-def module_of(endpoint: Endpoint, said: Said = said) -> str | None:
+def module_of(endpoint: Endpoint, said: Said) -> str | None:
     module = said(endpoint).module
     if module:
         return module
+    folder = _folder(endpoint)
+    return None if folder is None else camel_case(folder.replace("-", "_").replace(" ", "_"))
+
+
+def folder_of(endpoint: Endpoint) -> str | None:
+    """Like `module_of`, with the name of the folder as it is."""
+    return said(endpoint).module or _folder(endpoint)
+
+
+def _folder(endpoint: Endpoint) -> str | None:
     source = endpoint.routine.source
     return source.module if isinstance(source, FileSource) else None
 

@@ -42,6 +42,12 @@ def uploads(endpoint: Endpoint) -> bool:
     return upload is not None and upload.enabled
 
 
+def asks_in_query(endpoint: Endpoint) -> bool:
+    """Query strings are made for it, or would be but for what clients leave out (reference 07, 6 and 20)."""
+    travels = endpoint.transport is Transport.QUERY or uploads(endpoint)
+    return travels and len(endpoint.parameters) > len(SEGMENT.findall(endpoint.path))
+
+
 def sending(endpoint: Endpoint, given: Sequence[EndpointParameter]) -> Sending:
     raw = endpoint.raw_body
     body = next((index for index, one in enumerate(given) if one is raw), None) if raw is not None else None

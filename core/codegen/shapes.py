@@ -9,9 +9,10 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rowcall.core.catalogue.catalog import Attribute, TypeInfo, TypeKind
+from rowcall.core.catalogue.facts import ValueFacts
 from rowcall.core.codegen.names import pascal
 from rowcall.core.endpoint.endpoint import EndpointParameter, ResultShape, ValueKind
 from rowcall.core.text.naming import nested_name
@@ -33,6 +34,8 @@ class Scalar(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Plain:
     scalar: Scalar
+    choices: tuple[str | int, ...] = ()
+    """All values that there are; empty: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,22 @@ def named_shape(type_name: str) -> Shape:
 
 def parameter_shape(parameter: EndpointParameter) -> Shape:
     one = Plain(_BY_KIND.get(parameter.kind, Scalar.TEXT))
-    return ListOf(one) if parameter.array else one
+    return exact(ListOf(one) if parameter.array else one, parameter.facts)
+
+
+def exact(shape: Shape, facts: ValueFacts) -> Shape:
+    """With the values that are known."""
+    if isinstance(shape, ListOf):
+        return ListOf(exact(shape.element, facts))
+    if not isinstance(shape, Plain):
+        return shape
+    wanted = _CHOSEN.get(shape.scalar)
+    if wanted is None or not facts.choices or not all(isinstance(one, wanted) for one in facts.choices):
+        return shape
+    return replace(shape, choices=facts.choices)
+
+
+_CHOSEN = {Scalar.TEXT: str, Scalar.INTEGER: int, Scalar.BIGINT: int}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +140,11 @@ class ShapeReader:
     def rows(self, shape: ResultShape, name: str) -> Row:
         return Row(
             tuple(
-                RowField(one.key.decode(), self.value(one.column.type_oid, one.column.type_name, one.column.name))
+                RowField(
+                    one.key.decode(),
+                    exact(self.value(one.column.type_oid, one.column.type_name, one.column.name), one.column.facts),
+                    nullable=not one.column.facts.never_null,
+                )
                 for one in shape.columns
             ),
             name,
@@ -153,4 +175,4 @@ class ShapeReader:
     def _fields(self, attributes: tuple[Attribute, ...]) -> Iterator[RowField]:
         for one in attributes:
             shape = self.value(one.type_oid, one.type_name, one.name, within=True)
-            yield RowField(nested_name(one.name, self.camel), shape)
+            yield RowField(nested_name(one.name, self.camel), exact(shape, one.facts))

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
-from rowcall.core.codegen.names import member, pascal
+from rowcall.core.catalogue.catalog import Attribute, TypeInfo, TypeKind
+from rowcall.core.catalogue.facts import ValueFacts
+from rowcall.core.codegen.names import member, pascal, quoted
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.endpoint.endpoint import ResultColumn, ResultShape, ValueKind
 from rowcall.core.text.naming import api_name, nested_name
@@ -64,6 +65,28 @@ def kind_type(kind: ValueKind, json_type: str, *, array: bool) -> str:
     return f"{found}[]" if array else found
 
 
+def array_of(element: str) -> str:
+    return f"({element})[]" if " | " in element else f"{element}[]"
+
+
+def exact_type(kind: str, facts: ValueFacts) -> str:
+    """The values that are known, as a union; in place of the elements of an array too."""
+    inner = kind.rstrip("[]")
+    wanted = {"string": str, "number": int}.get(inner)
+    if not facts.choices or wanted is None or not all(isinstance(one, wanted) for one in facts.choices):
+        return kind
+    union = " | ".join(quoted(one) if isinstance(one, str) else str(one) for one in facts.choices)
+    return array_of(union) if kind != inner else union
+
+
+def told(name: str, kind: str, facts: ValueFacts, *, optional: bool = False) -> str:
+    """A property of an interface, behind its comment where there is one."""
+    null = "" if facts.never_null else " | null"
+    words = " ".join((facts.text or "").replace("*/", "*\\/").split())
+    text = f"/** {words} */\n    " if words else ""
+    return f"{text}{member(name)}{'?' if optional else ''}: {exact_type(kind, facts)}{null}"
+
+
 @dataclass(slots=True)
 class Interface:
     name: str
@@ -106,16 +129,15 @@ class Interfaces:
         # Registered before its members: a type may lead to itself.
         self._structures[key] = name
         members = [
-            f"{member(nested_name(one.name, self.options.camel))}: {self.inner(one, types)} | null"
+            told(nested_name(one.name, self.options.camel), self.inner(one, types), one.facts)
             for one in info.attributes
         ]
         self.composites.append(Interface(name, tuple(_unique(members))))
         return name
 
-    def inner(self, attribute: object, types: Mapping[int, TypeInfo]) -> str:
+    def inner(self, attribute: Attribute, types: Mapping[int, TypeInfo]) -> str:
         """An attribute of a composite: what is no number or boolean by itself is a text there."""
-        oid, name = attribute.type_oid, attribute.name  # type: ignore[attr-defined]
-        return self.column(oid, attribute.type_name, name, types, within=True)  # type: ignore[attr-defined]
+        return self.column(attribute.type_oid, attribute.type_name, attribute.name, types, within=True)
 
     def column(
         self, oid: int, type_name: str, name: str, types: Mapping[int, TypeInfo], *, within: bool = False
@@ -141,7 +163,7 @@ class Interfaces:
 
     def columns(self, shape: ResultShape, types: Mapping[int, TypeInfo]) -> list[str]:
         """Members of a row."""
-        return [f"{member(column.key.decode())}: {self._column(column, types)} | null" for column in shape.columns]
+        return [told(one.key.decode(), self._column(one, types), one.column.facts) for one in shape.columns]
 
     def _column(self, column: ResultColumn, types: Mapping[int, TypeInfo]) -> str:
         return self.column(column.column.type_oid, column.column.type_name, column.column.name, types)
@@ -172,8 +194,9 @@ def _structure(info: TypeInfo, types: Mapping[int, TypeInfo], depth: int = 3) ->
 def _unique(members: Iterable[str]) -> Iterable[str]:
     """The first of those with one name."""
     seen: set[str] = set()
-    for one in members:
+    for member_text in members:
+        one = member_text.rpartition("*/\n    ")[2]
         name = one.partition(":")[0].removesuffix("?") if not one.startswith(('"', "[")) else one.partition('":')[0]
         if name not in seen:
             seen.add(name)
-            yield one
+            yield member_text

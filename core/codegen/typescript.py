@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 from rowcall.core.codegen.comments import Definitions, comment
 from rowcall.core.codegen.functions import ClientFunction, Reading
-from rowcall.core.codegen.names import upper_first
+from rowcall.core.codegen.names import within_name
 from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.endpoint.endpoint import ValueKind
 
+_NETWORK_ERROR = (
+    'xhr, status: xhr.status, statusText: xhr.statusText || "Network error occurred", response: xhr.response'
+)
 _FAILED = '!response.ok && response.headers.get("content-length") !== "0"'
 
 
@@ -66,6 +70,8 @@ def function_text(function: ClientFunction, definitions: Definitions, options: C
         shown = returned.replace("ApiError | undefined", options.error_type)
     head = comment(function, [one.name for one in taken], shown, definitions, options)
     listed = ",\n".join(f"    {one.text(options.types)}" for one in taken)
+    if taken and taken[-1] is PROGRESS:
+        listed += ","  # The field's generator does so, and those who compare its files would see it.
     listed = f"\n{listed}\n" if listed else ""
     space = "" if function.upload else " "
     promise = f"{space}: Promise<{returned}>" if options.types else ""
@@ -91,7 +97,7 @@ def source_builder(function: ClientFunction, options: ClientCodeOptions) -> str:
 
 
 def _source_name(function: ClientFunction) -> str:
-    return f"create{upper_first(function.name)}EventSource"
+    return f"create{within_name(function.name)}EventSource"
 
 
 def _url(function: ClientFunction) -> str:
@@ -111,9 +117,10 @@ def _headers(function: ClientFunction, options: ClientCodeOptions) -> list[str]:
         known = next((one for one in headers if one.lower() == name.strip("\"'").lower()), name)
         if value is None:
             continue
-        headers.pop(known, None)
-        if value:
-            headers[name] = value
+        if not value:
+            headers.pop(known, None)
+        else:
+            headers[known] = value
     return [f"{name if name[:1] in _QUOTES else _quoted(name)}: {value}" for name, value in headers.items()]
 
 
@@ -132,6 +139,8 @@ def _body(function: ClientFunction) -> str | None:
     read = function.body.read
     if function.body.type == "string":
         return read
+    if function.body.parameter.kind is ValueKind.JSON:
+        return f"JSON.stringify({read})"
     return f"{read} === null || {read} === undefined ? undefined : String({read})"
 
 
@@ -243,9 +252,7 @@ def _sent(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]
     yield f"        {_failed(function, options)}"
     yield "    }"
     yield "};"
-    yield "xhr.onerror = () => reject({"
-    yield '    xhr, status: xhr.status, statusText: xhr.statusText || "Network error occurred", response: xhr.response'
-    yield "});"
+    yield f"xhr.onerror = () => reject({{{_NETWORK_ERROR}}});"
     yield f'xhr.open("POST", {_url(function)});'
     for header in _headers(function, options):
         name, _, value = header.partition(": ")
@@ -256,10 +263,7 @@ def _sent(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]
         yield "}"
     yield "const formData = new FormData();"
     yield "for (let i = 0; i < files.length; i++) {"
-    yield "    const file = files[i];"
-    yield "    if (file) {"
-    yield '        formData.append("file", file, file.name);'
-    yield "    }"
+    yield '    formData.append("file", files[i], files[i].name);'
     yield "}"
     if function.parse_request:
         yield "const parsed = parseRequest(xhr);"

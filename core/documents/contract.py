@@ -15,7 +15,7 @@ from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.codegen.sending import uploads
 from rowcall.core.documents.openapi import answer_of, is_closed
-from rowcall.core.documents.schemas import Types, parameter_schema
+from rowcall.core.documents.schemas import Nulls, Types, given_schema
 from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 from rowcall.core.events.stream_path import stream_path
@@ -28,13 +28,15 @@ class ContractError(ValueError):
     """A file is no contract, or one of another version."""
 
 
-def contract_of(endpoints: Iterable[Endpoint], types_of: TypesOf, *, camel: bool, level: NoticeLevel) -> Contract:
+def contract_of(
+    endpoints: Iterable[Endpoint], types_of: TypesOf, *, camel: bool, level: NoticeLevel, exact: bool = False
+) -> Contract:
     """By method and path; several routines behind one are told apart by what they take. level: of streams that name
     none."""
     found: dict[str, list[Any]] = {}
     for endpoint in endpoints:
         if not endpoint.options.internal:
-            told = _endpoint(endpoint, types_of(endpoint), camel, level)
+            told = _endpoint(endpoint, types_of(endpoint), camel, level, Nulls.TYPE if exact else Nulls.UNSAID)
             found.setdefault(f"{endpoint.method} {endpoint.path}", []).append(told)
     for variants in found.values():
         variants.sort(key=lambda one: (sorted(one["request"]), one["routine"]))
@@ -59,12 +61,12 @@ def contract_from(text: str) -> Contract:
     return found
 
 
-def _endpoint(endpoint: Endpoint, types: Types, camel: bool, level: NoticeLevel) -> dict[str, Any]:
+def _endpoint(endpoint: Endpoint, types: Types, camel: bool, level: NoticeLevel, nulls: Nulls) -> dict[str, Any]:
     told: dict[str, Any] = {
         "routine": endpoint.routine.identity,
         "access": _access(endpoint),
         "request": {},
-        "response": _response(endpoint, types, camel),
+        "response": _response(endpoint, types, camel, nulls),
     }
     for parameter in endpoint.parameters:
         told["request"].setdefault(
@@ -72,7 +74,7 @@ def _endpoint(endpoint: Endpoint, types: Types, camel: bool, level: NoticeLevel)
             {
                 "in": _place(endpoint, parameter),
                 "required": not is_optional(parameter),
-                "schema": parameter_schema(parameter),
+                "schema": _without_texts(given_schema(parameter, nulls)),
             },
         )
     if uploads(endpoint):
@@ -96,6 +98,18 @@ def _place(endpoint: Endpoint, parameter: EndpointParameter) -> str:
     return "query" if endpoint.transport is Transport.QUERY or uploads(endpoint) else "body"
 
 
-def _response(endpoint: Endpoint, types: Types, camel: bool) -> dict[str, Any] | None:
-    answer = answer_of(endpoint, types, camel=camel)
-    return None if answer is None else {"type": answer[0], "schema": answer[1]}
+def _response(endpoint: Endpoint, types: Types, camel: bool, nulls: Nulls) -> dict[str, Any] | None:
+    answer = answer_of(endpoint, types, camel=camel, nulls=nulls)
+    return None if answer is None else {"type": answer[0], "schema": _without_texts(answer[1])}
+
+
+def _without_texts(schema: Any) -> Any:
+    """Comments are for people, and what is always sent is so without being said."""
+    if not isinstance(schema, dict):
+        return schema
+    told = {key: value for key, value in schema.items() if key not in ("description", "required")}
+    if "items" in told:
+        told["items"] = _without_texts(told["items"])
+    if "properties" in told:
+        told["properties"] = {key: _without_texts(value) for key, value in told["properties"].items()}
+    return told

@@ -10,7 +10,7 @@ from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
 from rowcall.core.codegen.comments import Definitions, definition_lines
-from rowcall.core.codegen.selection import module_of
+from rowcall.core.codegen.selection import folder_of
 from rowcall.core.documents.samples import json_text, texts
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 
@@ -40,7 +40,7 @@ def http_files(
     for endpoint in endpoints:
         if endpoint.options.internal:
             continue
-        group = (module_of(endpoint) or endpoint.routine.schema) if options.by_schema else ""
+        group = (folder_of(endpoint) or endpoint.routine.schema) if options.by_schema else ""
         name = options.pattern.replace("{0}", options.name).replace("{1}", group) + ".http"
         files.setdefault(name, [f"@host={options.host}\n\n"]).append(_request(endpoint, definitions, options))
     yield from ((name, "".join(parts)) for name, parts in files.items())
@@ -55,12 +55,12 @@ def _head(endpoint: Endpoint, definitions: Definitions, options: HttpFileOptions
     if options.comment == "None":
         return
     routine = endpoint.routine
-    yield from (f"// {line}" for line in definition_lines(routine, definitions, options.comment))
+    yield from (f"// {line}" for line in definition_lines(endpoint, definitions, options.comment))
     if not options.comments or not routine.comment:
         return
     yield "//"
     if routine.kind is RoutineKind.FILE:
-        yield from (f"// {line}" for line in routine.comment.splitlines())
+        yield from (f"//  {line}" for line in routine.comment.splitlines())
         return
     lines = routine.comment.replace("'", "''").splitlines()
     lines[0] = f"comment on {routine.kind.value} {routine.schema}.{routine.name} is '{lines[0]}"

@@ -10,7 +10,7 @@ from typing import Any
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
-from rowcall.core.documents.schemas import Schema, Types, parameter_schema, result_schema
+from rowcall.core.documents.schemas import Nulls, Schema, Types, given_schema, parameter_schema, result_schema
 from rowcall.core.endpoint.capabilities import Document
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
 
@@ -40,6 +40,14 @@ class OpenApiOptions:
     claims: Set[str] = frozenset()
     """Database names of parameters that are filled from claims."""
     prefix: str = ""
+    exact: bool = False
+    """What may be NULL is said; the rest is known not to be."""
+
+    @property
+    def nulls(self) -> Nulls:
+        if not self.exact:
+            return Nulls.UNSAID
+        return Nulls.KEYWORD if self.spec.startswith("3.0") else Nulls.TYPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +116,14 @@ def _is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
 
 def is_closed(endpoint: Endpoint) -> bool:
     asked = endpoint.options
-    return not asked.login and (asked.requires_authorization or bool(asked.roles))
+    return not asked.open_login and (asked.login or asked.requires_authorization or bool(asked.roles))
 
 
 def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenApiOptions) -> dict[str, Any]:
     summary, description = _texts(endpoint)
     parameters = list(_shown_parameters(endpoint, options))
     asked = endpoint.options.document or _NOTHING_SAID
-    body = _request_body(endpoint, parameters)
+    body = _request_body(endpoint, parameters, options.nulls)
     operation: dict[str, Any] = {"summary": summary}
     if description:
         operation["description"] = description
@@ -202,7 +210,7 @@ def _query_parameters(endpoint: Endpoint, parameters: Sequence[EndpointParameter
             }
 
 
-def _request_body(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> dict[str, Any] | None:
+def _request_body(endpoint: Endpoint, parameters: Sequence[EndpointParameter], nulls: Nulls) -> dict[str, Any] | None:
     raw = endpoint.raw_body
     if raw is not None:
         return {"required": not is_optional(raw), "content": {"text/plain": {"schema": {"type": "string"}}}}
@@ -215,13 +223,15 @@ def _request_body(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -
     members = [one for one in parameters if not one.path]
     if not members:
         return None
-    schema: Schema = {"type": "object", "properties": {one.api_name: parameter_schema(one) for one in members}}
+    schema: Schema = {"type": "object", "properties": {one.api_name: given_schema(one, nulls) for one in members}}
     if required := [one.api_name for one in members if not is_optional(one)]:
         schema["required"] = required
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
-def answer_of(endpoint: Endpoint, types: Types, *, camel: bool) -> tuple[str, Schema | None] | None:
+def answer_of(
+    endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID
+) -> tuple[str, Schema | None] | None:
     """Content type and schema of what an endpoint answers when all goes well; None: it has no body."""
     asked = endpoint.options
     if asked.void or asked.logout or endpoint.shape.path is ResultPath.VOID:
@@ -229,7 +239,7 @@ def answer_of(endpoint: Endpoint, types: Types, *, camel: bool) -> tuple[str, Sc
     content_type = asked.content_type or endpoint.shape.content_type
     if not content_type.startswith("application/json") or asked.raw:
         return content_type, {"type": "string"}
-    return content_type, result_schema(endpoint, types, camel=camel)
+    return content_type, result_schema(endpoint, types, camel=camel, nulls=nulls)
 
 
 def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dict[str, Any]:
@@ -237,7 +247,7 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
         "description": "Problem",
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    answer = answer_of(endpoint, types, camel=options.camel)
+    answer = answer_of(endpoint, types, camel=options.camel, nulls=options.nulls)
     if answer is None:
         return {"204": {"description": "No content"}, "default": problem}
     content_type, schema = answer

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultColumn, ResultPath, ResultShape, ValueKind
+from rowcall.core.catalogue.facts import ValueFacts
+from rowcall.core.endpoint.endpoint import (
+    Endpoint,
+    EndpointParameter,
+    ResultColumn,
+    ResultPart,
+    ResultPath,
+    ResultShape,
+    ValueKind,
+)
 from rowcall.core.text.naming import nested_name
 
 Schema = dict[str, Any]
@@ -66,11 +76,54 @@ def parameter_schema(parameter: EndpointParameter) -> Schema:
     if parameter.kind is ValueKind.FLOAT:
         name = "real" if parameter.cast in ("real", "float4") else "double precision"
     one = named_schema(name or "text")
-    return {"type": "array", "items": one} if parameter.array else one
+    return chosen({"type": "array", "items": one} if parameter.array else one, parameter.facts)
 
 
-def column_schema(oid: int, type_name: str, types: Types, *, camel: bool, depth: int = 8) -> Schema:
-    """What a value is in a response: composites are objects, wherever they stand."""
+class Nulls(enum.Enum):
+    """How a schema says that a value may be NULL."""
+
+    UNSAID = "unsaid"
+    """Not at all."""
+    KEYWORD = "nullable"
+    """As OpenAPI 3.0 does."""
+    TYPE = "type"
+    """As JSON Schema does, and OpenAPI 3.1."""
+
+
+def chosen(schema: Schema, facts: ValueFacts) -> Schema:
+    """With the values that are known, and what is said about them."""
+    inner = schema
+    while "items" in inner:
+        inner = inner["items"]
+    kind = inner.get("type")
+    null = isinstance(kind, list) or "nullable" in inner
+    wanted = {"string": str, "integer": int}.get(kind[0] if isinstance(kind, list) else kind or "")
+    if wanted is not None and facts.choices and all(isinstance(one, wanted) for one in facts.choices):
+        inner["enum"] = [*facts.choices, *[None] * null]
+    if facts.text is not None:
+        schema["description"] = facts.text
+    return schema
+
+
+def nullable(schema: Schema, nulls: Nulls) -> Schema:
+    if nulls is Nulls.UNSAID or "type" not in schema:
+        return schema
+    told = {**schema, "nullable": True} if nulls is Nulls.KEYWORD else {**schema, "type": [schema["type"], "null"]}
+    if "enum" in schema:
+        told["enum"] = [*schema["enum"], None]
+    return told
+
+
+def given_schema(parameter: EndpointParameter, nulls: Nulls) -> Schema:
+    """Of a member of a JSON body, where null can be sent."""
+    schema = _any_json(parameter_schema(parameter), nulls)
+    return schema if parameter.facts.never_null else nullable(schema, nulls)
+
+
+def column_schema(
+    oid: int, type_name: str, types: Types, *, camel: bool, depth: int = 8, nulls: Nulls = Nulls.UNSAID
+) -> Schema:
+    """What a value is in a response: composites are objects, wherever they stand. The value itself is not NULL."""
     info = types.get(oid)
     while info is not None and info.kind is TypeKind.DOMAIN:
         base = types.get(info.base)
@@ -79,60 +132,75 @@ def column_schema(oid: int, type_name: str, types: Types, *, camel: bool, depth:
     if info is not None and info.kind is TypeKind.ARRAY:
         element = types.get(info.element)
         if element is not None and element.kind is TypeKind.DOMAIN:
-            return {"type": "array", "items": {"type": "string"}}
+            return {"type": "array", "items": nullable({"type": "string"}, nulls)}
         if element is not None:
-            items = column_schema(element.oid, element.display, types, camel=camel, depth=depth)
-            return {"type": "array", "items": items}
+            items = column_schema(element.oid, element.display, types, camel=camel, depth=depth, nulls=nulls)
+            return {"type": "array", "items": nullable(items, nulls)}
     if info is not None and info.kind is TypeKind.COMPOSITE and info.attributes and depth:
         inner = {}
         for one in info.attributes:
-            told = column_schema(one.type_oid, one.type_name, types, camel=camel, depth=depth - 1)
-            inner[nested_name(one.name, camel)] = told
+            told = column_schema(one.type_oid, one.type_name, types, camel=camel, depth=depth - 1, nulls=nulls)
+            inner[nested_name(one.name, camel)] = nullable(chosen(told, one.facts), nulls)
         return {"type": "object", "properties": inner}
     if info is not None and info.kind is TypeKind.ENUM:
         return {"type": "string"}
-    return named_schema(type_name)
+    return _any_json(named_schema(type_name), nulls)
 
 
-def row_schema(shape: ResultShape, types: Types, *, camel: bool) -> Schema:
-    return {
-        "type": "object",
-        "properties": {one.key.decode(): _column(one, types, camel) for one in shape.columns},
-    }
+def _any_json(schema: Schema, nulls: Nulls) -> Schema:
+    """A value of type json may be of any kind."""
+    return {} if nulls is not Nulls.UNSAID and schema == {"type": "object"} else schema
 
 
-def _column(column: ResultColumn, types: Types, camel: bool) -> Schema:
-    return column_schema(column.column.type_oid, column.column.type_name, types, camel=camel)
+def row_schema(shape: ResultShape, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID) -> Schema:
+    properties = {one.key.decode(): _column(one, types, camel, nulls) for one in shape.columns}
+    if nulls is Nulls.UNSAID:
+        return {"type": "object", "properties": properties}
+    return {"type": "object", "properties": properties, "required": [*properties]}
 
 
-def result_schema(endpoint: Endpoint, types: Types, *, camel: bool) -> Schema | None:
+def _column(column: ResultColumn, types: Types, camel: bool, nulls: Nulls) -> Schema:
+    one = column.column
+    schema = chosen(column_schema(one.type_oid, one.type_name, types, camel=camel, nulls=nulls), one.facts)
+    return schema if one.facts.never_null else nullable(schema, nulls)
+
+
+def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID) -> Schema | None:
     """Of a JSON body; None for nothing."""
     shape = endpoint.shape
     if shape.path is ResultPath.VOID:
         return None
     if shape.path is ResultPath.OBJECT:
         parts = {
-            part.key.decode(): _rows(endpoint, part.shape, types, single=part.single, camel=camel)
+            part.key.decode(): _part(endpoint, part, types, camel, nulls)
             for part in shape.parts
             if part.key is not None
         }
         return {"type": "object", "properties": parts}
     if shape.path is ResultPath.SCALAR:
-        return _bare(endpoint, shape, types, camel)
-    return _rows(endpoint, shape, types, single=endpoint.options.single, camel=camel)
+        return _bare(endpoint, shape, types, camel, Nulls.UNSAID)
+    return _rows(endpoint, shape, types, single=endpoint.options.single, camel=camel, nulls=nulls)
 
 
-def _rows(endpoint: Endpoint, shape: ResultShape, types: Types, *, single: bool, camel: bool) -> Schema:
+def _part(endpoint: Endpoint, part: ResultPart, types: Types, camel: bool, nulls: Nulls) -> Schema:
+    """A single row that is not there is null."""
+    schema = _rows(endpoint, part.shape, types, single=part.single, camel=camel, nulls=nulls)
+    return nullable(schema, nulls) if part.single else schema
+
+
+def _rows(endpoint: Endpoint, shape: ResultShape, types: Types, *, single: bool, camel: bool, nulls: Nulls) -> Schema:
     if shape.path is ResultPath.VOID:
         return {"type": "integer"}
-    row = row_schema(shape, types, camel=camel) if shape.named else _bare(endpoint, shape, types, camel)
+    named = shape.named
+    row = row_schema(shape, types, camel=camel, nulls=nulls) if named else _bare(endpoint, shape, types, camel, nulls)
     return {"type": "array", "items": row} if shape.is_set and not single else row
 
 
-def _bare(endpoint: Endpoint, shape: ResultShape, types: Types, camel: bool) -> Schema:
+def _bare(endpoint: Endpoint, shape: ResultShape, types: Types, camel: bool, nulls: Nulls) -> Schema:
     if shape.columns:
-        return _column(shape.columns[0], types, camel)
+        return _column(shape.columns[0], types, camel, nulls)
     routine = endpoint.routine
     if routine.return_type_name == "record":
         return {"type": "array", "items": {"type": "string"}}
-    return column_schema(routine.return_type_oid, routine.return_type_name, types, camel=camel)
+    told = column_schema(routine.return_type_oid, routine.return_type_name, types, camel=camel, nulls=nulls)
+    return nullable(chosen(told, shape.facts), nulls)

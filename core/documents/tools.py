@@ -12,10 +12,20 @@ import orjson
 from rowcall.core.auth.filling import filled_parameters
 from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.catalogue.catalog import TypeKind
+from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
 from rowcall.core.documents.openapi import TypesOf
-from rowcall.core.documents.schemas import Schema, Types, column_schema, named_schema, parameter_schema
+from rowcall.core.documents.schemas import (
+    Nulls,
+    Schema,
+    Types,
+    chosen,
+    column_schema,
+    named_schema,
+    nullable,
+    parameter_schema,
+)
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultColumn, ResultPath, ResultShape
 from rowcall.core.errors.problems import CONTENT_TYPE
 
@@ -156,21 +166,27 @@ def _output(endpoint: Endpoint, types: Types) -> Schema | None:
         return None
     if not member:
         return _row(shape, types)
-    one = _row(shape, types) if shape.named else _nullable(_bare(endpoint, types))
+    one = _row(shape, types) if shape.named else _leaf(_bare(endpoint, types), _facts(shape))
     return {"type": "object", "properties": {member: {"type": "array", "items": one} if member == "items" else one}}
 
 
 def _row(shape: ResultShape, types: Types) -> Schema:
     return {
         "type": "object",
-        "properties": {one.key.decode(): _nullable(_column(one, types)) for one in shape.columns},
+        "properties": {one.key.decode(): _leaf(_column(one, types), one.column.facts) for one in shape.columns},
     }
 
 
-def _nullable(schema: Schema) -> Schema:
+def _leaf(schema: Schema, facts: ValueFacts = NOTHING_KNOWN) -> Schema:
+    """As structured content has it, which must fit: what is not simple may be anything."""
     if schema["type"] in ("array", "object"):
-        return {}
-    return {**schema, "type": [schema["type"], "null"]}
+        return {} if facts.text is None else {"description": facts.text}
+    found = chosen(schema, facts)
+    return found if facts.never_null else nullable(found, Nulls.TYPE)
+
+
+def _facts(shape: ResultShape) -> ValueFacts:
+    return shape.columns[0].column.facts if shape.columns and shape.is_set else NOTHING_KNOWN
 
 
 def _column(column: ResultColumn, types: Types) -> Schema:

@@ -92,11 +92,21 @@ class Upload(Record):
     settings: tuple[tuple[str, str], ...] = ()
     """Word → text, in comment order: `row_command`, or with a handler in front `csv_row_command`. Texts may hold
     `{placeholders}`; one without is known to fit."""
+    resumable: bool = False
+    """Files may also come in pieces, over several requests."""
 
     def setting(self, handler: str, name: str) -> str | None:
         """Value for one handler. The word without a handler in front wins (reference 05, 5.1)."""
         settings = dict(self.settings)
         return settings.get(name, settings.get(f"{handler}_{name}"))
+
+
+class Impersonation(enum.Enum):
+    """What an endpoint has to do with callers who act as another user."""
+
+    BEGINS = "impersonate"
+    ENDS = "end_impersonation"
+    REFUSED = "refuse_impersonation"
 
 
 class NoticeLevel(enum.Enum):

@@ -9,6 +9,7 @@ import enum
 from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import Column, Routine
+from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
 from rowcall.core.catalogue.session_state import UNKNOWN, SessionState
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.record import Record
@@ -20,6 +21,7 @@ from rowcall.core.endpoint.capabilities import (
     Encryption,
     Events,
     Forwarding,
+    Impersonation,
     Tool,
     Upload,
 )
@@ -164,6 +166,8 @@ class EndpointParameter(Record):
     """Only for placeholders: the SQL does not take it. Such parameters come behind all others."""
     textual: bool = False
     """Its type, or the one below its domain, holds any text."""
+    facts: ValueFacts = NOTHING_KNOWN
+    """For descriptions; what comes in is judged by the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +207,8 @@ class ResultShape(Record):
     """Only the first column of the result counts, whatever the others are."""
     cast: str = ""
     """Behind a plain `select schema.fn(…)`: `::text[]` where composites are told by PostgreSQL's text."""
+    facts: ValueFacts = NOTHING_KNOWN
+    """Of the value, where it has no columns."""
     wire: tuple[int, ...] | None = None
     """Type oids of the result's columns, 0 for any (`core.endpoint.result_types`). None: nothing is known."""
 
@@ -229,6 +235,8 @@ class Options(Record):
     transport: Transport = Transport.QUERY
     timeout: float | None = None
     """Seconds; None: the global default."""
+    deadline: float | None = None
+    """Seconds for everything that a request does; 0: as long as it takes. None: as the configuration says."""
     body_parameter: str | None = None
     """Parameter (database, API or field name, in any case) that receives the whole body as text."""
     query_null: QueryNull = QueryNull.IGNORE
@@ -295,6 +303,9 @@ class Options(Record):
     login: bool = False
     """The first row that the routine gives signs its caller in (spec 5.3). Nobody is kept from it."""
     logout: bool = False
+    impersonation: Impersonation | None = None
+    """The row of a login is that of somebody else, as whom its caller acts from then on, or that of himself again; or
+    whoever acts as another is refused."""
     user_parameters: bool = False
     """Parameters named in the configuration are filled from claims (spec 5.5 rule 1)."""
     user_context: bool = False
@@ -322,6 +333,11 @@ class Options(Record):
     dart_client_code: ClientCode | None = None
     tool: Tool | None = None
     document: Document | None = None
+
+    @property
+    def open_login(self) -> bool:
+        """Nobody is kept from it: nearly every login, but for those of users who act as others."""
+        return self.login and self.impersonation in (None, Impersonation.REFUSED)
 
 
 @dataclass(frozen=True, slots=True)

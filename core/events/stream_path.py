@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from rowcall.core.endpoint.capabilities import Events, NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint
 
@@ -20,3 +23,26 @@ def stream_path(endpoint: Endpoint, default: NoticeLevel) -> str | None:
     if path.startswith(endpoint.path):
         return path
     return f"{endpoint.path.rstrip('/')}/{path.lstrip('/')}"
+
+
+_SEGMENT = re.compile(r"/\{[^{}/]*?(\??)\}(?=/|$)")
+"""A parameter of the endpoint's path, with the slash in front of it."""
+
+
+def with_parameters(paths: Iterable[str]) -> tuple[re.Pattern[str], tuple[str, ...]] | None:
+    """For streams behind a path with parameters: what such a request path looks like, and the paths by number of the
+    group that has matched, which counts from 1. None where no path has any.
+
+    A parameter stands for any text: a stream is no topic, so what it says chooses nothing. Upper and lower case differ,
+    as in all paths of streams.
+    """
+    found = tuple(path for path in paths if _SEGMENT.search(path))
+    return (re.compile("|".join(f"({_pattern(path)})" for path in found)), found) if found else None
+
+
+def _pattern(path: str) -> str:
+    fixed = iter(_SEGMENT.split(path))
+    text = re.escape(next(fixed))
+    for optional, rest in zip(fixed, fixed, strict=True):
+        text += ("(?:/[^/]+)?" if optional else "/[^/]+") + re.escape(rest)
+    return text

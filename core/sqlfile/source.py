@@ -55,7 +55,7 @@ class FileSource(Record):
     claimed: frozenset[str] = frozenset()
     """Comment lines that mean something to the file alone."""
     module: str | None = None
-    """Which module of generated client code it belongs to."""
+    """The folder that its module of generated client code is named after."""
     unnamed: bool = True
     """A set of one column is told as an array of values."""
     fingerprint: str = ""

@@ -46,6 +46,11 @@ class Operation(Record):
         others = {Command.SELECT: ("QUERY",), Command.UPDATE: ("PATCH",)}.get(self.command, ())
         return frozenset((self.method, *others))
 
+    def head(self, table: str) -> str:
+        """`insert into public.depot on conflict do nothing returning`, for people."""
+        words = (_HEADS[self.command], table, *self.label.split()[1:])
+        return " ".join(words)
+
     @property
     def label(self) -> str:
         """`insert on conflict do nothing returning`, for messages."""
@@ -55,6 +60,14 @@ class Operation(Record):
             "returning" if self.returning else "",
         )
         return " ".join(word for word in words if word)
+
+
+_HEADS = {
+    Command.SELECT: "select",
+    Command.UPDATE: "update",
+    Command.DELETE: "delete from",
+    Command.INSERT: "insert into",
+}
 
 
 def _tags(*words: str) -> frozenset[str]:

@@ -61,6 +61,18 @@ class Excel(Record):
     row_command: str = "call process_excel_row($1,$2,$3,$4)"
 
 
+@dataclass(frozen=True, slots=True)
+class Resumable(Record):
+    """Uploads in pieces."""
+
+    folder: str | None = None
+    """In which files wait for their last piece. None: one in the system's folder for temporary files."""
+    max_size: int = 1_073_741_824
+    """Bytes of a file."""
+    seconds: float = 86_400.0
+    """After which an unfinished file is removed, counted from its last piece."""
+
+
 HandlerOptions = LargeObjects | Folder | Csv | Excel
 
 
@@ -78,3 +90,4 @@ class UploadOptions(Record):
     """By key, in the order of the configuration. Empty: no endpoint takes files."""
     checks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Commands that comments may have files checked by: name → program and arguments."""
+    resumable: Resumable = Resumable()

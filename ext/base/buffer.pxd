@@ -38,6 +38,8 @@ cdef class Buffer:
     cpdef bytes take(self)
     # Empties the buffer; keeps a moderate allocation for the next response.
     cpdef void clear(self) noexcept
+    # Gives the memory back at once.
+    cdef void release(self) noexcept
 
     cdef inline int reserve(self, Py_ssize_t size) noexcept nogil:
         if self.capacity - self.length >= size:

@@ -46,10 +46,15 @@ cdef class Buffer:
 
     cpdef void clear(self) noexcept:
         if self.capacity > KEPT_CAPACITY:
-            free(self.data)
-            self.data = NULL
-            self.capacity = 0
+            self.release()
         self.length = 0
+        self.failed = False
+
+    cdef void release(self) noexcept:
+        free(self.data)
+        self.data = NULL
+        self.length = 0
+        self.capacity = 0
         self.failed = False
 
     def write(self, text: bytes) -> None:

@@ -883,7 +883,7 @@ cdef class Connection:
                 request.loss = Loss.ROLLED_BACK if known else Loss.IN_DOUBT
             else:
                 request.loss = Loss.IN_DOUBT
-        self.buffer.clear()
+        self.buffer.release()
         self.loop.remove_reader(self.fd)
         if self.writer_registered:
             self.loop.remove_writer(self.fd)
@@ -896,6 +896,9 @@ cdef class Connection:
         for request in lost:
             self._answer(request)
         self.owner = None
+        # These point back here: only the collector could end such a circle, and it does not see what it would free.
+        self.on_readable_method = None
+        self.flush_method = None
         if self.on_closed is not None:
             self.on_closed(self)
         return 0

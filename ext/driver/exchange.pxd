@@ -17,6 +17,8 @@ cdef class Exchange:
     cdef public object user
     cdef public object ticket
     cdef public list endings
+    cdef public double deadline
+    cdef public object task
     cdef tuple steps
     cdef Py_ssize_t next_step
 

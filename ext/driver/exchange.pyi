@@ -19,6 +19,8 @@ class Exchange:
     user: Any
     ticket: Any
     endings: list[Callable[[Exchange, Exception | None], None]] | None
+    deadline: float
+    task: Any
 
     def __init__(self, scope: Any, protocol: Any) -> None: ...
     def follow(self, steps: tuple[Callable[[Exchange], Waiting], ...]) -> None: ...

@@ -22,6 +22,8 @@ cdef class Exchange:
     ticket: what the result is waited for with by others; None where nobody else wants it.
     endings: called with the exchange, and its error or None, once nothing follows.
     answered: set by a step that has sent the response itself; nothing follows.
+    deadline: time of the event loop at which nobody waits for the answer any more; 0: none.
+    task: in which an awaitable step runs, for whoever has to cancel it.
     """
 
     def __cinit__(self, scope, protocol):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rowcall.core.auth.access import Access
 from rowcall.core.auth.claims import SIGNED_IN_AT, User
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.basic import SCHEME as BASIC
@@ -39,19 +40,19 @@ def needs_identity(endpoint: Endpoint) -> bool:
     options = endpoint.options
     tells_rows = options.upload is not None
     claims = options.user_parameters or options.user_context or options.role_from_claim
-    return claims or tells_rows or is_closed(endpoint)
+    return claims or tells_rows or options.impersonation is not None or is_closed(endpoint)
 
 
 def is_closed(endpoint: Endpoint) -> bool:
     """Only for signed-in callers. A login is open whatever its comment says (reference 04, 3)."""
     options = endpoint.options
     asks = options.requires_authorization or bool(options.roles) or options.fresh is not None
-    return asks and not options.login
+    return not options.open_login and (asks or options.login)
 
 
 def authorize(endpoint: Endpoint, services: Services) -> Step | None:
     if not is_closed(endpoint):
-        return None
+        return _refusing_impersonation(endpoint)
     detail = _what_opens(endpoint, by_default=services.options.requires_authorization)
     auth = services.options.auth
     matching = services.options.auth.roles_match_users
@@ -68,11 +69,54 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
         if not access.admits(exchange.user):  # type: ignore[union-attr]
             raise Problem(403, refusal)
 
-    step = let_in if access is None else let_some_in
-    return step if endpoint.options.fresh is None else recently(step, endpoint, services)
+    step: Callable[[Exchange], None] = let_in if access is None else let_some_in
+    if endpoint.options.fresh is not None:
+        step = recently(step, endpoint, services)
+    return step if endpoint.options.impersonation is None else _with_impersonation(step, endpoint)
 
 
-def recently(step: Callable[[Exchange], None], endpoint: Endpoint, services: Services) -> Step:
+def _refusing_impersonation(endpoint: Endpoint) -> Step | None:
+    return _refuse_impersonation if endpoint.options.impersonation is Impersonation.REFUSED else None
+
+
+def _refuse_impersonation(exchange: Exchange) -> None:
+    if exchange.user is not None and exchange.user.impersonates:
+        raise impersonation_refusal()
+
+
+def impersonation_refusal() -> Problem:
+    """For what somebody who acts as another must not do in his name."""
+    return Problem(403, "this is not for somebody who acts as another user", code="impersonation")
+
+
+def _with_impersonation(step: Callable[[Exchange], None], endpoint: Endpoint) -> Step:
+    """Behind who may call: nobody begins twice, and only who has begun ends."""
+    wanted = endpoint.options.impersonation
+    if wanted is Impersonation.BEGINS and not endpoint.options.roles:
+        log.error(
+            "%s is refused: everybody could act as everybody; authorize has to list the roles or users that may",
+            endpoint.name,
+        )
+
+    def begin(exchange: Exchange) -> None:
+        step(exchange)
+        if not endpoint.options.roles:
+            raise Problem(403, f"{endpoint.name} lists nobody who may act as others")
+        _refuse_impersonation(exchange)
+
+    def end(exchange: Exchange) -> None:
+        step(exchange)
+        if not exchange.user.impersonates:
+            raise Problem(403, "this session acts as nobody else")
+
+    def refuse(exchange: Exchange) -> None:
+        step(exchange)
+        _refuse_impersonation(exchange)
+
+    return {Impersonation.BEGINS: begin, Impersonation.ENDS: end}.get(wanted, refuse)  # type: ignore[arg-type]
+
+
+def recently(step: Callable[[Exchange], None], endpoint: Endpoint, services: Services) -> Callable[[Exchange], None]:
     """`authorize … within 5 minutes`: who has signed in longer ago is asked to do it again (RFC 9470)."""
     seconds = endpoint.options.fresh or 0.0
     header = f'Bearer error="insufficient_user_authentication", max_age={int(seconds)}'

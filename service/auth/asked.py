@@ -15,6 +15,9 @@ from rowcall.service.identity.asked_sessions import AskedSessions
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
+SESSIONS_ENDED = "sessions-ended"
+"""Topic of the bus: what is remembered of sessions is out of date."""
+
 log = logging.getLogger("rowcall")
 
 
@@ -48,3 +51,7 @@ def connect_sessions(services: Services) -> None:
             return bool(rows and rows[0] and rows[0][0].text == "t")
 
         sessions.check = check
+        external = options.external
+        if external is not None and any(provider.back_channel for provider in external.providers):
+            forget = sessions.forget_checks
+            services.host.bus.subscribe(SESSIONS_ENDED, lambda _message: forget(), forget)

@@ -30,16 +30,26 @@ class Issuer:
         self._notes_time = options.notes_time
         self._sessions = sessions
 
-    def sign_in(self, exchange: Exchange, row: LoginRow, headers: Headers, body: tuple[str, bytes] | None) -> None:
-        """body: content type and content, for a sign-in by cookie.
+    def sign_in(
+        self,
+        exchange: Exchange,
+        row: LoginRow,
+        headers: Headers,
+        body: tuple[str, bytes] | None,
+        *,
+        anew: bool = True,
+    ) -> None:
+        """body: content type and content, for a sign-in by cookie. anew: the user has shown now who he is. From here on
+        the request counts as his.
 
         Raises:
             Problem: the row names an unknown scheme (404), or there is none to sign in with.
         """
         scheme = self._chosen(exchange, row)
-        if self._notes_time:
+        if self._notes_time and anew:
             others = tuple(claim for claim in row.claims if claim[0] != SIGNED_IN_AT)
             row = replace(row, claims=(*others, (SIGNED_IN_AT, str(int(time.time())))))
+        exchange.user = self._sessions.user(row.claims, scheme.name)
         if not isinstance(scheme, CookieScheme):
             self.send_tokens(exchange, scheme, row.claims, headers)
             return

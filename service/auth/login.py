@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rowcall.core.auth.claims import Claim, NobodyActsError, User, acting, himself
 from rowcall.core.auth.login import Cell, LoginRow, LoginRowError, read_login_row, row_json
+from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.commands import Command, rows_of
@@ -40,6 +43,7 @@ class _Login:
         self._camel = services.options.camel_case
         self._hasher = services.auth.hasher
         self._issuer = Issuer(options, services.auth.sessions)
+        self._impersonation = endpoint.options.impersonation
         columns = {column.column.name.lower() for column in endpoint.shape.columns}
         self._has_hash = options.login.hash.lower() in columns
         wanted = options.login.password.lower()
@@ -127,7 +131,38 @@ class _Login:
                 f"[{text}]".encode() if self._endpoint.shape.is_set else text.encode(),
                 "application/json",
             )
-        self._issuer.sign_in(exchange, row, headers, None if body is None else (content_type, body))
+        if self._impersonation in (Impersonation.BEGINS, Impersonation.ENDS):
+            row = self._impersonating(exchange.user, row)
+        self._issuer.sign_in(
+            exchange, row, headers, None if body is None else (content_type, body), anew=self._impersonation is None
+        )
+
+    def _impersonating(self, user: User, row: LoginRow) -> LoginRow:
+        """The row with the claims that say who really acts, or without them where he acts as himself again."""
+        if self._impersonation is Impersonation.BEGINS:
+            try:
+                claims = acting(row.claims, user, self._identity)
+            except NobodyActsError:
+                log.error(
+                    "%s: its caller has neither an id nor a name, so that nobody could tell who acts",
+                    self._endpoint.name,
+                )
+                raise Problem(500, "it could not be told who acts; the log of the service says more") from None
+            log.info(
+                "%s: %s acts as %s from now on", self._endpoint.name, self._shown(user.claims), self._shown(claims)
+            )
+            return replace(row, claims=claims)
+        own = himself(row.claims, user, self._identity)
+        if own is None:
+            log.error("%s: the row is not that of who has acted as another, but of somebody else", self._endpoint.name)
+            raise Problem(500, "the login row cannot be used; the log of the service says why")
+        log.info("%s: %s no longer acts as %s", self._endpoint.name, self._shown(own), self._shown(user.claims))
+        return replace(row, claims=own)
+
+    def _shown(self, claims: tuple[Claim, ...]) -> str:
+        found = dict(claims)
+        parts = (found.get(kind) for kind in (self._identity.user_id, self._identity.user_name))
+        return "user " + " ".join(one_line(part) for part in parts if part)
 
     def _answer_status(self, exchange: Exchange, row: LoginRow, headers: list[tuple[str, str]]) -> None:
         if row.body is not None:

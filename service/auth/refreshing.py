@@ -94,6 +94,7 @@ def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer, once: Refresh
             claims, mark = tokens.verify_refresh(token)
         except BadTokenError:
             raise unauthorized("Bearer", "Invalid or expired refresh token") from None
+        exchange.user = sessions.user(claims, scheme.name)
         await _use(once, mark, scheme.name, scheme.refresh_expire + scheme.clock_skew)
         issuer.send_tokens(exchange, scheme, claims, [], mark.next)
 

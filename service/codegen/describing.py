@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
+
+import psycopg
 
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.descriptions import Descriptions
 from rowcall.core.documents.safe_numbers import numbers_as_texts
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.codegen.definitions import read_definitions
 from rowcall.service.codegen.documents import write_documents
-from rowcall.service.codegen.writing import ClientWriter, clients_of
+from rowcall.service.codegen.writing import clients_of, write_client
 from rowcall.service.database.connector import Connector
+
+log = logging.getLogger("rowcall")
 
 
 class Describer:
     def __init__(self, wanted: Descriptions, connector: Connector) -> None:
         self._wanted = wanted
-        clients = tuple(clients_of(wanted.typescript, wanted.dart, wanted.python))
-        self._clients = ClientWriter(clients, connector) if clients else None
+        self._clients = tuple(clients_of(wanted.typescript, wanted.dart, wanted.python))
+        self._connector = connector
 
     async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> bool:
         """What goes wrong is told, and keeps nobody from being served. Gives whether everything went well.
@@ -27,7 +33,18 @@ class Describer:
         """
         if self._wanted.safe_numbers:
             endpoints, types_of = numbers_as_texts(endpoints, types_of)
+        try:
+            definitions = await read_definitions(self._connector, endpoints, self._forms())
+        except (OSError, psycopg.Error) as error:
+            log.error("clients and descriptions cannot be written: %s", str(error).strip())
+            return False
         done = True
-        if self._clients is not None:
-            done = await self._clients.write(endpoints, types_of)
-        return await asyncio.to_thread(write_documents, endpoints, types_of, self._wanted) and done
+        for client in self._clients:
+            done &= await write_client(client, endpoints, types_of, definitions)
+        return await asyncio.to_thread(write_documents, endpoints, types_of, self._wanted, definitions) and done
+
+    def _forms(self) -> set[str]:
+        """In which routines are shown."""
+        requests = self._wanted.http_files
+        told = {requests.comment} if requests is not None and requests.write else set()
+        return {client.options.comment for client in self._clients} | told

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import orjson
 
+from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.descriptions import Descriptions
 from rowcall.core.documents.http_files import HttpFileOptions, http_files
@@ -23,7 +24,9 @@ from rowcall.service.startup_error import StartupError
 log = logging.getLogger("rowcall")
 
 
-def write_documents(endpoints: Sequence[Endpoint], types_of: TypesOf, wanted: Descriptions) -> bool:
+def write_documents(
+    endpoints: Sequence[Endpoint], types_of: TypesOf, wanted: Descriptions, definitions: Definitions
+) -> bool:
     """Files that have not changed stay as they are. Gives whether all could be written; raises `StartupError` for tools
     that cannot be told apart."""
     done = True
@@ -35,7 +38,7 @@ def write_documents(endpoints: Sequence[Endpoint], types_of: TypesOf, wanted: De
             text = orjson.dumps(document(endpoints, types_of, openapi.options)).decode()
             done &= _write(openapi.file, text, overwrite=openapi.overwrite)
     if (requests := wanted.http_files) is not None and requests.write:
-        for name, text in http_files(endpoints, {}, requests):
+        for name, text in http_files(endpoints, definitions, requests):
             done &= _write(name, text, overwrite=requests.overwrite)
     if wanted.tool_schemas is not None:
         done &= _write_tools(endpoints, types_of, wanted.tool_schemas)

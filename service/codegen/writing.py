@@ -8,32 +8,20 @@ import datetime
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import psycopg
-
-from rowcall.core.catalogue.catalog import RoutineKind
-from rowcall.core.codegen.comments import Definition, Definitions
+from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.dart.files import dart_files
 from rowcall.core.codegen.files import client_files
 from rowcall.core.codegen.options import ClientCodeOptions, ClientOptions, DartOptions, PythonOptions
 from rowcall.core.codegen.python.files import python_files
 from rowcall.core.codegen.selection import NoPlaceError, Output, TypesOf
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.database.connector import Connector
 
 log = logging.getLogger("rowcall")
-
-_DEFINITIONS = """
-select p.oid, case when %s and p.prokind in ('f', 'p') then pg_get_functiondef(p.oid) else '' end,
-       array(select pg_get_function_arg_default(p.oid, n) from generate_series(1, array_length(
-           coalesce(p.proallargtypes, p.proargtypes::oid[]), 1)) n
-           where p.proargmodes is null or p.proargmodes[n] in ('i', 'b', 'v') order by n)
-from pg_proc p where p.oid = any(%s)"""
-
 
 Files = Callable[..., Iterator[Output]]
 """Of endpoints, types_of, definitions and `now`."""
@@ -61,59 +49,28 @@ def clients_of(
         yield Client("Python", "Service:PythonClientCodeGen", python, partial(python_files, options=python))
 
 
-class ClientWriter:
-    """The clients of one service."""
-
-    def __init__(self, clients: Sequence[Client], connector: Connector) -> None:
-        self._clients = clients
-        self._connector = connector
-
-    async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> bool:
-        """What goes wrong is told, and keeps nobody from being served. Gives whether everything went well."""
-        try:
-            definitions = await self._definitions(endpoints)
-        except (OSError, psycopg.Error) as error:
-            log.error("client code cannot be written: %s", str(error).strip())
-            return False
-        done = [await self._write_one(client, endpoints, types_of, definitions) for client in self._clients]
-        return all(done)
-
-    async def _write_one(
-        self, client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions
-    ) -> bool:
-        log.debug("client code: %s", client.options.path)
-        try:
-            await asyncio.to_thread(_write, client, endpoints, types_of, definitions)
-        except NoPlaceError:
-            log.error(
-                "%s:FilePath: %s has no {0}, and there is a file for each schema or module; nothing is written "
-                "(%s:BySchema=false makes it one)",
-                *(client.section, client.options.path, client.section),
-            )
-            return False
-        except OSError as error:
-            log.error("client code in %s cannot be written: %s", client.language, error)
-            return False
-        except Exception:
-            # Ours to mend; what is served does not hang on it.
-            log.exception("client code in %s cannot be made", client.language)
-            return False
-        return True
-
-    async def _definitions(self, endpoints: Iterable[Endpoint]) -> Definitions:
-        """Defaults of parameters, and sources where they are shown."""
-        forms = {client.options.comment for client in self._clients}
-        if forms <= {"None"}:
-            return {}
-        called = (RoutineKind.FUNCTION, RoutineKind.PROCEDURE)
-        oids = list({one.routine.oid for one in endpoints if one.routine.kind in called})
-        connection = await self._connector.open_plain()
-        try:
-            cursor = await connection.execute(_DEFINITIONS, ("Full" in forms, oids))
-            rows = await cursor.fetchall()
-        finally:
-            await connection.close()
-        return {oid: Definition(str(text or ""), tuple(defaults)) for oid, text, defaults in rows}  # type: ignore[misc,arg-type]
+async def write_client(
+    client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions
+) -> bool:
+    """What goes wrong is told, and keeps nobody from being served. Gives whether everything went well."""
+    log.debug("client code: %s", client.options.path)
+    try:
+        await asyncio.to_thread(_write, client, endpoints, types_of, definitions)
+    except NoPlaceError:
+        log.error(
+            "%s:FilePath: %s has no {0}, and there is a file for each schema or module; nothing is written "
+            "(%s:BySchema=false makes it one)",
+            *(client.section, client.options.path, client.section),
+        )
+        return False
+    except OSError as error:
+        log.error("client code in %s cannot be written: %s", client.language, error)
+        return False
+    except Exception:
+        # Ours to mend; what is served does not hang on it.
+        log.exception("client code in %s cannot be made", client.language)
+        return False
+    return True
 
 
 def _write(client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions) -> None:

@@ -41,6 +41,7 @@ from rowcall.service.database.session.resets import DISCARD_SEQUENCES, FULL_RESE
 from rowcall.service.database.session.wires import Wires
 from rowcall.service.database.statements import settings_statement
 from rowcall.service.database.watchdog import HELD_UP, Watchdog
+from rowcall.service.exchange.deadline import DeadlineError, is_past
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
 
 log = logging.getLogger("rowcall.database")
@@ -205,6 +206,24 @@ class Database:
                 return request
         return self._run_alone(call, exchange)
 
+    def begin_by_deadline(self, call: Call, exchange: Exchange) -> Waiting:
+        """`begin` for a call whose requests may have a deadline. The server is told what is left of the time."""
+        if not exchange.deadline:
+            return (self.begin if call.context is None else self.begin_with_context)(call, exchange)
+        if is_past(exchange):
+            raise DeadlineError(exchange)
+        if call.shared and (place := self._place(call, exchange.mask)) is not None:
+            lane, statement = place
+            request = self._shared_request(call, statement, exchange.arguments)
+            request.timeout = self._limit_of(call, exchange)
+            settings = self._settings_of(call, watched=False, seconds=request.timeout)
+            ahead = ahead_of(settings) if call.context is None else call.context.ahead(exchange, settings)
+            request.ahead = (_ahead_of_sequences(call) + ahead) or None
+            if lane.submit(request):
+                exchange.request = request
+                return request
+        return self._run_alone(call, exchange)
+
     def _place(self, call: Call, mask: int) -> tuple[SharedLane, Statement] | None:
         """The lane for the call, with the statement that runs there; None as long as no connection is ready for it."""
         if call.volatile:
@@ -269,7 +288,7 @@ class Database:
         """For many commands of one request and its call, which take effect together or not at all."""
 
         def ahead() -> Ahead:
-            settings = self._settings_of(call, watched=False)
+            settings = self._settings_of(call, watched=False, seconds=self._limit_of(call, exchange))
             return ahead_of(settings) if call.context is None else call.context.ahead(exchange, settings)
 
         return Transaction(
@@ -279,7 +298,7 @@ class Database:
             call,
             exchange,
             ahead,
-            seconds=self._timeout_of(call),
+            seconds=self._limit_of(call, exchange),
             resets=[] if self._pooler else FULL_RESET,
         )
 
@@ -290,9 +309,9 @@ class Database:
     def _shared_request(self, call: Call, statement: Statement, values: list[bytes | None]) -> Request:
         if not call.known:
             # The same for every request of the call, so worked out by the first.
-            call.shared_settings = self._settings_of(call, watched=False)
-            call.shared_ahead = (_ahead_of_sequences(call) + ahead_of(call.shared_settings)) or None
             call.seconds = self._timeout_of(call)
+            call.shared_settings = self._settings_of(call, watched=False, seconds=call.seconds)
+            call.shared_ahead = (_ahead_of_sequences(call) + ahead_of(call.shared_settings)) or None
             call.known = True
         request = Request(statement, values, call.shared_ahead)
         request.label = call.label
@@ -417,7 +436,8 @@ class Database:
     def _exclusive_request(self, call: Call, exchange: Exchange, statement: Statement | None = None) -> Request:
         may_stream = call.rows and not call.single
         watched = may_stream and (call.large or not call.small)
-        ahead = self._ahead_alone(call, exchange, watched=watched)
+        limit = self._limit_of(call, exchange)
+        ahead = self._ahead_alone(call, exchange, watched=watched, seconds=limit)
         request = Request(statement or call.statement(exchange.mask), exchange.arguments, ahead or None)
         request.label = call.label
         request.first_row_only = call.single
@@ -425,7 +445,7 @@ class Database:
         request.flush_rows = call.flush_rows
         stream_after = self._options.stream_after if call.stream_after is None else call.stream_after
         request.stream_after = stream_after if may_stream else 0
-        request.timeout = self._timeout_of(call)
+        request.timeout = limit
         # Behind a pooler nothing can be said to the session in front of a CALL.
         request.unlimited = watched or (call.procedure and self._pooler)
         if call.hear is not None:
@@ -449,6 +469,14 @@ class Database:
         """Seconds that the server may take; 0: as long as it likes."""
         return self._options.timeout if call.timeout is None else call.timeout
 
+    def _limit_of(self, call: Call, exchange: Exchange) -> float:
+        """The same for one request: no longer than its deadline leaves."""
+        seconds = self._timeout_of(call)
+        if not exchange.deadline:
+            return seconds
+        left = max(0.001, exchange.deadline - self._loop.time())
+        return min(seconds, left) if seconds > 0 else left
+
     def _release(self, request: Request) -> None:
         connection = request.connection
         if connection is not None and connection.state != ConnectionState.CLOSED:
@@ -458,11 +486,11 @@ class Database:
         if request.connection is not None:
             self._exclusive.finish(request.connection, resets=wanted)
 
-    def _ahead_alone(self, call: Call, exchange: Exchange, *, watched: bool) -> Ahead:
+    def _ahead_alone(self, call: Call, exchange: Exchange, *, watched: bool, seconds: float) -> Ahead:
         """What stands in front of a call in its segment on a connection of its own."""
         context = call.context
         if not call.procedure or (call.wrapped and not self._pooler):
-            settings = self._settings_of(call, watched=watched)
+            settings = self._settings_of(call, watched=watched, seconds=seconds)
             others = ahead_of(settings) if context is None else context.ahead(exchange, settings)
             return others if self._pooler else _ahead_of_sequences(call) + others
         if context is None:
@@ -480,8 +508,8 @@ class Database:
             return
         try:
             settings: Values = []
-            if call.timeout is not None:
-                settings += _timeout_setting(call.timeout)
+            if call.timeout is not None or exchange.deadline:
+                settings += _timeout_setting(self._limit_of(call, exchange))
             if call.context is not None:
                 settings += call.context.setting_values(exchange)
             ahead: Ahead = ((settings_statement(len(settings) // 2, local=False), settings),) if settings else ()
@@ -507,12 +535,12 @@ class Database:
             connection.close("its session could not be prepared")
             raise self._failures.problem(call, exchange, request)
 
-    def _settings_of(self, call: Call, *, watched: bool) -> Values:
-        """Transaction-local settings that every request of the call needs; none when the defaults will do."""
-        if not watched and not self._pooler and call.timeout is None:
+    def _settings_of(self, call: Call, *, watched: bool, seconds: float) -> Values:
+        """Transaction-local settings that a request of the call needs; none when the defaults will do."""
+        if not watched and not self._pooler and seconds == self._options.timeout:
             return []
         # A large result may take as long as its reader does, so the watchdog looks at progress instead.
-        settings = _timeout_setting(0.0 if watched else self._timeout_of(call))
+        settings = _timeout_setting(0.0 if watched else seconds)
         return settings + POOLED_SETTINGS if self._pooler else settings
 
     # --- learning --------------------------------------------------------------------------------------------------

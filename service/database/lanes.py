@@ -20,6 +20,7 @@ from rowcall.ext.driver.lane import offer, stalled
 from rowcall.ext.driver.request import Request, Statement
 from rowcall.service.background import pause
 from rowcall.service.database.connector import Connector
+from rowcall.service.database.queue_time import QueueTime
 
 log = logging.getLogger("rowcall.database")
 
@@ -43,6 +44,9 @@ class LaneOptions:
     exclusive_connections: int = 16
     queue_limit: int = 1000
     queue_timeout: float = 5.0
+    queue_target: float | None = 0.5
+    queue_interval: float = 5.0
+    """These two: see `queue_time`."""
     lifetime: float = 1800.0
     """Age after which a connection is replaced, so that nothing a routine left in its backend stays for ever."""
     requests: int = 1_000_000
@@ -81,6 +85,10 @@ class Overload:
     @staticmethod
     def late(seconds: float) -> Problem:
         return unavailable(f"no database connection became free within {seconds:g} s")
+
+    @staticmethod
+    def standing(seconds: float) -> Problem:
+        return unavailable(f"more comes than the database can answer; this request has waited for {seconds:g} s")
 
 
 def log_closed(lane: str, connection: Connection) -> None:
@@ -151,6 +159,7 @@ class SharedLane:
         """Those that have something to offer. While there is none callers use the exclusive lane."""
         self._opening: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[float, Request]] = deque()
+        self._queue_time = queue_time_of(name, options)
         self._closed = False
         self.on_notice: NoticeHandler | None = None
         self.elsewhere: Callable[[], int] | None = None
@@ -239,7 +248,9 @@ class SharedLane:
         self._grow(self._width.few)
         if len(self._waiting) >= self._options.queue_limit:
             raise Overload.full()
-        self._waiting.append((asyncio.get_running_loop().time(), request))
+        now = asyncio.get_running_loop().time()
+        self._queue_time.join(now, len(self._waiting))
+        self._waiting.append((now, request))
 
     def _capacity(self, connection: Connection) -> None:
         if self._waiting:
@@ -249,6 +260,8 @@ class SharedLane:
         while self._waiting:
             # Taken out first: placing it may lose a connection, which ends up here again.
             since, request = self._waiting.popleft()
+            if request.failure is not None:
+                continue  # nobody waits for it any more
             if request.statement.wired and request.statement.armed == 0:
                 request.give_back()  # the connections that could run it are gone
                 continue
@@ -279,15 +292,19 @@ class SharedLane:
         self._place_waiting()
 
     def _refuse_late(self, now: float) -> None:
-        late = [(since, request) for since, request in self._waiting if now - since > self._patience(request)]
+        if not self._waiting:
+            return
+        if not self.connections:
+            self._queue_time.outage(now)
+        bound = self._queue_time.bound(now)
+        # No longer than its own limit either, which counts from its beginning.
+        late = [entry for entry in self._waiting if now - entry[0] > patience(bound, entry[1].timeout)]
         for entry in late:
             self._waiting.remove(entry)
         for _, request in late:
-            request.refuse(Overload.late(self._patience(request)))
-
-    def _patience(self, request: Request) -> float:
-        """Seconds that it may wait: no longer than its own limit, which counts from its beginning."""
-        return patience(self._options.queue_timeout, request.timeout)
+            seconds = patience(bound, request.timeout)
+            standing = self._queue_time.standing and seconds == bound
+            request.refuse(Overload.standing(seconds) if standing else Overload.late(seconds))
 
     async def cancel(self, connection: Connection, request: Request) -> None:
         """Cancels `request` if the connection runs it and nothing else is in flight there."""
@@ -309,6 +326,10 @@ def patience(queue_timeout: float, limit: float) -> float:
     return min(queue_timeout, limit) if limit > 0 else queue_timeout
 
 
+def queue_time_of(lane: str, options: LaneOptions) -> QueueTime:
+    return QueueTime(lane, options.queue_timeout, options.queue_target, options.queue_interval)
+
+
 class ExclusiveLane:
     """A pool: a connection belongs to one request until it is released."""
 
@@ -320,7 +341,8 @@ class ExclusiveLane:
         self._held: set[Connection] = set()
         """Those whose owner goes on with them after a request, even a cancelled one."""
         self._opening: set[asyncio.Task[None]] = set()
-        self._waiting: deque[asyncio.Future[Connection]] = deque()
+        self._waiting: deque[tuple[float, asyncio.Future[Connection]]] = deque()
+        self._queue_time = queue_time_of("exclusive", options)
         self._closed = False
         self._failing = False
         """The last attempt to connect has failed: one at a time is enough until one succeeds."""
@@ -363,7 +385,10 @@ class ExclusiveLane:
             raise Overload.full()
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[Connection] = loop.create_future()
-        self._waiting.append(waiter)
+        self._forget_finished()
+        now = loop.time()
+        self._queue_time.join(now, len(self._waiting))
+        self._waiting.append((now, waiter))
         self._grow()
         seconds = patience(self._options.queue_timeout, limit)
         timer = loop.call_later(seconds, self._late, waiter, seconds)
@@ -383,7 +408,7 @@ class ExclusiveLane:
         self._forget_finished()
 
     def _forget_finished(self) -> None:
-        while self._waiting and self._waiting[0].done():
+        while self._waiting and self._waiting[0][1].done():
             self._waiting.popleft()
 
     def _grow(self) -> None:
@@ -428,7 +453,7 @@ class ExclusiveLane:
             return
 
     def _anyone_waits(self) -> bool:
-        return any(not waiter.done() for waiter in self._waiting)
+        return any(not waiter.done() for _, waiter in self._waiting)
 
     def _adopt(self, connection: Connection) -> None:
         if self._closed:
@@ -454,7 +479,7 @@ class ExclusiveLane:
             connection.drain(STILL_BUSY)
             return
         while self._waiting:
-            waiter = self._waiting.popleft()
+            waiter = self._waiting.popleft()[1]
             if not waiter.done():
                 waiter.set_result(connection)
                 return
@@ -508,17 +533,30 @@ class ExclusiveLane:
         self._grow()
 
     def sweep(self, now: float) -> None:
-        """Called by the watchdog: replaces idle connections whose time is over."""
+        """Called by the watchdog: ends waits that lead nowhere, replaces idle connections whose time is over."""
+        self._refuse_standing(now)
         for connection in list(self._idle):
             if now - connection.created > self._options.lifetime or connection.served > self._options.requests:
                 self._idle.remove(connection)
                 connection.drain(REPLACED)
 
+    def _refuse_standing(self, now: float) -> None:
+        self._forget_finished()
+        if not self._waiting:
+            return
+        if not self._all:
+            self._queue_time.outage(now)
+        bound = self._queue_time.bound(now)
+        while self._queue_time.standing and self._waiting and now - self._waiting[0][0] > bound:
+            _, waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_exception(Overload.standing(bound))
+
     def close(self) -> None:
         self._closed = True
         for task in self._opening:
             task.cancel()
-        for waiter in self._waiting:
+        for _, waiter in self._waiting:
             if not waiter.done():
                 waiter.set_exception(Overload.stopping())
         self._waiting.clear()

@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 
 from rowcall.core.building.endpoint_builder import EndpointDefaults
+from rowcall.core.building.exact_types import exact_endpoint, exact_types
 from rowcall.core.cache.diagnostics import unused_profiles
 from rowcall.core.catalogue.catalog import Catalog, Routine, RoutineKind, TypeInfo
 from rowcall.core.config import Settings
@@ -32,6 +33,7 @@ from rowcall.service.edition.collector import paused
 from rowcall.service.edition.edition import Edition, reachable_types
 from rowcall.service.edition.endpoints import EndpointBuilder
 from rowcall.service.edition.exposure import Exposure
+from rowcall.service.edition.proofs import read_proofs
 from rowcall.service.options.connections import ConnectionPlan
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.sqlfiles.source import SqlFileSource, sql_file_source
@@ -66,6 +68,7 @@ class EndpointReader:
         self._worlds: dict[str, World] = {}
         """What statements can reach, by case-folded name of the connection; read together with the catalogues."""
         self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.wanted.trust)
+        self._exact = settings.flag("Service:ExactTypes")
         self._verify = settings.choice("Service:RoutineOptions:VerifyRoutedEndpoints")
 
     def sources(self) -> Iterator[Connector]:
@@ -122,7 +125,10 @@ class EndpointReader:
                 catalogs.append(catalog)
                 exposed.append(self._exposure.objects(catalog))
         built = self._builder.build(zip(catalogs, exposed, strict=True), first=number == 1)
-        found = built.endpoints
+        found: list[Sequence[Endpoint]] = list(built.endpoints)
+        if self._exact:
+            for index, (key, catalog, endpoints) in enumerate(zip(keys, catalogs, found, strict=True)):
+                catalogs[index], found[index] = await self._exactly(key, catalog, endpoints)
         types: dict[str, dict[int, TypeInfo]] = {MAIN: {}}
         routed: dict[str, _Routed] = {}
         for key, catalog, endpoints in zip(keys, catalogs, found, strict=True):
@@ -144,6 +150,17 @@ class EndpointReader:
         judged = tuple(self._judged(key, one) for key, one in zip(homes, placed, strict=True))
         looked_at = tuple(self._looked_at(catalogs))
         return Edition(number, judged, main, types, built.left_out, looked_at)
+
+    async def _exactly(
+        self, key: str, catalog: Catalog, endpoints: Sequence[Endpoint]
+    ) -> tuple[Catalog, Sequence[Endpoint]]:
+        """With what is proven about values."""
+        async with await self._connector(key).open_plain() as connection:
+            proofs = await read_proofs(connection, catalog, endpoints)
+        return (
+            replace(catalog, types=exact_types(catalog.types, proofs)),
+            [exact_endpoint(one, catalog.types, proofs) for one in endpoints],
+        )
 
     def _looked_at(self, catalogs: Sequence[Catalog]) -> Iterator[str]:
         """What a user has to know who wonders why there is no endpoint."""

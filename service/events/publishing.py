@@ -37,8 +37,8 @@ class _Publisher:
 
     def __init__(self, endpoint: Endpoint, events: Events, options: EventOptions, publish: Publish) -> None:
         wanted = endpoint.options
-        closed = not wanted.login and (wanted.requires_authorization or bool(wanted.roles))
-        roles = () if wanted.login else wanted.roles
+        closed = not wanted.open_login and (wanted.login or wanted.requires_authorization or bool(wanted.roles))
+        roles = () if wanted.open_login else wanted.roles
         self.name = endpoint.name
         self.level = level_of(events, options.level).value
         self.publish = publish

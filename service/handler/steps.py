@@ -53,6 +53,7 @@ from rowcall.service.outbound.type_calls import call_types, ignore_nulls_of_type
 from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.application_name import application_name
 from rowcall.service.request.before_routine import before_routine
+from rowcall.service.request.deadlines import may_have_deadline, set_deadline
 from rowcall.service.request.headers import fill_headers, headers_context
 from rowcall.service.request.resolved_parameters import forget_supplied, resolve
 from rowcall.service.request.validation import keep_body, validate
@@ -65,7 +66,7 @@ from rowcall.service.response.rendering import body_writer, particular
 from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
 from rowcall.service.uploads.making import in_transaction
-from rowcall.service.uploads.receiving import receive
+from rowcall.service.uploads.resumable.protocol import resume, take_uploads
 
 log = logging.getLogger("rowcall")
 
@@ -224,8 +225,10 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     if endpoint.options.upload is not None and (
         endpoint.options.proxy is None or uploads_here(endpoint, services.options.outbound.proxy)
     ):
-        return (*((logged,) if logged else ()), receive(endpoint, call, services))
+        return (*((logged,) if logged else ()), take_uploads(endpoint, call, services))
     begin = database.begin if call.context is None else database.begin_with_context
+    if may_have_deadline(endpoint, services):
+        begin = database.begin_by_deadline
     return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))
 
 
@@ -359,6 +362,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
 STEPS: Sequence[Factory] = (
     request_log,
     note_call,
+    set_deadline,
     limit_anybody,
     authenticate,
     limit_callers,
@@ -374,6 +378,7 @@ STEPS: Sequence[Factory] = (
     forget_supplied,
     fill_headers,
     validate,
+    resume,
     tag_answers,
     note_values,
     hash_parameters,

@@ -23,6 +23,7 @@ class Asked(Generic[Found]):
         self._found: dict[str, tuple[float, Found]] = {}
         self._missing: dict[str, float] = {}
         self._asking: dict[str, asyncio.Future[Found | None]] = {}
+        self._forgotten = 0
 
     def known(self, key: str) -> tuple[Found | None] | None:
         """The answer, in a tuple; None: it has to be asked."""
@@ -30,6 +31,13 @@ class Asked(Generic[Found]):
         if (found := self._found.get(key)) is not None and now < found[0]:
             return (found[1],)
         return (None,) if now < self._missing.get(key, 0.0) else None
+
+    def forget(self) -> None:
+        """Everything, and what is being asked right now: its answer may be from before."""
+        self._forgotten += 1
+        self._found.clear()
+        self._missing.clear()
+        self._asking.clear()
 
     async def ask(self, key: str, question: Callable[[], Awaitable[Found | None]]) -> Found | None:
         """Raises what the question raises."""
@@ -44,13 +52,15 @@ class Asked(Generic[Found]):
         return await asyncio.shield(asking)
 
     def _forget(self, key: str, done: asyncio.Future[Found | None]) -> None:
-        self._asking.pop(key, None)
+        if self._asking.get(key) is done:
+            del self._asking[key]
         if not done.cancelled():
             done.exception()
 
     async def _answer(self, key: str, question: Callable[[], Awaitable[Found | None]]) -> Found | None:
+        asked = self._forgotten
         found = await question()
-        if self._seconds > 0:
+        if self._seconds > 0 and asked == self._forgotten:
             until = time.monotonic() + self._seconds
             self._found.pop(key, None)
             self._missing.pop(key, None)

@@ -69,6 +69,10 @@ class AskedSessions(Sessions):
 
         exchange.user = await self._users.ask(digest, question)
 
+    def forget_checks(self) -> None:
+        """Some sessions have ended: the next request asks again."""
+        self._holding.forget()
+
     # --- sessions that may have ended ----------------------------------------------------------------------------
 
     async def _later(self, exchange: Exchange, waiting: Awaitable[None]) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 import psycopg
 
-from rowcall.core.auth.claims import User
+from rowcall.core.auth.claims import IMPERSONATOR_ID, IMPERSONATOR_NAME, User
 from rowcall.core.auth.commands import numbered
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.background import pause
@@ -40,8 +40,19 @@ def note_call(endpoint: Endpoint, services: Services) -> Step | None:
     wanted = endpoint.options.audit
     if options is None or not (options.everything if wanted is None else wanted):
         return None
+    return _noting(options, services, endpoint.name, f"{endpoint.routine.schema}.{endpoint.routine.name}")
+
+
+def note_signing(services: Services, method: str, path: str) -> tuple[Step, ...]:
+    """For what signs in, renews a session or ends one, and is no endpoint with a routine."""
+    options = services.options.audit_trail
+    if options is None or not options.signing or method == "GET":
+        return ()
+    return (_noting(options, services, f"{method} {path}", None),)
+
+
+def _noting(options: AuditTrailOptions, services: Services, name: str, routine: str | None) -> Step:
     trail = trail_of(options, services)
-    name, routine = endpoint.name, f"{endpoint.routine.schema}.{endpoint.routine.name}"
 
     def note(exchange: Exchange) -> None:
         call = _Call(trail, exchange, name, routine, services)
@@ -65,7 +76,9 @@ class _Call:
 
     __slots__ = ("_began", "_exchange", "_name", "_routine", "_services", "_trail")
 
-    def __init__(self, trail: AuditTrail, exchange: Exchange, name: str, routine: str, services: Services) -> None:
+    def __init__(
+        self, trail: AuditTrail, exchange: Exchange, name: str, routine: str | None, services: Services
+    ) -> None:
         self._trail: AuditTrail | None = trail
         self._exchange = exchange
         self._name = name
@@ -87,6 +100,8 @@ class _Call:
                 "routine": self._routine,
                 "userId": None if user is None else user.first(identity.user_id),
                 "userName": None if user is None else user.first(identity.user_name),
+                "impersonatorId": None if user is None else user.first(IMPERSONATOR_ID),
+                "impersonatorName": None if user is None else user.first(IMPERSONATOR_NAME),
                 "scheme": None if user is None else user.scheme,
                 "address": None if address is None else address.decode(),
                 "status": status,

@@ -27,8 +27,16 @@ class Answer:
 Make = Callable[[Exchange], Awaitable[Answer]]
 
 
-def guarded(what: str, options: Guarded, services: Services, make: Make) -> tuple[Step, ...]:
-    """The steps of a path. what: for whom a refusal is about, `/stats/tables`."""
+Form = Callable[[Exchange], str]
+"""Of answers that differ in it one is kept of each."""
+
+
+def _one_form(_exchange: Exchange) -> str:
+    return ""
+
+
+def guarded(what: str, options: Guarded, services: Services, make: Make, form: Form = _one_form) -> tuple[Step, ...]:
+    """The steps of a path; the last one answers. what: for whom a refusal is about, `/stats/tables`."""
     steps: list[Step] = []
     if services.options.auth.schemes:
         steps.append(services.auth.sessions.authenticate)
@@ -37,7 +45,7 @@ def guarded(what: str, options: Guarded, services: Services, make: Make) -> tupl
         steps.append(limited)
     if options.closed:
         steps.append(_let_in(what, options, services))
-    steps.append(make_answer(make) if options.keep is None else Kept(options.keep, make))
+    steps.append(make_answer(make) if options.keep is None else Kept(options.keep, make, form))
     return tuple(steps)
 
 
@@ -61,10 +69,12 @@ def make_answer(make: Make) -> Step:
 
 
 class Kept:
-    """An answer that is good for some seconds, whatever the query string says. Whoever is signed in gets a new one."""
+    """An answer that is good for some seconds; of the query string only its `form` counts. Whoever is signed in gets a
+    new one."""
 
-    def __init__(self, seconds: float, make: Make) -> None:
+    def __init__(self, seconds: float, make: Make, form: Form) -> None:
         self._seconds = seconds
+        self._form = form
         self._make = make
         self._answers: dict[tuple[str, ...], tuple[float, Answer]] = {}
         self._making: dict[tuple[str, ...], asyncio.Task[Answer]] = {}
@@ -77,7 +87,7 @@ class Kept:
             or scope.headers.get("authorization") is not None
         ):
             return self._anew(exchange)
-        key = (scope.scheme, str(scope.authority or scope.headers.get("host") or ""))
+        key = (scope.scheme, str(scope.authority or scope.headers.get("host") or ""), self._form(exchange))
         made, answer = self._answers.get(key, (0.0, None))
         age = time.monotonic() - made
         if answer is None or age >= self._seconds:

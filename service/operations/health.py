@@ -3,91 +3,108 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from urllib.parse import parse_qsl
 
-import psycopg
-
+from rowcall.core.cache.options import Place
+from rowcall.core.cache.redis_address import BadAddressError, RedisAddress, parse_redis
+from rowcall.core.operations.health import Finding, Status, as_json, as_text, status_code, together
 from rowcall.service.database.connector import Connector
 from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.leaving import Leaving
 from rowcall.service.exchange.protocols import Headers
-from rowcall.service.operations.guard import Answer, guarded
+from rowcall.service.operations.checks import Check, database_check, redis_check
+from rowcall.service.operations.guard import Answer, Make, guarded, make_answer
+from rowcall.service.options.capabilities.events import Way
 from rowcall.service.options.capabilities.operations import HealthOptions
+from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
-
-log = logging.getLogger("rowcall")
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """Probes ask as they like."""
 
-_HEADERS: Headers = [
-    ("content-type", "text/plain"),
+_NOT_KEPT: Headers = [
     ("cache-control", "no-store, no-cache"),
     ("pragma", "no-cache"),
     ("expires", "Thu, 01 Jan 1970 00:00:00 GMT"),
 ]
+_AS_TEXT: Headers = [("content-type", "text/plain"), *_NOT_KEPT]
+_AS_JSON: Headers = [("content-type", "application/json"), *_NOT_KEPT]
+_STOPPING = (Finding("stopping", Status.UNHEALTHY),)
 
 
 def health_routes(options: HealthOptions, services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
     """Method, path and steps of each."""
-    check = DatabaseCheck(options, services)
-    for path, make in ((options.path, check.ask), (options.ready, check.ask), (options.live, _alive)):
-        steps = guarded(path, options.guarded, services, make)
+    database = tuple(_database(options, services))
+    redis = tuple(_redis(options, services.options))
+    # Without Redis requests are served all the same: it is no reason to take this host away, unless that is said.
+    needed = (*database, *redis) if options.needs_redis else database
+    for path, checks in ((options.path, (*database, *redis)), (options.ready, needed)):
+        steps = guarded(path, options.guarded, services, _looking(checks), _form)
+        steps = (*steps[:-1], _unless_leaving(services.leaving, steps[-1]))
         yield from ((method, path, steps) for method in METHODS)
+    # Whoever can say so is alive; what is behind it is somebody else's business.
+    alive = guarded(options.live, options.guarded, services, _looking(()), _form)
+    yield from ((method, options.live, alive) for method in METHODS)
 
 
-async def _alive(_exchange: Exchange) -> Answer:
-    """Whoever can say so is alive; the database is somebody else's business."""
-    return _answer(well=True)
+def _database(options: HealthOptions, services: Services) -> Iterator[Check]:
+    if options.check is not None:
+        asked = database_check(options.check, Connector(services.options.target), options.within)
+        yield Check(asked, options.within)
 
 
-class DatabaseCheck:
-    """Opens a connection of its own: those of the lanes would be there still when no new one can be had."""
+def _redis(options: HealthOptions, worker: WorkerOptions) -> Iterator[Check]:
+    """One for each Redis that some capability uses."""
+    if options.redis_check is None:
+        return
+    failing = Status.UNHEALTHY if options.needs_redis else Status.DEGRADED
+    places = _redis_addresses(worker)
+    for number, address in enumerate(places, 1):
+        name = options.redis_check if len(places) == 1 else f"{options.redis_check}-{number}"
+        yield Check(redis_check(name, address, failing), options.within)
 
-    def __init__(self, options: HealthOptions, services: Services) -> None:
-        self._name = options.check
-        self._within = options.within
-        self._connector = Connector(services.options.target)
-        self._well = True
-        self._asking: asyncio.Task[None] | None = None
 
-    async def ask(self, _exchange: Exchange) -> Answer:
-        if self._name is None:
-            return _answer(well=True)
+def _redis_addresses(worker: WorkerOptions) -> list[RedisAddress]:
+    cache, limits, events = worker.cache, worker.limits, worker.events
+    cached = Place.REDIS in cache.places or (Place.HYBRID in cache.places and cache.hybrid.uses_redis)
+    texts = (
+        cache.redis if cached else None,
+        limits.redis if limits.enabled else None,
+        events.redis if events.way is Way.REDIS else None,
+    )
+    found: dict[RedisAddress, None] = {}
+    for text in filter(None, texts):
         try:
-            await self._select_in_time()
-        except (psycopg.Error, OSError, TimeoutError) as error:
-            if self._well:
-                reason = str(error).strip() or f"no answer within {self._within:g} s"
-                log.error("health check %s: Unhealthy: %s", self._name, reason)
-            self._well = False
-            return _answer(well=False)
-        if not self._well:
-            log.info("health check %s: Healthy again", self._name)
-        self._well = True
-        return _answer(well=True)
-
-    async def _select_in_time(self) -> None:
-        """Not by cancelling: psycopg then waits for what the server says to that, and one that hangs says nothing. What
-        is late goes on until its session is shut down, and nothing else is asked meanwhile."""
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.get_running_loop().create_task(self._select())
-            self._asking.add_done_callback(_outcome)
-        done, _ = await asyncio.wait({self._asking}, timeout=self._within)
-        if not done:
-            raise TimeoutError
-        self._asking.result()
-
-    async def _select(self) -> None:
-        async with self._connector.errand(self._within) as session:
-            await session.execute("select 1")
+            found[parse_redis(text)] = None
+        except BadAddressError:
+            continue  # the capability itself tells, and does without
+    return list(found)
 
 
-def _outcome(asking: asyncio.Task[None]) -> None:
-    """Looks at it, as perhaps nobody else does any more."""
-    if not asking.cancelled():
-        asking.exception()
+def _looking(checks: Sequence[Check]) -> Make:
+    async def make(exchange: Exchange) -> Answer:
+        return _told(await asyncio.gather(*(check.look() for check in checks)), exchange)
+
+    return make
 
 
-def _answer(*, well: bool) -> Answer:
-    return Answer(200, _HEADERS, b"Healthy") if well else Answer(503, _HEADERS, b"Unhealthy")
+def _unless_leaving(leaving: Leaving, step: Step) -> Step:
+    async def stopping(exchange: Exchange) -> Answer:
+        return _told(_STOPPING, exchange)
+
+    refuse = make_answer(stopping)
+    return lambda exchange: refuse(exchange) if leaving.unready else step(exchange)
+
+
+def _told(findings: Sequence[Finding], exchange: Exchange) -> Answer:
+    status = together(findings)
+    if _form(exchange):
+        return Answer(status_code(status), _AS_JSON, as_json(findings))
+    return Answer(status_code(status), _AS_TEXT, as_text(status))
+
+
+def _form(exchange: Exchange) -> str:
+    """`json` where the query asks for it."""
+    pairs = parse_qsl(exchange.scope.query_string)
+    return "json" if any(name == "format" and value.casefold() == "json" for name, value in pairs) else ""

@@ -52,6 +52,7 @@ def external_options(settings: Settings, *, offered: bool) -> ExternalOptions | 
         return_to=_return_to(settings),
         return_key=settings.text(_P + "ReturnToPathQueryStringKey"),
         command=settings.text(_P + "LoginCommand"),
+        logout_command=settings.text(_P + "BackChannelLogoutCommand"),
         analytics=_analytics(settings),
         ip_key=settings.text_or_none(_P + "ClientAnalyticsIpKey") or "",
         requires_state=settings.flag(_P + "RequireState"),
@@ -122,8 +123,22 @@ def _provider(settings: Settings, name: str) -> Provider:
         keeps_tokens=settings.flag(path + "KeepTokens"),
         logout_url=given["LogoutUrl"],
         revoke_url=given["RevokeUrl"],
+        back_channel=_back_channel(settings, path, given["Issuer"]),
         unverified_email=settings.flag(path + "AllowUnverifiedEmail"),
     )
+
+
+def _back_channel(settings: Settings, path: str, issuer: str | None) -> bool:
+    if not settings.flag(path + "BackChannelLogout"):
+        return False
+    if issuer is None:
+        raise StartupError(f"{path}BackChannelLogout needs the Issuer, whose keys verify what is said")
+    if not settings.text_or_none("Auth:SessionCheckCommand"):
+        log.warning(
+            "%sBackChannelLogout: without Auth:SessionCheckCommand a session here goes on when the one there has ended",
+            path,
+        )
+    return True
 
 
 def _sign_in_path(settings: Settings, name: str) -> str:

@@ -40,6 +40,7 @@ from rowcall.service.options.capabilities.uploads import upload_options
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
+from rowcall.service.options.server.deadlines import deadline_options
 from rowcall.service.options.server.forwarded_headers import forwarding
 from rowcall.service.options.server.http import http_options
 from rowcall.service.options.validation import validation_rules
@@ -226,6 +227,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         log_file_texts=settings.flag("Service:SqlFileSource:LogCommandText"),
         log_command_parameters=settings.flag("Service:LogCommandParameters"),
         outbound=outbound_options(settings),
+        deadlines=deadline_options(settings),
     )
 
 
@@ -248,6 +250,8 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
             exclusive_connections=settings.integer(pool + "ExclusiveConnections", minimum=1),
             queue_limit=settings.integer(pool + "QueueLimit"),
             queue_timeout=settings.seconds(pool + "QueueTimeout"),
+            queue_target=settings.seconds_or_none(pool + "QueueTarget"),
+            queue_interval=settings.seconds(pool + "QueueInterval"),
         ),
         sharing=settings.flag(pool + "Sharing"),
         share_writes=settings.flag(pool + "ShareWrites"),

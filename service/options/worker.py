@@ -20,6 +20,7 @@ from rowcall.core.errors.retry import RetryStrategies
 from rowcall.core.formats.table_formats import TableFormats
 from rowcall.core.http.compression import Compression
 from rowcall.core.http.cors import Cors
+from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.limits.policy import NO_LIMITS, LimitOptions
 from rowcall.core.outbound.options import OutboundOptions
@@ -184,6 +185,7 @@ class WorkerOptions:
     application_name: JsonApplicationName | None = None
     """None: that of the connection stays."""
     outbound: OutboundOptions = field(default_factory=OutboundOptions)
+    deadlines: DeadlineOptions = field(default_factory=DeadlineOptions)
 
     @property
     def asks_who_calls(self) -> bool:

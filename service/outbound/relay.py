@@ -52,6 +52,7 @@ async def _stream(exchange: Exchange, answer: Answer, headers: Headers, patience
     if answer.length is not None:
         headers = [*headers, ("content-length", str(answer.length))]
     body = PipeBody(protocol, answer.status, headers, patience)
+    exchange.answered = True
     complete = False
     try:
         complete = await _pump(answer, body, silence)

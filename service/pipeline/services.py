@@ -11,6 +11,7 @@ from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.database.call import Hear
 from rowcall.service.database.database import Database
 from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.leaving import Leaving
 from rowcall.service.identity.identity import Identity
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.store.answers import AnswerStores
@@ -56,6 +57,9 @@ class Services:
     """Answers to the requests of HTTP types, where they are kept."""
     limited: bool = True
     """Rate limits count these requests; calls from inside the service are not counted (reference 04, 17)."""
+
+    leaving: Leaving = field(default_factory=Leaving)
+    """That of the worker."""
 
     main: Database | None = None
     """The main one, where `database` is another."""

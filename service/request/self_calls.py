@@ -14,6 +14,7 @@ from typing import Any
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.routing import MalformedPathError, Match, Router, decode_path
+from rowcall.service.exchange.deadline import end_by
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.upstream.errors import OutboundError
@@ -255,6 +256,8 @@ class SelfCalls:
             self._fail(exchange, Problem(404, f"there is no endpoint {method} {raw_path[:200]}"))
             return await capture.begun
         exchange.values = match.values
+        if outer.deadline:
+            end_by(exchange, outer.deadline)
         if method == "HEAD":
             exchange.protocol = HeadProtocol(capture)
         self._start(exchange, self._steps[id(match.route)])

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from rowcall.service.sockets.inherited import Inherited
 from rowcall.service.startup_error import StartupError
 
 if TYPE_CHECKING:
@@ -63,6 +64,10 @@ class Address:
     @property
     def secure(self) -> bool:
         return self.scheme == "https"
+
+    @property
+    def bound_host(self) -> str:
+        return "127.0.0.1" if self.host == "localhost" else self.host
 
     def url(self, port: int) -> str:
         if self.unix:
@@ -123,10 +128,21 @@ def certificate_of(plan: ListenerPlan) -> Certificate:
 
 
 class Listeners:
-    """For each address one socket, or one for each worker where the system spreads connections."""
+    """For each address one socket, or one for each worker where the system spreads connections.
 
-    def __init__(self, plans: Iterable[ListenerPlan], workers: int, unix_mode: int | None = None) -> None:
+    stay: all of them stay open, elsewhere, when this process ends.
+    """
+
+    def __init__(
+        self,
+        plans: Iterable[ListenerPlan],
+        workers: int,
+        unix_mode: int | None = None,
+        inherited: Inherited | None = None,
+    ) -> None:
         """unix_mode: the permissions of Unix sockets; None leaves them to the umask. Raises StartupError."""
+        self.stay = inherited is not None and inherited.stay
+        self._inherited = inherited or Inherited()
         self.urls: list[str] = []
         self.https_port: int | None = None
         """Of the first address that speaks TLS."""
@@ -137,6 +153,7 @@ class Listeners:
         try:
             for plan in plans:
                 self._open(plan, workers)
+            self._inherited.finish()
         except BaseException:
             self.close()
             raise
@@ -146,15 +163,45 @@ class Listeners:
     def _open(self, plan: ListenerPlan, workers: int) -> None:
         address = plan.address
         tls = self._tls(plan) if address.secure else None
-        first = self._listen_on_path(address.host) if address.unix else _listen(address, address.port)
-        port = 0 if address.unix else first.getsockname()[1]
+        taken = self._inherited.take(address.bound_host, address.port)
+        if taken:
+            sockets = self._adopted(taken, address, workers)
+        else:
+            self.stay = False
+            sockets = self._opened(address, workers)
+        port = 0 if address.unix else sockets[0].getsockname()[1]
         self.urls.append(address.url(port))
         if address.secure and self.https_port is None:
             self.https_port = port
-        spreads = SPREADS and not address.unix
-        for number in range(workers):
-            one = _listen(address, port) if number and spreads else first
-            self._sockets[number].append((one, Listener(one.fileno(), tls, address.unix, plan.protocols)))
+        # Each worker has one at least, and each socket a worker.
+        for number in range(max(workers, len(sockets))):
+            one = sockets[number % len(sockets)]
+            listener = Listener(one.fileno(), tls, address.unix, plan.protocols)
+            self._sockets[number % workers].append((one, listener))
+
+    def _opened(self, address: Address, workers: int) -> list[socket.socket]:
+        if address.unix:
+            return [self._listen_on_path(address.host)]
+        first = _listen(address, address.port)
+        port = first.getsockname()[1]
+        return [first, *(_listen(address, port) for _ in range(1, workers) if SPREADS)]
+
+    def _adopted(self, sockets: list[socket.socket], address: Address, workers: int) -> list[socket.socket]:
+        """With others beside them where there are too few, and they may be shared."""
+        if address.unix:
+            if not self._inherited.stay:
+                self._paths.append(address.host)
+            return sockets
+        for one in sockets:
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not SPREADS or not sockets[0].getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT):
+            return sockets
+        _ours.add((address.bound_host, address.port))
+        with contextlib.suppress(StartupError):  # another user has opened them
+            for _ in range(workers - len(sockets)):
+                sockets.append(_listen(address, address.port))
+                self.stay = False
+        return sockets
 
     def _tls(self, plan: ListenerPlan) -> Tls:
         from rowcall.service.sockets.certificates import PemFile
@@ -184,6 +231,16 @@ class Listeners:
         """What a worker inherits."""
         return tuple(listener for _, listener in self._sockets[worker])
 
+    @property
+    def sockets(self) -> list[socket.socket]:
+        """Each once."""
+        return list({one.fileno(): one for sockets in self._sockets for one, _ in sockets}.values())
+
+    def give_away(self) -> None:
+        """Another process listens on them from now on."""
+        self.stay = True
+        self._paths = []
+
     def close(self) -> None:
         for path in self._paths:
             with contextlib.suppress(OSError):
@@ -211,7 +268,7 @@ def _remove_stale(path: str) -> None:
 
 
 def _listen(address: Address, port: int) -> socket.socket:
-    host = "127.0.0.1" if address.host == "localhost" else address.host
+    host = address.bound_host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     one = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -59,6 +59,8 @@ class Described:
     """Names and type oids of the columns; empty for a statement that gives no rows."""
 
     columns: tuple[tuple[str, int], ...]
+    origins: tuple[tuple[int, int], ...] = ()
+    """Of each column that is one of a table or view as it is: that relation's oid, and its number; else 0, 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,8 @@ def _description(results: Sequence[PGresult]) -> Described | Refused:
     return Described(
         tuple(
             ((last.fname(index) or b"").decode("utf-8", "replace"), last.ftype(index)) for index in range(last.nfields)
-        )
+        ),
+        tuple((last.ftable(index), last.ftablecol(index)) for index in range(last.nfields)),
     )
 
 

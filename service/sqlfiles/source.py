@@ -38,7 +38,7 @@ from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_pl
 from rowcall.core.sqlfile.reading import SqlFile, SqlFileError, asks_for_endpoint, excerpt, place, read_file
 from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
 from rowcall.core.sqlfile.statement_comments import StatementNotes
-from rowcall.core.text.naming import camel_case, default_path
+from rowcall.core.text.naming import default_path
 from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
 from rowcall.service.discovery.files import FileText, find_files, read_text
 from rowcall.service.discovery.trust import NOBODY, Trust
@@ -433,8 +433,12 @@ class _Reading:
                 return FileResult(key, columns, about.single, declared=True)
             column = Column(about.returns, info.oid, info.display)
             return FileResult(key, (column,), about.single, first_only=True, declared=True)
-        found = () if described is None else described.columns
-        columns = tuple(Column(name, oid, self._types[oid].display) for name, oid in found)
+        if described is None:
+            return FileResult(key, (), about.single)
+        columns = tuple(
+            Column(name, oid, self._types[oid].display, origin=origin)
+            for (name, oid), origin in zip(described.columns, described.origins, strict=True)
+        )
         return FileResult(key, columns, about.single)
 
     def _module(self, path: str) -> str:
@@ -442,8 +446,7 @@ class _Reading:
         base = PurePosixPath(self._options.folder)
         inner = PurePosixPath(path)
         below = inner.relative_to(base).parts if inner.is_relative_to(base) else inner.parts
-        name = below[0] if len(below) > 1 else PurePosixPath(base).name
-        return camel_case(name.replace("-", "_").replace(" ", "_"))
+        return below[0] if len(below) > 1 else PurePosixPath(base).name
 
 
 def _type_names(parsed: Sequence[_Parsed]) -> set[str]:

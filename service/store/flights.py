@@ -15,6 +15,7 @@ import orjson
 from rowcall.core.cache.entry import Entry
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
+from rowcall.service.exchange.deadline import DeadlineError
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 
 
@@ -105,7 +106,7 @@ def ending(exchange: Exchange, error: Exception | None) -> None:
     request = exchange.request
     # Cancelled because its own client has left: that is no failure of anybody else.
     gone = request is not None and request.abandoned and request.failure is None
-    if error is None or gone or isinstance(error, ClientGoneError):
+    if error is None or gone or isinstance(error, ClientGoneError | DeadlineError):
         ticket.give_up(None)
     elif isinstance(error, Problem):
         ticket.give_up(error)

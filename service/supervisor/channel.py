@@ -156,6 +156,18 @@ class NoticeUnheard:
 
 
 @dataclass(frozen=True, slots=True)
+class Leave:
+    """Supervisor → worker: requests are served as ever, but not for long.
+
+    unready: health says so. closing: clients are told to come back on other connections. deaf: none is accepted.
+    """
+
+    unready: bool = False
+    closing: bool = False
+    deaf: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Supervisor → worker: finish what runs, within so many seconds."""
 
@@ -181,6 +193,7 @@ Message = (
     | EventsSoFar
     | EventsArrived
     | NoticeUnheard
+    | Leave
     | Stop
 )
 

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
+import os
 import signal
 import socket
 import sys
@@ -17,6 +18,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import psycopg
 
@@ -36,8 +38,10 @@ from rowcall.service.mcp.server import announce_tools
 from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.server import client_connections
 from rowcall.service.options.server.http import doubts, listener_plans, unix_mode, worker_count
+from rowcall.service.options.server.shutdown import shutdown_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
+from rowcall.service.sockets.inherited import from_systemd
 from rowcall.service.sockets.listeners import Listener, Listeners
 from rowcall.service.startup_error import StartupError
 from rowcall.service.store.folder import StoreFolder
@@ -53,6 +57,7 @@ from rowcall.service.supervisor.channel import (
     EventsWanted,
     Keys,
     KeysWanted,
+    Leave,
     Logged,
     NoticeUnheard,
     Prepare,
@@ -65,8 +70,10 @@ from rowcall.service.supervisor.channel import (
     TokenJudged,
     TokenUsed,
 )
+from rowcall.service.supervisor.handover import HandoverPoint, Predecessor
 from rowcall.service.supervisor.prefork import Copy, Template
 from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay
+from rowcall.service.supervisor.service_manager import ServiceManager
 from rowcall.service.supervisor.start_progress import Progress
 
 log = logging.getLogger("rowcall")
@@ -190,7 +197,13 @@ class Supervisor:
         self._events = EventHub(options.events)
         self._channels = ChannelListener(self._connector, self._events.notified)
         self._count = worker_count(settings)
-        self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings))
+        self._manager = ServiceManager(os.environ)
+        self._shutdown = shutdown_options(settings)
+        handover = self._shutdown.handover
+        self._predecessor = Predecessor.at(handover) if handover else None
+        inherited = self._predecessor.inherited if self._predecessor else from_systemd(os.environ)
+        self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings), inherited)
+        self._handover = HandoverPoint(handover, self._listeners, self._give_way) if handover else None
         listeners = len(self._listeners.of(0))
         for doubt in (*doubts(settings, self._listeners.https_port), *client_connections.doubts(options, listeners)):
             log.warning("%s", doubt)
@@ -208,6 +221,10 @@ class Supervisor:
         self._edition = Edition(0, (), {})
         self._publishing = asyncio.Lock()
         self._stop = asyncio.Event()
+        self._leaving: Leave | None = None
+        """What workers are told meanwhile, once this process has been asked to end."""
+        self._hurry = asyncio.Event()
+        """Asked to end again: at once."""
         self._code = 0
         self._reload = asyncio.Event()
         self._looks = CatalogueLooks(reader, self._read_everything, self._reload.set)
@@ -224,8 +241,9 @@ class Supervisor:
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.end, 0)
+            loop.add_signal_handler(number, self._asked_to_end)
         loop.add_signal_handler(signal.SIGHUP, self._read_everything)
+        loop.add_signal_handler(signal.SIGUSR2, self._begin_succession)
         try:
             starting = loop.create_task(self._start())
             stopping = loop.create_task(self._stop.wait())
@@ -243,6 +261,63 @@ class Supervisor:
         """Makes `run` stop in order and give `code`."""
         self._code = code
         self._stop.set()
+
+    def _asked_to_end(self) -> None:
+        """The first time in order; once more, at once."""
+        if self._leaving is not None:
+            self._hurry.set()
+            return
+        self._manager.stopping("stopping")
+        if self._edition.number:
+            self._leaving = Leave()
+            self._background.start(self._leave(unready=True))
+        else:
+            self.end(0)
+
+    def _give_way(self) -> None:
+        """A successor serves. Health stays as it is: the same address tells of both."""
+        if self._leaving is None:
+            log.info("another process serves; this one finishes what runs")
+            self._leaving = Leave()
+            self._background.start(self._leave(unready=False))
+
+    async def _leave(self, *, unready: bool) -> None:
+        """Serves for as long as others need to notice, and ends."""
+        options = self._shutdown
+        if unready and options.delay:
+            log.info("not ready any more; requests are served for another %g s", options.delay)
+            self._tell_leaving(Leave(unready=True))
+            await self._unless_hurried(options.delay)
+        stay = self._listeners.stay
+        if stay or (unready and options.delay):
+            self._tell_leaving(Leave(unready, closing=True, deaf=stay))
+            await self._unless_hurried(options.goodbye)
+        self.end(0)
+
+    def _tell_leaving(self, message: Leave) -> None:
+        self._leaving = message
+        for worker in self._workers:
+            if worker is not None:
+                worker.channel.send(message)
+
+    async def _unless_hurried(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), seconds)
+
+    def _begin_succession(self) -> None:
+        if self._handover is None:
+            log.error("SIGUSR2: HttpServer:HandoverSocket has to name a path before another process can take over")
+        elif self._leaving is None:
+            self._background.start(self._succession())
+
+    async def _succession(self) -> None:
+        """The same command once more, as it is installed and configured now. It takes over when it serves."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *sys.orig_argv[1:], stdin=asyncio.subprocess.DEVNULL, start_new_session=True
+        )
+        log.info("a new process is started to take over: pid %d", process.pid)
+        code = await process.wait()
+        log.error("the process that was to take over has ended with %d; this one goes on", code)
 
     async def _start(self) -> None:
         # Workers import while the database is read.
@@ -264,9 +339,18 @@ class Supervisor:
         error = await self._publish(edition)
         if error is not None:
             raise StartupError(error)
+        await self._take_place()
         self._announce()
         self._background.keep("the reloading", self._reload_when_asked)
         self._background.keep("looking at the catalogue", self._looks.run)
+
+    async def _take_place(self) -> None:
+        """From here on this process is the one that serves, and the next one asks it."""
+        if self._predecessor is not None:
+            await self._predecessor.leave()
+        if self._handover is not None:
+            self._handover.open()
+            self._background.start(self._handover.run())
 
     async def _describe(self, edition: Edition) -> None:
         """Clients and documents, for others."""
@@ -278,19 +362,28 @@ class Supervisor:
         seconds = time.monotonic() - self._began
         announce(self._settings, self._edition, self._listeners.urls, self._count, seconds)
         current_log().flush()
+        self._tell_manager()
+        if self._manager.between:
+            self._background.keep("the signs of life for systemd", self._manager.keep_alive)
         if self._on_listening is not None:
             self._on_listening(self._listeners.urls)
 
+    def _tell_manager(self) -> None:
+        endpoints = len(self._edition.endpoints)
+        self._manager.ready(f"{endpoints} endpoints, {self._count} workers, {';'.join(self._listeners.urls)}")
+
     async def _shut_down(self) -> None:
         self._stop.set()
-        seconds = self._settings.seconds("ConnectionSettings:Pool:ShutdownTimeout")
+        seconds = self._shutdown.within
+        if self._handover is not None:
+            self._handover.close()
         self._listeners.close()
         self._channels.close()
         self._background.cancel()
         running = [worker for worker in self._workers if worker is not None]
         for worker in running:
             worker.channel.send(Stop(seconds))
-        await asyncio.gather(*(_end(worker, seconds + 5) for worker in running))
+        await self._ended(running, seconds + 5)
         if watches := list(self._watches):
             # What the workers have sent to the log as their last.
             await asyncio.wait(watches, timeout=1)
@@ -301,6 +394,18 @@ class Supervisor:
         self._store.remove()
         log.info("stopped")
 
+    async def _ended(self, workers: list[WorkerProcess], seconds: float) -> None:
+        ending = asyncio.gather(*(_end(worker, seconds) for worker in workers))
+        hurrying = asyncio.ensure_future(self._hurry.wait())
+        either: set[asyncio.Future[Any]] = {ending, hurrying}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        hurrying.cancel()
+        if not ending.done():
+            log.warning("asked to stop once more: what still runs is cut off")
+            for worker in workers:
+                worker.kill()
+        await ending
+
     # --- workers ---------------------------------------------------------------------------------------------------
 
     async def _spawn(self, number: int) -> None:
@@ -308,6 +413,8 @@ class Supervisor:
         worker = await WorkerProcess.start(number, listeners, self._template)
         worker.channel.send(Start(self._options, self._settings, listeners, self._listeners.https_port))
         worker.channel.send(Keys(self._keeper.ring))
+        if self._leaving is not None:
+            worker.channel.send(self._leaving)
         self._workers[number] = worker
         self._watches.start(self._watch(worker))
 
@@ -440,7 +547,9 @@ class Supervisor:
             self._reload.clear()
             only_files = not self._database_changed
             self._database_changed = False
+            self._manager.reloading()
             await self._read_again(only_files=only_files)
+            self._tell_manager()
             # Whatever asks in the meantime is answered by one more reading.
             await asyncio.sleep(0.2)
 

@@ -83,7 +83,7 @@ class TestDatabase(Database):
         """Settings that stay changed: in a transaction of the test, and in front of a procedure."""
         if not call.procedure and (self.session is None or not self.session.inside):
             return []
-        ahead = self._ahead_alone(call, exchange, watched=False)
+        ahead = self._ahead_alone(call, exchange, watched=False, seconds=self._limit_of(call, exchange))
         found = [
             name
             for statement, values in ahead

@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from python_multipart.multipart import parse_options_header
 
@@ -20,7 +20,7 @@ from rowcall.core.uploads.settings import ClimbingPathError
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.exchange.arguments import put
-from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.log import VERBOSE
 from rowcall.service.log.entry import one_line
 from rowcall.service.request.body import body_pieces
@@ -42,11 +42,11 @@ MULTIPART = b"multipart/form-data"
 URLENCODED = b"application/x-www-form-urlencoded"
 
 
-def receive(endpoint: Endpoint, call: Call, services: Services) -> Step:
-    return _Receiving(endpoint, call, services).receive
+Files = Callable[[], AsyncIterator[File]]
+"""Those of a request, in their order, each to be read before the next one."""
 
 
-class _Receiving:
+class Receiving:
     """Of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, call: Call, services: Services) -> None:
@@ -67,8 +67,10 @@ class _Receiving:
         )
         self._tells_claims = bool(options.common.claims_key)
 
-    async def receive(self, exchange: Exchange) -> None:
+    async def receive(self, exchange: Exchange, files: Files | None = None) -> None:
         """Puts the result of the routine into the exchange. Everything has been committed then.
+
+        files: where they are here already; otherwise they are those of the form that the request brings.
 
         Raises:
             Problem: something failed, and nothing has stayed.
@@ -79,10 +81,10 @@ class _Receiving:
         transaction = self._database.transaction(self._call, exchange)
         user = exchange.user
         claims = user.json if user is not None and self._tells_claims else None
-        turn = Turn(exchange, transaction, folders, claims, cleanup)
+        turn = Turn(exchange, transaction, folders, claims, cleanup, body_read=files is not None)
         try:
             async with transaction:
-                told = metadata(await self._take_files(exchange, turn))
+                told = metadata(await self._take_files(exchange, turn, files))
                 if self._metadata is not None:
                     put(exchange, self._metadata, told)
                 await self._run(exchange, turn, told)
@@ -112,17 +114,22 @@ class _Receiving:
 
     # --- files -------------------------------------------------------------------------------------------------------
 
-    async def _take_files(self, exchange: Exchange, turn: Turn) -> list[Entry]:
+    async def _take_files(self, exchange: Exchange, turn: Turn, files: Files | None) -> list[Entry]:
         handlers = self._handlers(exchange, turn)
+        found = self._sent(exchange, turn) if files is None else files()
+        if len(handlers) == 1:
+            return [entry async for file in found for entry in await self._take(handlers[0], file, turn)]
+        return await self._take_by_all(handlers, found, turn)
+
+    async def _sent(self, exchange: Exchange, turn: Turn) -> AsyncIterator[File]:
         form = _form(exchange)
         pieces = self._pieces(exchange, turn)
         if form is None:
             async for _ in pieces:
                 pass
-            return []
-        if len(handlers) == 1:
-            return [entry async for file in form.files(pieces) for entry in await self._take(handlers[0], file, turn)]
-        return await self._take_by_all(handlers, form, pieces, turn)
+            return
+        async for file in form.files(pieces):
+            yield file
 
     async def _pieces(self, exchange: Exchange, turn: Turn) -> AsyncIterator[bytes]:
         pieces = body_pieces(exchange.scope, exchange.protocol, self._limit, self._patience)
@@ -142,9 +149,9 @@ class _Receiving:
             log.log(VERBOSE, "%s: upload by %s", self._endpoint.name, ", ".join(self._keys))
         return handlers
 
-    async def _take_by_all(self, handlers: Sequence[Handler], form: Form, pieces: Any, turn: Turn) -> list[Entry]:
+    async def _take_by_all(self, handlers: Sequence[Handler], files: AsyncIterator[File], turn: Turn) -> list[Entry]:
         """Each handler takes all files before the next one does, so they have to be kept until then."""
-        kept = [turn.cleanup.enter_context(await set_aside(file)) async for file in form.files(pieces)]
+        kept = [turn.cleanup.enter_context(await set_aside(file)) async for file in files]
         entries: list[Entry] = []
         for handler in handlers:
             before = frozenset(turn.stored)

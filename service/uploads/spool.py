@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import AsyncIterator
 from typing import BinaryIO
 
 from rowcall.service.uploads.incoming import File, read_back
@@ -46,13 +47,19 @@ async def set_aside(file: File) -> Stored:
 
 
 async def write_all(file: File, target: BinaryIO) -> None:
-    """The file to an unbuffered target, in a thread: a slow disk holds up nobody else."""
+    """The file to an unbuffered target."""
+    await write_pieces(file.pieces(), target)
+
+
+async def write_pieces(pieces: AsyncIterator[bytes], target: BinaryIO) -> None:
+    """To an unbuffered target, in a thread: a slow disk holds up nobody else. What has come before an error is
+    written too."""
     loop = asyncio.get_running_loop()
     writing: asyncio.Future[None] | None = None
     gathered: list[bytes] = []
     waiting = 0
     try:
-        async for piece in file.pieces():
+        async for piece in pieces:
             gathered.append(piece)
             waiting += len(piece)
             if waiting >= GATHERED_BYTES:
@@ -63,8 +70,8 @@ async def write_all(file: File, target: BinaryIO) -> None:
     finally:
         if writing is not None:
             await writing
-    if gathered:
-        await loop.run_in_executor(None, _write, target, gathered)
+        if gathered:
+            await loop.run_in_executor(None, _write, target, gathered)
 
 
 def _write(target: BinaryIO, pieces: list[bytes]) -> None:

@@ -20,6 +20,7 @@ from rowcall.core.documents.safe_numbers import numbers_as_texts
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
+from rowcall.core.events.stream_path import with_parameters
 from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.core.text.ascii_case import ascii_lower
 from rowcall.core.text.naming import nested_name
@@ -37,9 +38,12 @@ from rowcall.service.edition.edition import Edition
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.publishing import hear_notices
 from rowcall.service.events.unheard import Unheard
+from rowcall.service.exchange.deadline import DeadlineError, is_past
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.exchange.leaving import Leaving
 from rowcall.service.handler.overloads import compile_route
+from rowcall.service.handler.pieces import piece_routes
 from rowcall.service.handler.streams import stream_steps
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
@@ -48,7 +52,7 @@ from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
 from rowcall.service.mcp.server import mcp_routes
-from rowcall.service.operations.audit_trail import trail_of
+from rowcall.service.operations.audit_trail import note_signing, trail_of
 from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
@@ -61,6 +65,7 @@ from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
 from rowcall.service.store.limited_answers import LimitedAnswers
 from rowcall.service.uploads.leftovers import tidy
+from rowcall.service.uploads.resumable.protocol import announced, resumes
 
 if TYPE_CHECKING:
     from rowcall.service.upstream.client import Client
@@ -98,19 +103,31 @@ class Table:
         """
         self.edition = edition
         routes = build_router(edition.endpoints)[0].routes
-        self.router = Router((*routes, *fixed))
-        self.closed = frozenset(id(route) for route in routes if not route.primary.options.cors)
+        pieces = dict(piece_routes(routes, services))
+        self.router = Router((*routes, *pieces, *fixed))
+        self.closed = frozenset(id(route) for route in (*routes, *pieces) if not route.primary.options.cors)
         """Routes that pages of other origins are told nothing about."""
         self.steps: dict[int, tuple[Step, ...]] = Compiled(routes, services)
-        self.steps.update((id(route), steps) for route, steps in fixed.items())
+        self.steps.update((id(route), steps) for route, steps in (*pieces.items(), *fixed.items()))
+        whole = (route for route in routes if all(map(resumes, route.candidates)))
+        self.told = {id(route): announced(services) for route in (*whole, *pieces)}
+        """What OPTIONS tells about a route."""
         self.find = self.router.find
         self.streams = {path: Match(Route("*", path, (), ()), {}) for path in streams}
+        self._patterns = with_parameters(streams)
         if streams:
-            self.find = self._find_stream_first
+            self.find = self._find_stream_first if self._patterns is None else self._find_any_stream_first
             self.steps.update((id(match.route), streams[path]) for path, match in self.streams.items())
 
     def _find_stream_first(self, method: str, path: str) -> Match | None:
         return self.streams.get(path) or self.router.find(method, path)
+
+    def _find_any_stream_first(self, method: str, path: str) -> Match | None:
+        if self._patterns is not None and path not in self.streams:
+            pattern, paths = self._patterns
+            if (found := pattern.fullmatch(path)) is not None:
+                return self.streams[paths[(found.lastindex or 1) - 1]]
+        return self._find_stream_first(method, path)
 
 
 class Application:
@@ -126,6 +143,7 @@ class Application:
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._runner = Runner(self._await, self._fail)
+        self.leaving = Leaving()
         self.keys = Keys(options.application)
         self._identity = Identity(options.auth, self.keys, options.forwarding, options.antiforgery)
         self._static = None if options.static is None else StaticFiles(options.static, options, self._identity)
@@ -143,28 +161,33 @@ class Application:
             if types.enabled and types.caches
             else None
         )
-        self._fixed: dict[Route, tuple[Step, ...]] = {
-            Route("POST", ascii_lower(path), (), ()): (step,) for path, step in refreshing
-        }
         services = Services(
             options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
         )
-        services = replace(services, limiting=partial(limit_named, services))
+        services = replace(services, limiting=partial(limit_named, services), leaving=self.leaving)
         connect_sessions(services)
         self._for_all = services
+        self._fixed: dict[Route, tuple[Step, ...]] = {}
         for method, path, steps in (
             *operation_routes(services),
             *tag_routes(services),
             *token_routes(self._identity),
-            *self._passkeys(services),
         ):
             self._fixed[Route(method, ascii_lower(path), (), ())] = steps
-        if options.auth.external is not None:
-            # Brings the client and pyjwt along: for those who use it.
-            from rowcall.service.auth.external.sign_in import external_routes
+        for method, path, steps in (
+            *(("POST", path, (step,)) for path, step in refreshing),
+            *self._passkeys(services),
+            *self._external(services),
+        ):
+            self._fixed[Route(method, ascii_lower(path), (), ())] = (*note_signing(services, method, path), *steps)
 
-            for method, path, steps in external_routes(services, self.keys, self.single_use):
-                self._fixed[Route(method, ascii_lower(path), (), ())] = steps
+    def _external(self, services: Services) -> Iterable[tuple[str, str, tuple[Step, ...]]]:
+        if self._options.auth.external is None:
+            return ()
+        # Brings the client and pyjwt along: for those who use it.
+        from rowcall.service.auth.external.sign_in import external_routes
+
+        return external_routes(services, self.keys, self.single_use)
 
     def _passkeys(self, services: Services) -> Iterable[tuple[str, str, tuple[Step, ...]]]:
         options = self._options.passkeys
@@ -328,7 +351,7 @@ class Application:
         return match is not None and id(match.route) in table.closed
 
     def _await(self, exchange: Exchange, waiting: Any) -> None:
-        task = self._loop.create_task(self._advance_after(exchange, waiting))
+        task = exchange.task = self._loop.create_task(self._advance_after(exchange, waiting))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -337,6 +360,11 @@ class Application:
             await waiting
         except Exception as error:
             self._runner.fail(exchange, error)
+            return
+        except asyncio.CancelledError:
+            if not is_past(exchange):
+                raise
+            self._runner.fail(exchange, DeadlineError(exchange))
             return
         self._runner.advance(exchange)
 
@@ -386,13 +414,17 @@ class Application:
         if not allowed:
             raise Problem(404, f"there is no endpoint at {path[:200]}")
         if scope.method == "OPTIONS":
-            exchange.protocol.response_empty(204, [("allow", ", ".join(allowed))])
+            exchange.protocol.response_empty(204, [("allow", ", ".join(allowed)), *self._told_of(path)])
             return None
         match = router.find("GET", path) if scope.method == "HEAD" else None
         if match is None:
             raise Problem(405, f"{path[:200]} answers {', '.join(allowed)}", headers=(("allow", ", ".join(allowed)),))
         exchange.protocol = HeadProtocol(exchange.protocol)
         return match
+
+    def _told_of(self, path: str) -> Headers:
+        found = (self._table.router.find(method, path) for method in ("POST", "PATCH"))
+        return next((self._table.told[id(one.route)] for one in found if one and id(one.route) in self._table.told), [])
 
     def _respond(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
         headers = [("content-type", CONTENT_TYPE), *others]
@@ -483,5 +515,6 @@ def _empty_table() -> Table:
     table.find = table.router.find
     table.streams = {}
     table.closed = frozenset()
+    table.told = {}
     table.steps = {}
     return table

@@ -19,6 +19,7 @@ from typing import Any, Self
 from granian._granian import CallbackScheduler, RSGIWorker, SocketHolder, WorkerSignal
 from granian.http import HTTP1Settings, HTTP2Settings
 
+from rowcall.service.exchange.protocols import HeadersProtocol
 from rowcall.service.options.worker import HttpOptions
 from rowcall.service.sockets.listeners import BACKLOG, Listener, Tls
 
@@ -39,6 +40,10 @@ class _Scheduler(CallbackScheduler):
         arrived: deque[Any] = deque()
         wake = loop.call_soon_threadsafe
 
+        def say_goodbye() -> None:
+            nonlocal handle
+            handle = saying_goodbye(handle)
+
         def start_arrived() -> None:
             # Those that arrive meanwhile come in the next turn, so that answers are not kept waiting.
             for _ in range(len(arrived)):
@@ -54,6 +59,8 @@ class _Scheduler(CallbackScheduler):
                 wake(start_arrived)
 
         self._schedule_fn = schedule
+        self.say_goodbye = say_goodbye
+        """From now on."""
 
 
 class HttpServer:
@@ -95,6 +102,11 @@ class HttpServer:
         signal.add_cb(lambda: self._loop.call_soon_threadsafe(self._stopped.set))
         self._serve(self._scheduler, self._loop, self._signal)
 
+    def say_goodbye(self) -> None:
+        """Each answer asks its client to come back on another connection, so that nobody is sending a request on one
+        that is closed."""
+        self._scheduler.say_goodbye()
+
     async def stop(self, seconds: float) -> bool:
         """Refuses what is new at once and waits for what runs. False when the time was too short."""
         if not self._started:
@@ -105,6 +117,16 @@ class HttpServer:
         except TimeoutError:
             return False
         return True
+
+
+def saying_goodbye(handle: Handle) -> Handle:
+    """HTTP/2 has a frame for it, which granian sends when it stops."""
+
+    def handle_once_more(scope: Any, protocol: Any) -> None:
+        once = scope.http_version.startswith("1")
+        handle(scope, HeadersProtocol(protocol, [("connection", "close")]) if once else protocol)
+
+    return handle_once_more
 
 
 def _http1(options: HttpOptions) -> HTTP1Settings:

@@ -23,6 +23,7 @@ from rowcall.service.edition.collector import paused
 from rowcall.service.log import Forwarder, configure_worker_logging
 from rowcall.service.log.sinks import say_on_stderr
 from rowcall.service.options.server.client_connections import client_connections
+from rowcall.service.sockets.accepting import stop_accepting
 from rowcall.service.sockets.open_files import raise_limit
 from rowcall.service.sockets.unused_connections import close_unused
 from rowcall.service.supervisor.channel import (
@@ -33,6 +34,7 @@ from rowcall.service.supervisor.channel import (
     EventsWanted,
     Keys,
     KeysWanted,
+    Leave,
     Logged,
     NoticeUnheard,
     Prepare,
@@ -134,6 +136,8 @@ class Worker:
                 self._feed.begin(message.packed)
             elif isinstance(message, Swap):
                 self._swap(message.number)
+            elif isinstance(message, Leave):
+                self._leave(message)
             elif isinstance(message, Stop):
                 self._stop_within = message.seconds
                 self._stopping.set()
@@ -154,6 +158,15 @@ class Worker:
         for server in self._servers:
             server.start()
         self._channel.send(Serving(number))
+
+    def _leave(self, message: Leave) -> None:
+        leaving = self._application.leaving
+        if message.closing and not leaving.closing:
+            for server in self._servers:
+                server.say_goodbye()
+        leaving.unready, leaving.closing = message.unready, message.closing
+        if message.deaf:
+            stop_accepting(self._listeners)
 
     async def _stop(self) -> None:
         self._application.end_streams()

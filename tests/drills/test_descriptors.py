@@ -80,7 +80,7 @@ def test_more_clients_than_descriptors(own_database: Database, serve_once: Serve
             assert service.get("/many?rows=20000").json()[-1]["n"] == 20_000
         assert process.num_fds() < FEW
         before = sum(process.cpu_times()[:2])
-        with pytest.raises(httpx.TimeoutException), httpx.Client(base_url=service.url, timeout=5) as late:
+        with pytest.raises(httpx.TimeoutException), service.new_client(timeout=5) as late:
             late.get("/echo?id=3")
         # A processor that spins would have been busy all the while.
         assert sum(process.cpu_times()[:2]) - before < 2.5

@@ -75,7 +75,7 @@ def test_a_request_waits_no_longer_than_its_own_limit(own_postgres: PostgresServ
     _, service = hasty(own_postgres, serve_once)
     for number in range(100):
         assert answer(service.get(f"/api/echo?id={number}")) == (200, TEXT, str(number))
-    with own_postgres.hanging(), httpx.Client(base_url=service.url, timeout=4) as client:
+    with own_postgres.hanging(), service.new_client(timeout=4) as client:
         for path in ("/api/echo?id=1", "/api/slow-echo?id=1", "/api/echo?id=2"):
             assert client.get(path).status_code in (503, 504)
     wait_until(lambda: service.get("/api/echo?id=3").status_code == 200, "the service is back", 30)
@@ -116,7 +116,7 @@ def test_sessions_of_backends_that_hang_count_until_they_are_gone(
 @pytest.mark.parametrize("path", ["/api/echo?id=1", "/api/slow-echo?id=1"])
 def test_the_service_is_back_when_the_server_wakes(own_postgres: PostgresServer, serve_once: Serve, path: str) -> None:
     _, service = hasty(own_postgres, serve_once)
-    with own_postgres.hanging(), httpx.Client(base_url=service.url, timeout=4) as client:
+    with own_postgres.hanging(), service.new_client(timeout=4) as client:
         assert client.get(path).status_code in (503, 504)
     wait_until(lambda: service.get(path).status_code == 200, "the service is back", 30)
 
@@ -126,7 +126,7 @@ def test_health_is_told_while_the_database_hangs(own_postgres: PostgresServer, s
     settings = {"HealthChecks:Enabled": "true", "HealthChecks:Timeout": "1 second", "HealthChecks:CacheDuration": "0"}
     _, service = hasty(own_postgres, serve_once, **settings)
     assert service.get("/health/ready").status_code == 200
-    with own_postgres.hanging(), httpx.Client(base_url=service.url, timeout=6) as client:
+    with own_postgres.hanging(), service.new_client(timeout=6) as client:
         for _ in range(3):
             assert client.get("/health/ready").status_code == 503
         assert client.get("/health/live").status_code == 200

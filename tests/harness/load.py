@@ -39,7 +39,9 @@ Request = Callable[[int], tuple[str, str, bytes]]
 class Load:
     """`with Load(port, request) as load:` runs until the block ends; afterwards `outcomes` holds everything."""
 
-    def __init__(self, port: int, request: Request, clients: int = 16) -> None:
+    def __init__(self, port: int, request: Request, clients: int = 16, *, keep_alive: bool = True) -> None:
+        """keep_alive: False uses a new connection for each request."""
+        self._keep_alive = keep_alive
         self._port = port
         self._request = request
         self._clients = clients
@@ -82,7 +84,7 @@ class Load:
                 self.outcomes.append(Outcome(number, 0, b"", f"{type(error).__name__}: {error}"))
                 await asyncio.sleep(0.01)  # nobody listens: do not spin
             else:
-                if not connection.closing:
+                if self._keep_alive and not connection.closing:
                     continue
             if connection is not None:
                 connection.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import ssl
 import uuid
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -12,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 
 from tests.harness.identity_provider import CLIENT, SECRET, IdentityProvider
-from tests.harness.service import Service
+from tests.harness.service import NO_TLS, Service
 
 SQL = """
 create table external_user (id int generated always as identity, email text, roles text[] default '{member}');
@@ -39,8 +38,6 @@ comment on procedure sign_out() is E'HTTP POST\\nlogout\\nallow_anonymous';
 """
 
 LINKING = "select * from external_login($1,$2,$3,$4,$5,$6)"
-NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Reading the certificates of the world for every connection takes longer than all the rest."""
 BROWSER = {"Sec-Fetch-Site": "same-origin"}
 
 
@@ -125,7 +122,7 @@ def sign_in(service: Service, path: str) -> httpx.Response:
 def fresh(service: Service) -> httpx.Client:
     """Somebody who has never been here, to a limit by X-Caller too."""
     caller = {"X-Caller": uuid.uuid4().hex}
-    return httpx.Client(base_url=service.url, timeout=30, trust_env=False, verify=NO_TLS, headers=caller)
+    return service.new_client(headers=caller)
 
 
 def session_of(response: httpx.Response) -> dict[str, str]:

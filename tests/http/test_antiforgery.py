@@ -45,7 +45,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 
 def fresh(service: Service, method: str, path: str, **options: object) -> httpx.Response:
     """On a connection of its own, so by whichever worker; no cookie but those that are given."""
-    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+    with service.new_client() as client:
         return client.request(method, path, **options)  # type: ignore[arg-type]
 
 

@@ -92,7 +92,7 @@ def everywhere(service: Service, headers: dict[str, str], path: str = "/api/who"
     """On connections of their own, so that each worker answers some."""
 
     def ask(_number: int) -> httpx.Response:
-        with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+        with service.new_client() as client:
             return client.get(path, headers=headers)
 
     with ThreadPoolExecutor(8) as threads:

@@ -62,7 +62,7 @@ def test_calls_are_written_down_with_their_callers(service: Service, database: D
     kiri, nobody = ("41", "kiri", "BearerToken"), (None, None, None)
     closed = ("GET /api/closed", "public.closed")
     assert calls(database, 7) == [
-        ("POST /api/sign-in", "public.sign_in", *nobody, "127.0.0.1", 200),
+        ("POST /api/sign-in", "public.sign_in", *kiri, "127.0.0.1", 200),
         (*closed, *kiri, "127.0.0.1", 200),
         (*closed, *nobody, "127.0.0.1", 401),
         (*closed, *kiri, "127.0.0.1", 400),

@@ -7,7 +7,6 @@ import socket
 import threading
 from collections.abc import Iterator
 
-import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
@@ -248,7 +247,7 @@ def test_a_hundred_clients_with_large_bodies(own_database: Database, serve_once:
     for thread in threads:
         thread.start()
     highest = 0.0
-    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+    with service.new_client() as client:
         while any(thread.is_alive() for thread in threads):
             assert client.get("/api/look").text == "1"
             highest = max(highest, memory(service))

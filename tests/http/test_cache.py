@@ -159,7 +159,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 
 def ask(service: Service, path: str, method: str = "GET", **options: object) -> httpx.Response:
     """On a connection of its own: any worker may get it."""
-    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+    with service.new_client() as client:
         return client.request(method, path, **options)  # type: ignore[arg-type]
 
 

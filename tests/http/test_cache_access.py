@@ -47,7 +47,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def get(service: Service, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
-    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+    with service.new_client() as client:
         return client.get(f"/api/{path}", headers=headers)
 
 

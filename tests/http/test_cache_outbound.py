@@ -102,7 +102,7 @@ def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
 
 
 def ask(service: Service, path: str, method: str = "GET", **options: object) -> httpx.Response:
-    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+    with service.new_client() as client:
         return client.request(method, path, **options)  # type: ignore[arg-type]
 
 

@@ -92,7 +92,7 @@ def instances(request: pytest.FixtureRequest, prepared: Database, serve: Serve, 
 
 
 def ask(service: Service, path: str) -> httpx.Response:
-    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+    with service.new_client() as client:
         return client.get(f"/api/{path}")
 
 

@@ -88,7 +88,7 @@ def service(request: pytest.FixtureRequest, prepared: Database, serve: Serve, re
 
 
 def ask(service: Service, path: str, headers: dict[str, str] | None = None, method: str = "GET") -> httpx.Response:
-    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+    with service.new_client() as client:
         return client.request(method, path, headers=headers)
 
 

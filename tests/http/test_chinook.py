@@ -10,7 +10,6 @@ import os
 import re
 from pathlib import Path
 
-import httpx
 import pytest
 
 from rowcall.core.annotations import CATALOGUE
@@ -424,7 +423,7 @@ JANE = {"email": "jane@chinookcorp.com", "phone": "+1 (403) 262-3443"}
 
 
 def test_staff_signs_in_and_out(service: Service) -> None:
-    with httpx.Client(base_url=service.url) as jane:
+    with service.new_client() as jane:
         problem(jane.get("/my/customers"), 401)
         assert jane.post("/sign-in", json=JANE).status_code == 200
         assert answer(jane.get("/my/customers?userId=1")) == (200, TEXT, "21")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
 import pytest
 
 from tests.harness.database import Database
@@ -91,7 +90,7 @@ class Client:
 
     def __init__(self, service: Service, number: int) -> None:
         self.number = number
-        self.http = httpx.Client(base_url=service.url, timeout=60, trust_env=False)
+        self.http = service.new_client()
         if number:
             token = self.http.post("/api/sign-in", json={"n": number}).json()["accessToken"]
             self.http.headers.update(bearer(token))

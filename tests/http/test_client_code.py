@@ -45,6 +45,13 @@ create function get_days() returns date[] language sql as $$ select array['2026-
 comment on function get_days() is 'HTTP';
 create function check_in() returns int language sql as 'select 1';
 comment on function check_in() is 'HTTP /api/2fa/check';
+create function check_out(_at date) returns table (at date) language sql stable as 'select _at';
+comment on function check_out(date) is 'HTTP GET /api/2fa/done';
+create function put_settings(_id int, _settings jsonb default null) returns void language sql as '';
+comment on function put_settings is 'HTTP PUT
+body_parameter_name settings';
+create function flat_routes() returns table (id int, depot geo) language sql stable as $$ select 1, row(1,2)::geo $$;
+comment on function flat_routes() is 'HTTP GET';
 create function night_routes() returns table (depot geo) language sql stable as $$ select row(1,2)::geo $$;
 comment on function night_routes() is 'HTTP GET
 nested
@@ -222,6 +229,36 @@ def test_what_cannot_be_a_name_gets_one(public: str) -> None:
     assert "export async function delete_()" in public
 
 
+def test_only_names_of_functions_are_guarded(public: str) -> None:
+    assert "interface I2faDoneRequest {\n    at: string | null;\n}\n" in public
+    assert "export async function _2faDone(\n    request: I2faDoneRequest\n) : Promise<I2faDoneResponse[]> {" in public
+
+
+def test_an_upload_is_sent_as_the_sheet_has_it(public: str) -> None:
+    text = body(public, "importManifest")
+    assert "    progress?: (loaded: number, total: number) => void,\n): Promise<IImportManifestResponse[]> {" in text
+    assert """        xhr.onerror = () => reject({xhr, status: xhr.status, """ in text
+    assert """            formData.append("file", files[i], files[i].name);\n""" in text
+
+
+def test_the_query_helper_is_there_for_parameters_that_are_left_out(
+    write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
+) -> None:
+    skipped = {f"{P}SkipPaths:{number}": f"/api/{name}" for number, name in enumerate(("find-parcels", "append-note"))}
+    settings = {P + "OmitAutomaticParameters": "true", P + "SkipSchemas:0": "yard", **skipped}
+    write(tmp_path, settings)
+    text = (tmp_path / "publicApi.ts").read_text(encoding="utf-8")
+    assert "const parseQuery = " in text
+    assert "export async function importManifest(\n    files: FileList | null,\n    progress?" in text
+    assert 'xhr.open("POST", baseUrl + "/api/import-manifest");' in text
+
+
+def test_json_bodies_of_their_own_are_json(write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path) -> None:
+    write(tmp_path, {P + "DefaultJsonType": "any"})
+    text = (tmp_path / "publicApi.ts").read_text(encoding="utf-8")
+    assert "        body: JSON.stringify(request.settings)\n" in body(text, "putSettings")
+
+
 def test_only_the_url_is_made_where_only_that_is_wanted(public: str) -> None:
     assert (
         'export const exportParcelsUrl = (request: IExportParcelsRequest) => baseUrl + "/api/export-parcels" '
@@ -364,6 +401,13 @@ def test_the_comment_shows_the_routine(made: Database, serve_once: Serve, tmp_pa
 */
 export async function findParcels(
 """
+    for head in (
+        "* select public.depot\n* \n* @param",
+        "* insert into public.depot on conflict do nothing returning\n",
+        "* delete from public.depot\n",
+        "* returns table(\n*     id integer,\n*     depot numeric,\n*     depot numeric\n* )\n",
+    ):
+        assert head.replace("* \n* @param", "") in text
     assert wanted.replace("~", " ") in text
 
 

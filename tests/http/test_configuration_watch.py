@@ -42,7 +42,7 @@ def wait_for(service: Service, path: str) -> None:
 
     def is_served() -> bool:
         try:
-            with httpx.Client(base_url=service.url, timeout=10, trust_env=False) as client:
+            with service.new_client(timeout=10) as client:
                 return client.get(path).status_code == 200
         except httpx.TransportError:
             return False

@@ -39,7 +39,11 @@ H = "Service:HttpFileOptions:"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("documents")
+    folder = tmp_path_factory.mktemp("documents")
+    beds = folder / "sql" / "night-shift" / "beds.sql"
+    beds.parent.mkdir(parents=True)
+    beds.write_text("-- HTTP GET\n-- @param $1 bed_id int\nselect id from note where id = $1;\n", encoding="utf-8")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +58,10 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
             H + "Enabled": "true",
             H + "Option": "Both",
             H + "Name": "garden",
+            "Service:SqlFileSource:Enabled": "true",
+            "Service:SqlFileSource:FilePattern": str(folder / "sql" / "**" / "*.sql"),
+            P + "ExcludeSchemas:0": "other",
+            P + "NameNotSimilarTo": "beds",
         },
         workers=2,
     )
@@ -115,6 +123,19 @@ def test_example_requests_are_served(service: Service) -> None:
     assert 'POST {{host}}/beds/{_bed_id}/notes\ncontent-type: application/json\n\n{\n    "note": "XYZ",\n' in text
     assert "secret" in text
     assert "inner-one" not in text
+
+
+def test_example_requests_of_files_are_grouped_by_folder(service: Service, folder: Path) -> None:
+    path = folder / "sql" / "night-shift" / "beds.sql"
+    assert service.get("/garden_night-shift.http").text == (
+        f"@host={service.url}\n\n// SQL file: {path}\n//\n//  HTTP GET\n//  @param $1 bed_id int\n"
+        "GET {{host}}/api/beds?bed_id=1\n\n###\n\n"
+    )
+
+
+def test_written_requests_show_defaults(service: Service) -> None:
+    text = (service.folder / "garden_public.http").read_text(encoding="utf-8")
+    assert "// function public.bed_notes(\n//     _bed_id integer,\n//     _q text DEFAULT NULL::text\n// )\n" in text
 
 
 def test_an_unknown_version_ends_the_start(own_database: Database, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def all_workers(service: Service, count: int) -> list[int]:
 
 def served(service: Service, path: str) -> bool:
     """Asked over a new connection each time, so that any worker may answer."""
-    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+    with service.new_client() as client:
         return client.get(path).status_code == 200
 
 

@@ -76,6 +76,10 @@ create function say(_text text) returns text language plpgsql as $$begin
 end$$;
 create function resolving(_text text, _found text default null) returns text language sql as $$select _found$$;
 comment on function resolving(text, text) is E'HTTP POST\\nsse_publish\\n_found = select say({_text})';
+create function run_job(_job text) returns text language sql as 'select _job';
+comment on function run_job(text) is E'HTTP POST /jobs/{_job}/run\\nsse Progress';
+create function on_shelf(_shelf int default 1) returns int language sql as 'select _shelf';
+comment on function on_shelf(int) is E'HTTP GET /on-shelf/{_shelf?}\\nsse_subscribe';
 create function german() returns void language plpgsql as $$begin
     set local lc_messages = 'C'; set local client_min_messages = error; raise info 'still here';
 end$$;
@@ -112,6 +116,10 @@ STREAMS = {
     "only_subscribe_bare": "/api/only-subscribe-bare/info",
     "subscribe_assigned": "/api/subscribe-assigned/News",
     "renamed": "/elsewhere/info",
+    "parameter": "/jobs/77.0%20b/run/progress",
+    "parameter_as_written": "/jobs/%7B_job%7D/run/progress",
+    "optional_parameter": "/on-shelf/3/info",
+    "optional_parameter_left_out": "/on-shelf/info",
 }
 
 
@@ -139,6 +147,10 @@ def test_any_method_subscribes(service: Service, method: str) -> None:
         "/api/switched-off/info",
         "/api/only-publish/info",
         "/api/renamed/info",
+        "/jobs/77/run/Progress",
+        "/jobs/77/8/run/progress",
+        "/jobs//run/progress",
+        "/jobs/77/run/progress/",
     ],
 )
 def test_there_is_no_stream(service: Service, path: str) -> None:

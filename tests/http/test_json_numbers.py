@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
 
+from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -49,6 +51,9 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
         P + "IncludeSchemaInNames": "false",
         P + "IncludeStatusCode": "false",
     }
+    for language, name in (("Python", "{0}_api.py"), ("Dart", "{0}_api.dart")):
+        section = f"Service:{language}ClientCodeGen:"
+        settings |= {section + "Enabled": "true", section + "FilePath": str(folder / name)}
     return serve(database, SQL, settings)
 
 
@@ -98,3 +103,31 @@ def test_tools_are_true(service: Service) -> None:
     assert tool["outputSchema"]["properties"]["items"]["items"]["properties"]["id"] == {"type": ["string", "null"]}
     result = ask("tools/call", name="numbers", arguments={"id": WIDE})
     assert result["structuredContent"]["items"][0]["id"] == WIDE  # type: ignore[index]
+
+
+def test_clients_in_python_keep_every_digit(service: Service, folder: Path) -> None:
+    specification = importlib.util.spec_from_file_location("public_api", folder / "public_api.py")
+    assert specification is not None
+    assert specification.loader is not None
+    api = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(api)
+    with api.Client(service.url) as client:
+        row = client.numbers(id=WIDE, sums=["0.10"])[0]
+        assert (row["id"], row["price"], row["ids"], row["small"]) == (WIDE, "0.10", [WIDE, None], 2)
+        assert client.each_one() == [WIDE]
+        assert client.twice(id="4503599627370497") == "9007199254740994"
+
+
+def test_clients_in_dart_have_strings(service: Service, folder: Path) -> None:
+    text = (folder / "public_api.dart").read_text(encoding="utf-8")
+    assert "  final String? id;\n  final String? price;\n  final int? small;\n  final double? half;\n" in text
+    assert "  final List<String>? ids;\n" in text
+    assert "class PublicNumbersRequest {\n  final String? id;\n  final List<String>? sums;\n" in text
+
+
+def test_a_contract_calls_it_another_type(database: Database, service: Service, tmp_path: Path) -> None:
+    given = [f"--ConnectionStrings:Default={database.conninfo}", "--contract", "contract.json"]
+    assert rowcall(tmp_path, *given).returncode == 0
+    done = rowcall(tmp_path, *given, "--check", "--Service:JsonNumbers=Safe")
+    assert done.returncode == 4
+    assert "breaking: GET /api/numbers: id of each of the response is string, was integer (int64)" in done.stdout

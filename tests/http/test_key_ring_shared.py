@@ -8,7 +8,6 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-import httpx
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -48,7 +47,7 @@ def in_folder(folder: Path, **others: str) -> dict[str, str]:
 
 
 def is_let_in(service: Service, headers: dict[str, str]) -> bool:
-    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+    with service.new_client() as client:
         return client.get("/api/closed", headers=headers).status_code == 200
 
 

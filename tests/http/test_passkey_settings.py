@@ -83,7 +83,7 @@ def service(database: Database, serve: Serve) -> Service:
 def caller(service: Service) -> Iterator[httpx.Client]:
     token = service.post("/api/sign-in").json()["accessToken"]
     headers = {"authorization": f"Bearer {token}", "x-till": "one"}
-    with httpx.Client(base_url=service.url, timeout=30, trust_env=False, headers=headers) as client:
+    with service.new_client(headers=headers) as client:
         yield client
 
 
@@ -147,7 +147,7 @@ def test_the_start_tells_of_missing_origins(service: Service) -> None:
 
 
 def test_the_policy_limits_all_paths(service: Service) -> None:
-    with httpx.Client(base_url=service.url, trust_env=False, headers={"x-till": "two"}) as client:
+    with service.new_client(headers={"x-till": "two"}) as client:
         paths = ("login", "register", "add")
         found = [post(client, paths[number % 3], {}).status_code for number in range(61)]
     assert set(found[:60]) == {400, 401}

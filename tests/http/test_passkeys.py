@@ -32,7 +32,7 @@ def service(database: Database, serve: Serve) -> Service:
 @pytest.fixture
 def caller(service: Service) -> Iterator[httpx.Client]:
     """A browser: it keeps cookies, and says where its pages come from."""
-    with httpx.Client(base_url=service.url, timeout=30, trust_env=False, headers={"origin": ORIGIN}) as client:
+    with service.new_client(headers={"origin": ORIGIN}) as client:
         yield client
 
 
@@ -184,7 +184,7 @@ def test_challenges_hold_on_every_worker_and_once(service: Service) -> None:
     assert len(service.pids()) == 2
 
     def ask(path: str, content: Any) -> httpx.Response:
-        with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+        with service.new_client() as client:
             return post(client, path, content)
 
     authenticator = Authenticator(ORIGIN, HOST)
@@ -327,7 +327,7 @@ def test_a_user_context_cannot_be_changed(caller: httpx.Client, database: Databa
 def test_a_challenge_of_another_user(service: Service, caller: httpx.Client) -> None:
     signed_in(caller, registered(caller))
     members = told(caller, "add", {})
-    with httpx.Client(base_url=service.url, trust_env=False) as other:
+    with service.new_client() as other:
         signed_in(other, registered(other))
         response = post(other, "add", Authenticator(ORIGIN, HOST).made(members))
     assert refusal(response) == (400, "challenge_invalid", "Challenge not found")

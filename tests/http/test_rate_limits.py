@@ -86,7 +86,7 @@ def kiri(service: Service) -> dict[str, str]:
 
 def ask(service: Service, name: str, headers: dict[str, str] | None = None) -> httpx.Response:
     """On a connection of its own: any worker may get it. The header keeps the default policy out of it."""
-    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+    with service.new_client() as client:
         return client.get(f"/api/{name.replace('_', '-')}", headers=headers)
 
 

@@ -30,7 +30,7 @@ SQL = "".join(
 
 
 def ask(service: Service, name: str) -> httpx.Response:
-    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+    with service.new_client() as client:
         return client.get(f"/api/{name}")
 
 

@@ -51,12 +51,12 @@ def issued(service: Service, scheme: str) -> dict[str, object]:
 
 def signed(service: Service, token: object) -> httpx.Response:
     """Over a connection of its own: any worker may get it."""
-    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+    with service.new_client() as client:
         return client.post(SIGNED, json={"refreshToken": token})
 
 
 def opaque(service: Service, token: object, access: object) -> httpx.Response:
-    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+    with service.new_client() as client:
         return client.post(OPAQUE, json={"refresh": token}, headers=bearer(access))
 
 
@@ -149,7 +149,7 @@ def test_a_scheme_with_the_same_secret_refreshes_its_own_tokens_only(service: Se
     """Or a sign-in that was meant for an hour would go on for weeks (reference 04, pitfall 28)."""
     brief, lasting = (issued(service, scheme)["refreshToken"] for scheme in ("brief", "Bearer"))
     problem(signed(service, brief), 401)
-    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+    with service.new_client() as client:
         problem(client.post("/api/brief/refresh", json={"refreshToken": lasting}), 401)
         assert client.post("/api/brief/refresh", json={"refreshToken": brief}).json()["refreshExpiresIn"] <= 3600
     refreshed(signed(service, lasting))

@@ -6,7 +6,6 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.harness.database import Database
@@ -97,7 +96,7 @@ def test_context_mode_works_for_a_procedure_that_commits(service: Service, datab
 def test_every_request_sees_its_own_headers_and_others_see_none(service: Service) -> None:
     def ask(client_number: int) -> list[object]:
         answers = []
-        with httpx.Client(base_url=service.url, trust_env=False, timeout=60, verify=False) as client:
+        with service.new_client() as client:
             for number in range(30):
                 mine = client.get("/in-setting", headers={"x-number": f"{client_number} {number}"}).json()
                 answers += [mine.get("X-Number"), client.get("/without-setting").json()]
@@ -155,7 +154,7 @@ def test_configured_headers_join_those_of_the_request_and_replace_what_is_forged
 def test_the_instance_id_is_the_same_for_all_workers(service: Service) -> None:
     ids = set()
     for _ in range(20):
-        with httpx.Client(base_url=service.url, trust_env=False, verify=False) as client:
+        with service.new_client() as client:
             ids.add(client.get("/in-setting", headers={"x-instance": "forged"}).json()["X-Instance"])
     [instance] = ids
     assert len(instance) == 32

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 
-import httpx
 import pytest
 
 from rowcall.core.auth.password_hash import hash_password, iterations_of, verify_password
@@ -120,7 +119,7 @@ def test_a_flood_of_logins_leaves_the_rest_alone(service: Service) -> None:
     statuses: list[int] = []
 
     def flood() -> None:
-        with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+        with service.new_client() as client:
             body = {"nick": "kiri", "passphrase": "guess"}
             statuses.append(client.post("/api/sign-in", json=body).status_code)
 
@@ -143,7 +142,7 @@ def test_unknown_users_cost_a_check_too(service: Service) -> None:
     statuses: list[int] = []
 
     def flood() -> None:
-        with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+        with service.new_client() as client:
             body = {"nick": "nobody", "passphrase": "guess"}
             statuses.append(client.post("/api/sign-in", json=body).status_code)
 

@@ -33,6 +33,17 @@ def _assign_timeout(draft: Draft, value: str) -> None:
     draft.set(timeout=seconds)
 
 
+def _deadline(draft: Draft, line: Line) -> None:
+    _assign_deadline(draft, line.joined)
+
+
+def _assign_deadline(draft: Draft, value: str) -> None:
+    seconds = parse_interval(value)
+    if seconds is None:
+        raise BadValueError(f"'{value}' is not an interval; Service:Deadlines:Default holds")
+    draft.set(deadline=seconds)
+
+
 def _buffer_rows(draft: Draft, line: Line) -> None:
     _assign_buffer_rows(draft, line.arguments[0])
 
@@ -77,6 +88,17 @@ ANNOTATIONS = (
         description="How long the routine may run. The interval may contain blanks.",
         apply=_timeout,
         assign=_assign_timeout,
+        minimum_words=2,
+    ),
+    Annotation(
+        name="deadline",
+        aliases=("deadline",),
+        syntax="deadline <interval>",
+        description="How long a request may take with everything that it does: waiting, all its statements, and the "
+        "requests that it sends to other services. Then it is answered 504, and what still runs is cancelled. 0 sets "
+        "none, whatever `Service:Deadlines:Default` says.",
+        apply=_deadline,
+        assign=_assign_deadline,
         minimum_words=2,
     ),
     Annotation(

@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 from rowcall.core.annotations.declaration import Annotation, Draft, Line, assigned_flag, flag
+from rowcall.core.endpoint.capabilities import Impersonation
+
+
+def _impersonate(draft: Draft, line: Line) -> None:
+    draft.set(login=True, impersonation=Impersonation.BEGINS)
+
+
+def _end_impersonation(draft: Draft, line: Line) -> None:
+    draft.set(login=True, impersonation=Impersonation.ENDS)
+
+
+def _refuse_impersonation(draft: Draft, line: Line) -> None:
+    draft.set(impersonation=Impersonation.REFUSED)
 
 
 def _parameter_hash(draft: Draft, line: Line) -> None:
@@ -31,6 +44,30 @@ ANNOTATIONS = (
         syntax="login",
         description="The row that the routine returns signs its caller in: columns become claims. Open to everybody.",
         apply=flag("login"),
+    ),
+    Annotation(
+        name="impersonate",
+        aliases=("impersonate",),
+        syntax="impersonate",
+        description="The row that the routine returns is that of another user, as whom the caller acts from then on; "
+        "claims say who he really is. Only for the roles or users that `authorize` lists, and for nobody who acts as "
+        "another already.",
+        apply=_impersonate,
+    ),
+    Annotation(
+        name="refuse_impersonation",
+        aliases=("refuse_impersonation",),
+        syntax="refuse_impersonation",
+        description="Callers who act as another user are refused, as where a password is changed.",
+        apply=_refuse_impersonation,
+    ),
+    Annotation(
+        name="end_impersonation",
+        aliases=("end_impersonation",),
+        syntax="end_impersonation",
+        description="The row that the routine returns signs its caller in as himself again. Only for who acts as "
+        "another.",
+        apply=_end_impersonation,
     ),
     Annotation(
         name="user_parameters",

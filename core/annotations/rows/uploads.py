@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, switch
 from rowcall.core.endpoint.capabilities import Upload
 
 HANDLERS = ("large_object", "file_system", "csv", "excel")
@@ -181,4 +181,26 @@ SETTINGS = (
     _setting("row_is_json", _BOOL, ("excel",), "Uploads: give a row as a JSON object of its cells."),
 )
 
-ANNOTATIONS = (UPLOAD, *SETTINGS)
+
+def _resumable(draft: Draft, line: Line) -> None:
+    if line.arguments:
+        raise BadValueError("nothing is expected behind it")
+    draft.within("upload", Upload(), enabled=True, resumable=True)
+
+
+def _assign_resumable(draft: Draft, value: str) -> None:
+    wanted = switch(value)
+    draft.within("upload", Upload(), enabled=wanted or draft.get("upload", Upload()).enabled, resumable=wanted)
+
+
+RESUMABLE = Annotation(
+    name="resumable",
+    aliases=("resumable", "resumable_upload"),
+    syntax="resumable",
+    description="Uploads: a file may also come in pieces, over several requests, by the protocol tus 1.0: what has "
+    "arrived before a connection breaks need not be sent again. Implies `upload`.",
+    apply=_resumable,
+    assign=_assign_resumable,
+)
+
+ANNOTATIONS = (UPLOAD, RESUMABLE, *SETTINGS)

@@ -35,6 +35,8 @@ class Provider:
     """Those of the provider are kept, sealed, in the browser: for refresh and sign-out."""
     logout_url: str | None = None
     revoke_url: str | None = None
+    back_channel: bool = False
+    """The issuer tells of logouts there, and sessions here end (OpenID Connect Back-Channel Logout)."""
     unverified_email: bool = False
     """An address that the issuer says it has not verified is taken."""
 
@@ -62,6 +64,7 @@ class ExternalOptions:
     return_to: str = "/"
     return_key: str = "return_to"
     command: str = "select * from external_login($1,$2,$3,$4,$5)"
+    logout_command: str = "call external_logout($1,$2,$3)"
     analytics: str | None = None
     """Script expression. None: nothing is collected."""
     ip_key: str = "ip"

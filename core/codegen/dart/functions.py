@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.calls import Call, Given, Reading
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.dart.models import SUBSCRIPTION, Models
@@ -77,7 +78,7 @@ def _query(call: Call) -> str:
 
 
 def _value(given: Given, models: Models) -> str:
-    return models.to_json(given.shape, f"request.{field_name(given.wire)}", null=True)
+    return models.to_json(given.shape, f"request.{field_name(given.wire)}", null=given.nullable)
 
 
 def url_text(function: DartFunction, models: Models) -> str:
@@ -137,13 +138,14 @@ def _arguments(function: DartFunction, options: DartOptions) -> tuple[list[str],
 
 
 def _comment(function: DartFunction, names: list[str], definitions: Definitions, options: DartOptions) -> Iterator[str]:
-    routine = function.call.endpoint.routine
-    blocks: list[list[str]] = [[*definition_lines(routine, definitions, options.comment)]]
+    endpoint = function.call.endpoint
+    routine = endpoint.routine
+    blocks: list[list[str]] = [[*definition_lines(endpoint, definitions, options.comment)]]
     if options.comment != "None" and options.comments and routine.comment:
         blocks.append(_comment_on(function))
     blocks.append([f"[{name}] - {_NOTES[name]}" for name in names if name in _NOTES])
     blocks.append([f"Returns `{function.returned(options)}`."])
-    if routine.source is None:
+    if routine.kind is not RoutineKind.FILE:
         blocks.append([f"See {routine.kind.value.upper()} {routine.schema}.{routine.name}"])
     shown = [block for block in blocks if block]
     for number, block in enumerate(shown):

@@ -58,7 +58,9 @@ class Models:
         self._taken |= {self.options.error_name, self.options.result_name, SUBSCRIPTION, *WORDS}
 
     def request(self, name: str, given: Iterable[Given]) -> str:
-        fields = tuple(RowField(one.wire, one.shape, optional=one.optional) for one in given)
+        fields = tuple(
+            RowField(one.wire, one.shape, optional=one.optional, nullable=one.optional or one.nullable) for one in given
+        )
         return self._add(Row(fields, name))
 
     def answer(self, row: Row) -> str:
@@ -184,11 +186,11 @@ class Models:
 
     def _lines(self, model: Model) -> Iterator[str]:
         for name, one in model.fields:
-            yield f"  final {self.nullable(one.shape)} {name};"
+            yield f"  final {self.nullable(one.shape) if one.nullable else self.type_of(one.shape)} {name};"
         if model.raw:
             yield "  final Map<String, dynamic> raw;"
         yield ""
-        names = [f"    this.{name}," for name, _ in model.fields]
+        names = [f"    {'' if one.nullable else 'required '}this.{name}," for name, one in model.fields]
         if model.raw:
             names.append("    this.raw = const {},")
         if names:
@@ -198,7 +200,7 @@ class Models:
         yield ""
         yield f"  factory {model.name}.fromJson(Map<String, dynamic> json) {{"
         values = [
-            f"      {name}: {self.from_json(one.shape, f'json[{literal(one.wire)}]', null=True)},"
+            f"      {name}: {self.from_json(one.shape, f'json[{literal(one.wire)}]', null=one.nullable)},"
             for name, one in model.fields
         ]
         if model.raw:
@@ -215,7 +217,7 @@ class Models:
 
     def _member(self, name: str, one: RowField) -> str:
         condition = f"if ({name} != null) " if one.optional else ""
-        return f"      {condition}{literal(one.wire)}: {self.to_json(one.shape, name, null=True)},"
+        return f"      {condition}{literal(one.wire)}: {self.to_json(one.shape, name, null=one.nullable)},"
 
 
 def _called(start: str, lines: list[str], end: str, indent: str = "  ") -> Iterator[str]:

@@ -45,7 +45,7 @@ class Method:
         taken = {"self", "files", "path", "response", "result", "httpx", "json", "query"}
         arguments = tuple((free(snake_case(one.wire), taken), one) for one in call.given)
         for _, one in arguments:
-            models.given(one.shape)
+            models.given(one.shape, null=one.nullable)
         answer, routine = call.answer, call.endpoint.routine
         empty = routine.strict and bool(routine.parameters)
         match answer.reading:
@@ -79,7 +79,7 @@ def _head(method: Method, models: Models, start: str) -> Iterator[str]:
     if method.arguments:
         listed.append("*")
     for name, one in method.arguments:
-        kind = models.given(one.shape)
+        kind = models.given(one.shape, null=one.nullable)
         listed.append(f"{name}: {kind} | Unset = UNSET" if one.optional else f"{name}: {kind}")
     if not listed:
         yield f"{start}def {method.name}(self) -> {method.returned}:"
@@ -95,7 +95,7 @@ def _docstring(method: Method, definitions: Definitions, options: ClientOptions)
     lines = [f"{endpoint.method} {endpoint.path}"]
     if options.comments and endpoint.prose:
         lines += ["", *endpoint.prose]
-    if defined := [*definition_lines(endpoint.routine, definitions, options.comment)]:
+    if defined := [*definition_lines(endpoint, definitions, options.comment)]:
         lines += ["", *defined]
     text = "\n".join(lines).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     first, *others = text.splitlines()

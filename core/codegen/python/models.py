@@ -36,6 +36,8 @@ class Models:
             return f"list[{self.nullable(shape.element, within=True)}]"
         if isinstance(shape, Row):
             return self._row(shape)
+        if shape.choices:
+            return f"Literal[{', '.join(map(repr, shape.choices))}]"
         return _TYPES.get(shape.scalar, "str")
 
     def nullable(self, shape: Shape, *, within: bool = False) -> str:
@@ -43,11 +45,11 @@ class Models:
         found = self.type_of(shape)
         return found if found == "Any" or (within and isinstance(shape, Row)) else f"{found} | None"
 
-    def given(self, shape: Shape) -> str:
+    def given(self, shape: Shape, *, null: bool) -> str:
         """What a function takes. Any sequence does for an array."""
         if isinstance(shape, ListOf):
-            return f"Sequence[{self.nullable(shape.element)}] | None"
-        return self.nullable(shape)
+            return f"Sequence[{self.nullable(shape.element)}]{' | None' if null else ''}"
+        return self.nullable(shape) if null else self.type_of(shape)
 
     def _row(self, row: Row) -> str:
         known = self._composites.get(row) if row.composite else self._names.get(id(row))

@@ -7,7 +7,7 @@ HEAD = '''from __future__ import annotations
 import enum
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import IO, Any, Final, TypedDict
+from typing import IO, Any, Final, Literal, TypedDict
 from urllib.parse import quote
 
 import httpx

@@ -10,10 +10,11 @@ ROWS: tuple[Key, ...] = (
     text(
         _P + "Command",
         "call audit_trail($1)",
-        "SQL that keeps a batch: $1 JSON array of objects with at, endpoint, routine, userId, userName, scheme, "
-        "address, status and milliseconds.",
+        "SQL that keeps a batch: $1 JSON array of objects with at, endpoint, routine, userId, userName, "
+        "impersonatorId, impersonatorName, scheme, address, status and milliseconds.",
     ),
     flag(_P + "EveryEndpoint", True, "All endpoints, but for `audit_trail off`. Otherwise those with `audit_trail`."),
+    flag(_P + "SignIns", True, "Also the refreshing of tokens, passkeys, and sign-in through others."),
     interval(_P + "Interval", "1 second", "How long calls are gathered for one batch."),
     integer(_P + "BatchSize", 500, "Calls in one batch at most."),
     integer(_P + "QueueLimit", 10_000, "Calls that a worker holds while the database is away; older ones are dropped."),

@@ -38,6 +38,12 @@ ROWS: tuple[Key, ...] = (
         "(both JSON), $6 the claims of who is signed in already (JSON or NULL). Its row is a login row.",
     ),
     text(
+        _P + "BackChannelLogoutCommand",
+        "call external_logout($1,$2,$3)",
+        "SQL that ends sessions, as an issuer says that they have ended there: $1 provider, $2 the subject (`sub`), $3 "
+        "the session (`sid`); one of these may be NULL.",
+    ),
+    text(
         _P + "ClientAnalyticsData",
         None,
         "Script expression evaluated in the browser; its JSON arrives as $5. Without this key it collects time, zone, "
@@ -73,6 +79,11 @@ ROWS: tuple[Key, ...] = (
         False,
         "Keep the provider's refresh and ID token, sealed, in a cookie of the browser: for POST to the sign-in path "
         "with `/refresh`, and for sign-out.",
+    ),
+    flag(
+        _ONE + "BackChannelLogout",
+        False,
+        "Let the issuer end sessions: it sends logout tokens to POST of the sign-in path with `/backchannel-logout`.",
     ),
     text(
         _ONE + "LogoutUrl",

@@ -122,6 +122,18 @@ ROWS: tuple[Key, ...] = (
         "5 seconds",
         "Longest wait for a connection; then the request is answered 503 with Retry-After.",
     ),
+    interval(
+        "ConnectionSettings:Pool:QueueTarget",
+        "500 ms",
+        "Longest wait while the queue has not been empty for `QueueInterval`: more comes than can be answered then, "
+        "and who waits longer is answered 503 with Retry-After. null: the QueueTimeout holds then too.",
+        nullable=True,
+    ),
+    interval(
+        "ConnectionSettings:Pool:QueueInterval",
+        "5 seconds",
+        "After this a queue that was never empty counts as one that does not end.",
+    ),
     flag(
         "ConnectionSettings:Pool:TransactionPooler",
         False,

@@ -1,6 +1,6 @@
 """Health endpoints (spec 2.8)."""
 
-from rowcall.core.config.keys import Key, flag, interval, section, text
+from rowcall.core.config.keys import Key, choice, flag, interval, section, text
 
 _P = "HealthChecks:"
 
@@ -12,7 +12,16 @@ ROWS: tuple[Key, ...] = (
     text(_P + "ReadyPath", "/health/ready", "Tells whether requests can be served."),
     text(_P + "LivePath", "/health/live", "Tells whether the process answers."),
     flag(_P + "IncludeDatabaseCheck", True, "Ask the database too."),
-    text(_P + "DatabaseCheckName", "postgresql", "Name of that check in the log."),
+    text(_P + "DatabaseCheckName", "postgresql", "Name of that check in the log and in reports."),
+    flag(_P + "IncludeRedisCheck", True, "Ask Redis too, where the cache, rate limits or events use it."),
+    text(_P + "RedisCheckName", "redis", "Name of that check; with several servers a number follows."),
+    choice(
+        _P + "RedisFailure",
+        "Degraded Unhealthy",
+        "Degraded",
+        "What a Redis that is away makes of the whole. Degraded answers 200, as requests are served without it; "
+        "Unhealthy answers 503, and counts for ReadyPath too.",
+    ),
     interval(_P + "Timeout", "5 seconds", "How long a check may take before it counts as failed."),
     flag(_P + "RequireAuthorization", False, "Answer signed-in users only."),
     text(_P + "RateLimiterPolicy", None, "Rate limit of these paths."),

@@ -64,6 +64,24 @@ ROWS: tuple[Key, ...] = (
         "Hosts that requests may name, `*.zone.example` for those below one; others give 400. An empty list is any, "
         "also in what redirects lead to.",
     ),
+    text(
+        "HttpServer:HandoverSocket",
+        None,
+        "Path of a Unix socket over which a new process of this user takes over the listening sockets of the one that "
+        "runs, without a refused connection. null: none can. Linux only.",
+    ),
+    section("HttpServer:Shutdown", "How the service stops; ConnectionSettings:Pool:ShutdownTimeout limits the rest."),
+    interval(
+        "HttpServer:Shutdown:Delay",
+        "0 seconds",
+        "How long requests are served as ever while ready checks fail already, for load balancers to notice.",
+    ),
+    interval(
+        "HttpServer:Shutdown:GoodbyeTime",
+        "2 seconds",
+        "After a Delay, and when others go on with the listening sockets: how long answers carry `Connection: close` "
+        "before idle connections are closed.",
+    ),
     section("HttpServer:Limits", "Limits of requests and connections; null keeps the server's own default."),
     integer(
         "HttpServer:Limits:MaxConcurrentConnections",

@@ -68,6 +68,12 @@ ROWS: tuple[Key, ...] = (
         "Exact: numbers of PostgreSQL are numbers of JSON, digit for digit. Safe: bigint and numeric are texts, for "
         "clients that read numbers as IEEE doubles; generated clients and documents say so.",
     ),
+    flag(
+        "Service:ExactTypes",
+        False,
+        "Let clients, OpenAPI, tools and contract tell what the database proves: values that are never NULL, values of "
+        "enums and of checks such as `kind in ('a', 'b')`, comments on columns.",
+    ),
     flag("Service:CamelCaseNames", True, "Call parameters and columns `orderId` rather than `order_id`."),
     flag(
         "Service:RequiresAuthorization",

@@ -1,8 +1,9 @@
 """Uploaded files and what becomes of them (spec 4.4)."""
 
-from rowcall.core.config.keys import Key, flag, integer, section, text, text_map
+from rowcall.core.config.keys import Key, flag, integer, interval, section, text, text_map
 
 _P = "Service:UploadOptions:"
+_LONG = 2**63 - 1
 _H = "Service:UploadOptions:UploadHandlers:"
 
 
@@ -35,6 +36,17 @@ ROWS: tuple[Key, ...] = (
         {},
         "Programs, with their arguments, that `check_command` may name. Each gets a file on its standard input and "
         "lets it pass by ending with 0.",
+    ),
+    section(_P + "Resumable", "Uploads in pieces (tus), to endpoints whose comment says `resumable`."),
+    text(
+        _P + "Resumable:Path",
+        None,
+        "Folder in which files wait for their last piece; several hosts need a common one. null: one of our own in the "
+        "system's folder for temporary files.",
+    ),
+    integer(_P + "Resumable:MaxSize", 1_073_741_824, "Bytes of a file, at most.", maximum=_LONG),
+    interval(
+        _P + "Resumable:ExpiresAfter", "1 day", "An unfinished file for which nothing has come so long is removed."
     ),
     section(_P + "UploadHandlers", "What becomes of files."),
     flag(_H + "StopAfterFirstSuccess", False, "Ask no further handler once one has taken the file."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,6 +154,30 @@ async def verified(
     """
     if not isinstance(token, str):
         raise TalkError("there is no ID token in the answer; does Scope hold openid?")
+
+    def fault(claims: Mapping[str, Any], algorithm: str) -> str | None:
+        return fault_of(provider, claims, nonce, algorithm, access_token)
+
+    try:
+        return await signed_claims(provider, keys, token, ["exp", "iat", "iss", "aud", "sub"], fault)
+    except TalkError as error:
+        raise TalkError(f"the ID token is not taken: {error}") from None
+
+
+async def signed_claims(
+    provider: Provider,
+    keys: KeySet,
+    token: str,
+    required: list[str],
+    fault_in: Callable[[Mapping[str, Any], str], str | None] = lambda _claims, _algorithm: None,
+) -> dict[str, Any]:
+    """The claims of a token that the issuer has signed for this client, and that is not out of date.
+
+    fault_in: what else is wrong with claims, and the algorithm of their signature; None: nothing.
+
+    Raises:
+        TalkError: it does not hold.
+    """
     fault = "no key of the issuer verifies it"
     for key, algorithms in await keys.candidates(token):
         try:
@@ -163,15 +188,15 @@ async def verified(
                 audience=provider.client_id,
                 issuer=provider.issuer,
                 leeway=CLOCK_SKEW,
-                options={"require": ["exp", "iat", "iss", "aud", "sub"]},
+                options={"require": required},
             )
         except jwt.InvalidSignatureError:
             continue
         except (jwt.PyJWTError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
             fault = one_line(str(error)[:200]) or type(error).__name__
             continue
-        found = fault_of(provider, claims, nonce, algorithms[0], access_token)
+        found = fault_in(claims, algorithms[0])
         if found is None:
             return claims
         fault = found
-    raise TalkError(f"the ID token is not taken: {fault}")
+    raise TalkError(fault)

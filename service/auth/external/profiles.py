@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import jwt
 import orjson
 
 from rowcall.core.auth.external.options import Provider
@@ -12,7 +13,7 @@ from rowcall.core.auth.external.profile import email_of, name_of
 from rowcall.service.auth.external.issuers import Addresses, Issuers, verified
 from rowcall.service.auth.external.talking import Talker, TalkError
 
-_ABOUT_THE_TOKEN = frozenset({"nonce", "at_hash", "c_hash", "azp", "acr", "amr", "auth_time", "sid", "jti"})
+_ABOUT_THE_TOKEN = frozenset({"nonce", "at_hash", "c_hash", "azp", "acr", "amr", "auth_time", "jti"})
 
 
 class Profile(NamedTuple):
@@ -69,7 +70,12 @@ class Profiles:
         found = await self._profile(addresses, tokens, None, again=True)
         if self._provider.issuer is not None and found.subject not in (None, subject):
             raise TalkError("the refreshed tokens are somebody else's")
-        return found._replace(refresh=found.refresh or token, identity=found.identity or identity, subject=subject)
+        return found._replace(
+            refresh=found.refresh or token,
+            identity=found.identity or identity,
+            subject=subject,
+            info=found.info if identity is None else _with_session(found.info, identity),
+        )
 
     async def revoke(self, token: str) -> None:
         """Raises `TalkError`: it may still hold."""
@@ -147,3 +153,11 @@ class Profiles:
             return email_of(orjson.loads(await self._talker.question(url, access)))
         except orjson.JSONDecodeError:
             raise TalkError(f"{url} answered no JSON") from None
+
+
+def _with_session(info: str, identity: str) -> str:
+    """What is told of a user, with the id of his session there, which may stand only in the first ID token. It has been
+    verified, and sealed since."""
+    told = orjson.loads(info)
+    session = jwt.decode(identity, options={"verify_signature": False}).get("sid")
+    return info if session is None or "sid" in told else orjson.dumps({**told, "sid": session}).decode()

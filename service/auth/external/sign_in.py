@@ -20,6 +20,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.antiforgery import caller
 from rowcall.service.auth.external.afterwards import Afterwards
 from rowcall.service.auth.external.attempts import Attempt, Attempts, digest_of
+from rowcall.service.auth.external.back_channel import BackChannel
 from rowcall.service.auth.external.kept_tokens import KeptTokens
 from rowcall.service.auth.external.outcome import UNCACHED, Outcome
 from rowcall.service.auth.external.profiles import Profile, Profiles
@@ -51,7 +52,7 @@ def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse)
     limited = None if services.limiting is None else services.limiting(options.rate_limiter)
     first = () if limited is None else (limited,)
     for provider in options.providers:
-        signing = _SignIn(options, provider, services, Profiles(provider, talker), attempts, keys)
+        signing = _SignIn(options, provider, services, Profiles(provider, talker), attempts, keys, single_use)
         for method, path, step in signing.routes():
             yield method, path, (_exactly(path), *first, step)
 
@@ -77,6 +78,7 @@ class _SignIn:
         profiles: Profiles,
         attempts: Attempts,
         keys: Keys,
+        single_use: RefreshTokenUse,
     ) -> None:
         self._options = options
         self._provider = provider
@@ -87,6 +89,9 @@ class _SignIn:
         kept = KeptTokens(provider, keys, services.auth.sessions)
         self._outcome = Outcome(options, provider, services, kept)
         self._afterwards = Afterwards(options, provider, services, profiles, self._outcome, kept)
+        self._back_channel = (
+            BackChannel(options, provider, services, profiles, single_use) if provider.back_channel else None
+        )
         policies = (name.lower() for name, _ in services.options.http.security_headers)
         self._script_path = f"{provider.path}/script.js" if "content-security-policy" in policies else None
 
@@ -100,6 +105,8 @@ class _SignIn:
             yield "POST", f"{path}/refresh", self._afterwards.refresh
         if self._provider.signs_out:
             yield "POST", f"{path}/logout", self._afterwards.leave
+        if self._back_channel is not None:
+            yield "POST", f"{path}/backchannel-logout", self._back_channel.end_sessions
 
     # --- the page --------------------------------------------------------------------------------------------------
 
@@ -143,6 +150,9 @@ class _SignIn:
             self._outcome.refuse_foreign(scope)
             code, sent = _code_in(await read_body(scope, exchange.protocol, self._largest))
             user = await caller(exchange, self._identity)
+            if user is not None and user.impersonates:
+                # Whoever acts as another links nobody's identity with the other's account.
+                user = None
             attempt, state = None, sent.get("state")
             if self._needs_state(scope) or self._attempts.has(scope, state):
                 attempt, cookie = await self._attempts.find(scope, self._provider, state)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from rowcall.core.auth.options import CrossSite
 from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.errors.problems import Problem
+from rowcall.service.auth.access import impersonation_refusal
 from rowcall.service.auth.cross_site import foreign_refusal
 from rowcall.service.auth.passkeys.commands import Transactions
 from rowcall.service.auth.passkeys.completion import CompletionEndpoints
@@ -69,5 +70,7 @@ def _only_users(services: Services) -> Step:
                 code="authentication_required",
                 headers=(("www-authenticate", challenge),),
             )
+        if exchange.user.impersonates:
+            raise impersonation_refusal()
 
     return let_in

@@ -44,7 +44,7 @@ def _now(arguments: Arguments, settings: Settings) -> Contract:
         types_of: TypesOf = found.edition.types_of
         if found.options.safe_numbers:
             endpoints, types_of = numbers_as_texts(endpoints, types_of)
-        return contract_of(endpoints, types_of, camel=camel, level=level)
+        return contract_of(endpoints, types_of, camel=camel, level=level, exact=settings.flag("Service:ExactTypes"))
 
 
 def _read(path: Path) -> Contract:

@@ -15,6 +15,8 @@ class AuditTrailOptions:
     command: str
     everything: bool
     """Endpoints that do not say `audit_trail`, too."""
+    signing: bool
+    """Refreshing, passkeys and sign-in through others."""
     seconds: float
     batch: int
     most: int
@@ -30,6 +32,7 @@ def audit_trail_options(settings: Settings) -> AuditTrailOptions | None:
     return AuditTrailOptions(
         command,
         settings.flag(_P + "EveryEndpoint"),
+        settings.flag(_P + "SignIns"),
         max(0.05, settings.seconds(_P + "Interval")),
         settings.integer(_P + "BatchSize", minimum=1),
         settings.integer(_P + "QueueLimit", minimum=1),

@@ -44,6 +44,7 @@ def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi 
         omit_automatic=settings.flag(_P + "OmitAutomaticParameters"),
         camel=settings.flag("Service:CamelCaseNames"),
         claims=_claims(settings),
+        exact=settings.flag("Service:ExactTypes"),
     )
     return OpenApi(options, file, path, settings.flag(_P + "FileOverwrite"))
 

@@ -35,7 +35,11 @@ class HealthOptions:
     check: str | None
     """What the check of the database is called in the log; None: it is not asked."""
     within: float
-    """Seconds."""
+    """Seconds, for each check."""
+    redis_check: str | None
+    """What checks of Redis are called; None: it is not asked."""
+    needs_redis: bool
+    """Without Redis the service is not ready; False: it is served from here, and called degraded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,7 @@ def health_options(settings: Settings) -> HealthOptions | None:
     if not settings.flag("HealthChecks:Enabled"):
         return None
     asks = settings.flag("HealthChecks:IncludeDatabaseCheck")
+    asks_redis = settings.flag("HealthChecks:IncludeRedisCheck")
     return HealthOptions(
         guarded=_guarded(settings, "HealthChecks", frozenset()),
         path=_path(settings, "HealthChecks:Path"),
@@ -59,6 +64,8 @@ def health_options(settings: Settings) -> HealthOptions | None:
         live=_path(settings, "HealthChecks:LivePath"),
         check=settings.text("HealthChecks:DatabaseCheckName") if asks else None,
         within=settings.seconds("HealthChecks:Timeout"),
+        redis_check=settings.text("HealthChecks:RedisCheckName") if asks_redis else None,
+        needs_redis=settings.choice("HealthChecks:RedisFailure") == "Unhealthy",
     )
 
 

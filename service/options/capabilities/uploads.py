@@ -7,7 +7,16 @@ import shlex
 from collections.abc import Iterator
 
 from rowcall.core.config import Settings
-from rowcall.core.uploads.options import Common, Csv, Excel, Folder, HandlerOptions, LargeObjects, UploadOptions
+from rowcall.core.uploads.options import (
+    Common,
+    Csv,
+    Excel,
+    Folder,
+    HandlerOptions,
+    LargeObjects,
+    Resumable,
+    UploadOptions,
+)
 
 log = logging.getLogger("rowcall.client")
 
@@ -39,6 +48,11 @@ def upload_options(settings: Settings) -> UploadOptions:
             name: tuple(shlex.split(text)) for name, text in settings.text_map(_P + "CheckCommands").items() if text
         },
         handlers=handlers,
+        resumable=Resumable(
+            folder=settings.text_or_none(_P + "Resumable:Path") or None,
+            max_size=settings.integer(_P + "Resumable:MaxSize", minimum=1),
+            seconds=settings.seconds(_P + "Resumable:ExpiresAfter"),
+        ),
     )
 
 

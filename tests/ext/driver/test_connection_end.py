@@ -7,6 +7,7 @@ such a one.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 
 import pytest
@@ -70,6 +71,31 @@ def test_terminated_in_mid_pipeline(server: Database) -> None:
 
     run(work())
     assert written(server) & {1, 2, 3, 4} == {1}
+
+
+def test_a_lost_connection_needs_no_collector(server: Database) -> None:
+    """Its buffers are large and nothing else counts them: a worker that lost many of them grew without end."""
+
+    async def lose() -> None:
+        async with connected(server) as connection:
+            many = request(statement(MANY, 0), stream_after=1000)
+            connection.submit(many)
+            await until(lambda: connection.state == ConnectionState.PAUSED)
+            await in_thread(server.terminate, f"pid = {connection.backend_pid}")
+            connection.close("the test ends it")
+            assert connections() == before + 1
+
+    def connections() -> int:
+        return sum(isinstance(one, Connection) for one in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = connections()
+        run(lose())
+        assert connections() == before
+    finally:
+        gc.enable()
 
 
 def test_terminated_while_idle_is_noticed_before_a_request_comes(server: Database) -> None:

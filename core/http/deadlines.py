@@ -1,0 +1,75 @@
+"""How long a client waits, as its request says: the forms of the field → seconds.
+
+Request-Timeout: 2              seconds (draft-thomson-hybi-http-timeout), or an interval such as 500ms
+grpc-timeout: 500m              a number of at most eight digits and H, M, S, m, u or n (gRPC over HTTP/2)
+X-Envoy-Expected-Rq-Timeout-Ms: 500
+Deadline: 2026-11-22T12:00:00Z  a moment: RFC 3339, IMF-fixdate (RFC 9110, 5.6.7), or seconds since 1970
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from rowcall.core.data.record import Record
+from rowcall.core.text.interval import parse_interval
+
+_GRPC = re.compile(r"(\d{1,8})([HMSmun])", re.ASCII)
+_GRPC_SECONDS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
+_NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineOptions(Record):
+    """Times in seconds."""
+
+    headers: tuple[str, ...] = ()
+    """Lower-cased names of those that are read; the first one that a request has counts. Empty: none are."""
+    shortest: float = 0.01
+    """What a client may ask for at least."""
+    otherwise: float | None = None
+    """Of endpoints whose comment says nothing. None: none."""
+
+
+def seconds_left(name: str, value: str, now: float) -> float | None:
+    """What the header `name` (in lower case) leaves at `now`, in seconds since 1970; None: it cannot be read."""
+    seconds = FORMS[name](value.strip(), now)
+    return None if seconds is None or not math.isfinite(seconds) else seconds
+
+
+def _interval(value: str, _now: float) -> float | None:
+    return parse_interval(value)
+
+
+def _grpc(value: str, _now: float) -> float | None:
+    match = _GRPC.fullmatch(value)
+    return None if match is None else int(match[1]) * _GRPC_SECONDS[match[2]]
+
+
+def _milliseconds(value: str, _now: float) -> float | None:
+    return float(value) / 1000 if _NUMBER.fullmatch(value) else None
+
+
+def _moment(value: str, now: float) -> float | None:
+    if _NUMBER.fullmatch(value):
+        return float(value) - now
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            moment = read(value)
+        except ValueError:
+            continue
+        if moment.tzinfo is not None:
+            return (moment.astimezone(UTC) - datetime.fromtimestamp(now, UTC)).total_seconds()
+    return None
+
+
+FORMS: Mapping[str, Callable[[str, float], float | None]] = {
+    "request-timeout": _interval,
+    "grpc-timeout": _grpc,
+    "x-envoy-expected-rq-timeout-ms": _milliseconds,
+    "deadline": _moment,
+}

@@ -1,0 +1,137 @@
+"""Uploads in pieces, as the headers of the protocol tus 1.0.0 speak of them, and what is kept of each.
+
+https://tus.io/protocols/resumable-upload, with the extensions creation, creation-with-upload, creation-defer-length,
+expiration, termination, checksum and concatenation.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from rowcall.core.data.record import Record
+
+VERSION = "1.0.0"
+EXTENSIONS = "creation,creation-with-upload,creation-defer-length,expiration,termination,checksum,concatenation"
+ALGORITHMS = ("sha1", "sha256", "sha512", "md5")
+CONTENT_TYPE = "application/offset+octet-stream"
+SEGMENT = "resumable"
+"""Of the path, between that of the endpoint and the id of the upload."""
+MOST_PARTS = 64
+"""Of one file that is put together."""
+
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class HeaderError(ValueError):
+    """The text says which header, and what is wrong with it."""
+
+
+def is_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None
+
+
+def whole_number(name: str, text: str | None) -> int:
+    """Raises `HeaderError`, for a missing header too."""
+    if text is None:
+        raise HeaderError(f"the header {name} is missing")
+    if not text.isascii() or not text.isdecimal() or len(text) > 18:
+        raise HeaderError(f"the header {name} is no whole number")
+    return int(text)
+
+
+def upload_metadata(text: str) -> Mapping[str, str]:
+    """`filename d29ybGQ=,draft`: keys with values in Base64, or without. Raises `HeaderError`."""
+    found: dict[str, str] = {}
+    for pair in text.split(","):
+        key, _, value = pair.strip().partition(" ")
+        if not key or key in found:
+            raise HeaderError("the header Upload-Metadata has an empty key, or one twice")
+        try:
+            found[key] = base64.b64decode(value.strip(), validate=True).decode(errors="replace").replace("\0", "")
+        except binascii.Error:
+            raise HeaderError(f"the header Upload-Metadata: the value of {key[:40]!r} is not Base64") from None
+    return found
+
+
+def file_of(metadata: str | None) -> tuple[str, str]:
+    """Name and content type, by the keys that clients use for them; empty where they say nothing."""
+    found = upload_metadata(metadata) if metadata else {}
+    name = next((found[key] for key in ("filename", "name") if found.get(key)), "")
+    content_type = next((found[key] for key in ("filetype", "type", "contentType") if found.get(key)), "")
+    return name, content_type
+
+
+def upload_checksum(text: str) -> tuple[str, bytes]:
+    """`sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=` → algorithm and digest. Raises `HeaderError`."""
+    algorithm, _, value = text.strip().partition(" ")
+    if algorithm not in ALGORITHMS:
+        raise HeaderError(f"the header Upload-Checksum: its algorithm is none of {', '.join(ALGORITHMS)}")
+    try:
+        return algorithm, base64.b64decode(value.strip(), validate=True)
+    except binascii.Error:
+        raise HeaderError("the header Upload-Checksum: the value is not Base64") from None
+
+
+def upload_concat(text: str | None) -> tuple[bool, tuple[str, ...]]:
+    """`partial`, or `final;` with the URLs of the parts → whether it is a part, and the ids of its parts.
+
+    Raises `HeaderError`."""
+    if text is None:
+        return False, ()
+    if text.strip() == "partial":
+        return True, ()
+    kind, _, urls = text.partition(";")
+    ids = tuple(url.partition("?")[0].rstrip("/").rpartition("/")[2] for url in urls.split())
+    if kind.strip() != "final" or not ids or len(ids) > MOST_PARTS or not all(map(is_id, ids)):
+        raise HeaderError(
+            f"the header Upload-Concat is neither partial nor final; with the URLs of 1 to {MOST_PARTS} parts"
+        )
+    if len(set(ids)) < len(ids):
+        raise HeaderError("the header Upload-Concat names a part twice")
+    return False, ids
+
+
+@dataclass(frozen=True, slots=True)
+class About(Record):
+    """What is kept of one upload, beside its bytes."""
+
+    endpoint: str
+    """Which takes it; no other one does."""
+    owner: str | None
+    """Digest of who has begun it. None: nobody had signed in."""
+    length: int | None
+    """Bytes of the file; None: not said yet."""
+    metadata: str | None = None
+    """As sent."""
+    concat: str | None = None
+    """As sent."""
+    settled: int | None = None
+    """Bytes that count, where more are there whose request has not succeeded yet."""
+    done: bool = False
+    """The routine has run; the bytes are gone."""
+
+    @property
+    def partial(self) -> bool:
+        return self.concat == "partial"
+
+    def dumped(self) -> bytes:
+        return orjson.dumps({name: getattr(self, name) for name in self.__match_args__})
+
+    def offset(self, size: int) -> int:
+        """How much of it has arrived. size: of the bytes that are there."""
+        if self.done:
+            return self.length or 0
+        return size if self.settled is None else min(size, self.settled)
+
+
+def loaded(text: bytes) -> About:
+    """Raises `ValueError`, `TypeError`: it is none."""
+    members: Any = orjson.loads(text)
+    return About(**members)

@@ -1,0 +1,64 @@
+"""The step that sets the deadline of a request: what its endpoint, its header or the configuration say."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.core.http.deadlines import DeadlineOptions, seconds_left
+from rowcall.service.exchange.deadline import DeadlineError, end_by
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.pipeline.services import Services
+
+
+def may_have_deadline(endpoint: Endpoint, services: Services) -> bool:
+    return bool(services.options.deadlines.headers or _own(endpoint, services.options.deadlines))
+
+
+def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
+    """A client may shorten the time of the endpoint, and never lengthen it."""
+    options = services.options.deadlines
+    own = _own(endpoint, options)
+    if not options.headers:
+        return None if own is None else _fixed(own)
+    headers = options.headers
+
+    def set_as_asked(exchange: Exchange) -> None:
+        asked = _asked(exchange, headers)
+        seconds = own
+        if asked is not None:
+            if asked <= 0:
+                raise DeadlineError(exchange)
+            asked = max(asked, options.shortest)
+            seconds = asked if own is None else min(asked, own)
+        if seconds is not None:
+            end_by(exchange, asyncio.get_running_loop().time() + seconds)
+
+    return set_as_asked
+
+
+def _own(endpoint: Endpoint, options: DeadlineOptions) -> float | None:
+    """Seconds, whoever asks; 0 in the comment means none."""
+    seconds = options.otherwise if endpoint.options.deadline is None else endpoint.options.deadline
+    return seconds or None
+
+
+def _fixed(seconds: float) -> Step:
+    def set_always(exchange: Exchange) -> None:
+        end_by(exchange, asyncio.get_running_loop().time() + seconds)
+
+    return set_always
+
+
+def _asked(exchange: Exchange, names: tuple[str, ...]) -> float | None:
+    for name in names:
+        value = exchange.scope.headers.get(name)
+        if value is None:
+            continue
+        seconds = seconds_left(name, value, time.time())
+        if seconds is None:
+            raise Problem(400, f"the header {name} does not say how long the client waits: {value[:60]!r}")
+        return seconds
+    return None

@@ -1,0 +1,48 @@
+"""What systemd is told about this process (sd_notify(3)); nothing where nobody asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+
+class ServiceManager:
+    """environment: that of the process."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._address = environment.get("NOTIFY_SOCKET", "")
+        watched = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+        microseconds = environment.get("WATCHDOG_USEC", "") if watched and self._address else ""
+        self.between = int(microseconds) / 2e6 if microseconds.isdecimal() else 0.0
+        """Seconds between two signs of life; 0: nobody waits for them."""
+
+    def ready(self, status: str) -> None:
+        """The process id goes along: this may be the successor of the process that was started."""
+        self._tell("READY=1", f"MAINPID={os.getpid()}", f"STATUS={status}")
+
+    def reloading(self) -> None:
+        self._tell("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+
+    def stopping(self, status: str) -> None:
+        self._tell("STOPPING=1", f"STATUS={status}")
+
+    def status(self, status: str) -> None:
+        self._tell(f"STATUS={status}")
+
+    async def keep_alive(self) -> None:
+        """For ever: whoever has stopped turning its event loop is started again."""
+        while True:
+            self._tell("WATCHDOG=1")
+            await asyncio.sleep(self.between)
+
+    def _tell(self, *lines: str) -> None:
+        if not self._address:
+            return
+        # One that begins with @ has no place in the file system.
+        address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
+            one.sendto("\n".join(lines).encode(), address)

@@ -1,0 +1,171 @@
+"""Deadlines: what a request may take with everything that it does, as its endpoint and its client say."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.exchanges import ask, check
+from tests.harness.expect import problem
+from tests.harness.routines import routines
+from tests.harness.service import Service
+from tests.harness.upstream import Seen, Upstream
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+PASSED = "504 the deadline of the request has passed"
+SETTINGS = {
+    "Service:Deadlines:RequestHeaders:0": "Request-Timeout",
+    "Service:Deadlines:RequestHeaders:1": "Deadline",
+    "Service:Deadlines:RequestHeaders:2": "grpc-timeout",
+    "Service:ProxyOptions:Enabled": "true",
+    "Service:HttpClientOptions:Enabled": "true",
+    "Log:CorrelationIdHeader": "X-Request-ID",
+}
+
+
+def schema(url: str) -> str:
+    return f"""
+create table written(who text);
+create type silent as (body text, status_code int, error_message text);
+comment on type silent is 'GET {url}/silent';
+create type nested as (body text, status_code int);
+comment on type nested is 'GET /inner';
+""" + routines([
+        ("nap(_s float8) returns text language plpgsql stable",
+         "begin perform pg_sleep(_s); return 'slept'; end", "HTTP GET /nap"),
+        ("nap_short(_s float8) returns text language plpgsql",
+         "begin perform pg_sleep(_s); return 'slept'; end", "HTTP POST /nap-short\ndeadline 200ms"),
+        ("nap_limited(_s float8) returns text language plpgsql stable",
+         "begin perform pg_sleep(_s); return 'slept'; end", "HTTP GET /nap-limited\ntimeout 100ms"),
+        ("procedure nap_call(_s float8) language plpgsql",
+         "begin perform pg_sleep(_s); end", "HTTP POST /nap-call\ndeadline 200ms"),
+        ("note(_who text) returns void", "insert into written values (_who)", "HTTP POST /note"),
+        ("held() returns text language plpgsql", "begin perform pg_advisory_xact_lock(7); return 'held'; end",
+         "HTTP POST /held"),
+        ("fast() returns text stable", "select 'quick'::text", "HTTP GET /fast"),
+        ("asks(_r silent) returns text stable", "select (_r).error_message",
+         "HTTP GET /asks\ndeadline 300ms"),
+        ("asks_long(_r silent) returns text stable", "select (_r).error_message", "HTTP GET /asks-long"),
+        ("passes() returns void", "", f"HTTP GET /silent\nproxy {url}\ndeadline = 300 ms"),
+        ("streams() returns void", "", f"HTTP GET /streams\nproxy {url}\ndeadline 300ms"),
+        ("inner(_s float8 default 60) returns text language plpgsql stable",
+         "begin perform pg_sleep(_s); return 'slept'; end", "HTTP GET /inner\ninternal"),
+        ("outer_call(_r nested) returns text stable", "select (_r).body", "HTTP GET /outer\ndeadline 300ms"),
+    ])  # fmt: skip
+
+
+def never(_seen: Seen, connection: socket.socket) -> None:
+    """Says nothing until whoever asked has gone."""
+    connection.recv(1)
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Upstream:
+    server = Upstream()
+    server.on("/silent", never)
+    return server
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
+    return serve(database, schema(upstream.url), SETTINGS)
+
+
+CASES: list[tuple[str, str, dict[str, str]]] = [
+    ("GET /nap?s=0", "200T slept", {"Request-Timeout": "30"}),
+    ("GET /nap?s=60", PASSED, {"Request-Timeout": "0.2"}),
+    ("GET /nap?s=60", PASSED, {"grpc-timeout": "200m"}),
+    ("GET /nap?s=60", PASSED, {"Request-Timeout": "200ms", "grpc-timeout": "1H"}),
+    ("GET /nap?s=0", PASSED, {"Deadline": "2020-01-01T00:00:00Z"}),
+    ("GET /nap?s=0", "400 request-timeout|how long", {"Request-Timeout": "soon"}),
+    ("POST /nap-short {\"s\":60}", PASSED, {}),
+    ("POST /nap-short {\"s\":60}", PASSED, {"Request-Timeout": "60"}),
+    ("POST /nap-call {\"s\":60}", PASSED, {}),
+    ("GET /nap-limited?s=60", "504 Command execution timed out", {"Request-Timeout": "60"}),
+    ("GET /asks", PASSED, {}),
+    ("GET /asks-long", PASSED, {"Request-Timeout": "0.2"}),
+    ("GET /silent", PASSED, {}),
+    ("GET /outer", PASSED, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("request_", "wanted", "headers"), CASES, ids=[f"{one[0]} {one[2]}" for one in CASES])
+def test_whoever_waits_no_longer_is_told_so(
+    service: Service, database: Database, upstream: Upstream, request_: str, wanted: str, headers: dict[str, str]
+) -> None:
+    check(service, (request_, wanted), headers)
+    wait_until(lambda: not database.backends("wait_event = 'PgSleep'"), "nothing runs any more")
+    wait_until(lambda: upstream.open_connections == 0, "nothing is asked any more")
+
+
+def test_what_shares_a_connection_has_a_deadline_too(service: Service) -> None:
+    for _ in range(40):
+        assert ask(service, "GET /fast", {"Request-Timeout": "20"}).text == "quick"
+    # Known to be fast by now, and about to be held up.
+    assert service.get("/fast").text == "quick"
+
+
+def test_an_answer_that_has_begun_goes_on(service: Service, upstream: Upstream) -> None:
+    go_on = threading.Event()
+
+    def slow(_seen: Seen, connection: socket.socket) -> bytes:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\none\r\n")
+        assert go_on.wait(30)
+        return b"3\r\ntwo\r\n0\r\n\r\n"
+
+    upstream.on("/streams", slow)
+    with service.client.stream("GET", "/streams") as response:
+        pieces = response.iter_bytes()
+        assert next(pieces) == b"one"
+        # Longer than its deadline: another request of the same length is over.
+        problem(service.post("/nap-short", json={"s": 60}), 504)
+        go_on.set()
+        assert b"".join(pieces) == b"two"
+
+
+def test_what_has_waited_too_long_is_not_run(own_database: Database, serve_once: Serve) -> None:
+    pool = "ConnectionSettings:Pool:"
+    service = serve_once(
+        own_database,
+        schema("http://127.0.0.1:1"),
+        {**SETTINGS, pool + "ExclusiveConnections": "1", pool + "Sharing": "false"},
+    )
+    with httpx.Client(base_url=service.url, timeout=60) as other:
+        holder = threading.Thread(target=lambda: other.post("/held"))
+        with own_database.locked(7):
+            holder.start()
+            wait_until(own_database.waiting, "the only connection is busy")
+            problem(service.post("/note", json={"who": "late"}, headers={"Request-Timeout": "0.2"}), 504)
+        holder.join()
+    assert service.post("/note", json={"who": "in time"}).status_code == 204
+    assert own_database.fetch("select who from written") == [("in time",)]
+
+
+def test_requests_to_others_end_with_the_client(service: Service, upstream: Upstream) -> None:
+    for number, path in enumerate(("/asks-long", "/silent", "/asks")):
+        seen = len(upstream.to("/silent"))
+        with service.connect() as connection:
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nX-Request-ID: left-{number}\r\n\r\n".encode())
+            wait_until(lambda: len(upstream.to("/silent")) > seen, "the other service is asked")  # noqa: B023
+        wait_until(lambda: upstream.open_connections == 0, "it is no longer asked", 5)
+    wait_until(lambda: service.log.count(" responded 499 ") == 3, "each is logged as left")
+
+
+def test_a_header_that_nobody_can_read_stops_the_start(database: Database) -> None:
+    command = [sys.executable, "-m", "rowcall.service.cli", f"--ConnectionStrings:Default={database.conninfo}",
+               "--Service:Deadlines:RequestHeaders:0=X-Timeout", "--validate"]  # fmt: skip
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode != 0
+    assert "'x-timeout' is none of request-timeout" in ended.stdout + ended.stderr
+
+
+def test_without_the_key_no_header_counts(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database)
+    assert service.get("/nap?s=0.2", headers={"Request-Timeout": "0.01", "Deadline": "1"}).text == "slept"

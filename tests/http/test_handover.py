@@ -1,0 +1,268 @@
+"""How the service stops, and how another process takes its place (reference 06, 4.3)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.events import EventStream
+from tests.harness.launcher import service_environment
+from tests.harness.load import Load
+from tests.harness.postgres import free_port
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="listening sockets are handed over on Linux only")
+
+LOCK = 31
+SQL = """
+create function echo(_id int) returns int language sql stable as 'select _id';
+comment on function echo(int) is 'HTTP GET /echo';
+create function wait_for(_lock int) returns int language plpgsql volatile as $$
+begin perform pg_advisory_xact_lock_shared(_lock); return _lock; end $$;
+comment on function wait_for(int) is 'HTTP GET /wait-for
+timeout 1 hour';
+create function tell() returns int language plpgsql volatile as $$
+begin raise info 'told'; return 1; end $$;
+comment on function tell() is 'HTTP GET /tell
+sse';
+"""
+NEW = {"HttpServer:AddServerHeader": "false"}
+"""What tells a later version from the first one, from outside."""
+
+
+def echo(number: int) -> tuple[str, str, bytes]:
+    return "GET", f"/echo?id={number}", b""
+
+
+@contextlib.contextmanager
+def held(database: Database) -> Iterator[None]:
+    """A request to /wait-for does not end meanwhile."""
+    with psycopg.connect(database.conninfo) as session:
+        session.execute("select pg_advisory_xact_lock(%s)", [LOCK])
+        yield
+
+
+def wait_for_lock(service: Service) -> httpx.Response:
+    with httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client:
+        return client.get(f"/wait-for?lock={LOCK}")
+
+
+def waiting(database: Database) -> bool:
+    return bool(database.backends("wait_event_type = 'Lock'"))
+
+
+def test_versions_follow_each_other_and_no_client_notices(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    """More workers than before, then fewer: sockets are added, and shared out."""
+    settings = {"HttpServer:HandoverSocket": str(tmp_path / "handover"), "HttpServer:Shutdown:GoodbyeTime": "1 second"}
+    first = serve_once(own_database, SQL, settings, workers=2)
+    with ThreadPoolExecutor() as pool:
+        with (
+            Load(first.port, echo, 8) as kept,
+            Load(first.port, echo, 4, keep_alive=False) as new,
+            held(own_database),
+        ):
+            slow = pool.submit(wait_for_lock, first)
+            wait_until(lambda: waiting(own_database), "a request runs that is to survive")
+            kept.wait_for(100)
+            second = serve_once(own_database, "", {**settings, **NEW}, workers=3, port=first.port)
+            first.wait_for_log("another process serves; this one finishes what runs")
+            new.wait_for(100)
+            third = serve_once(own_database, "", settings, workers=1, port=first.port)
+            assert second.process.wait(60) == 0
+            assert first.running, "somebody waits for it still"
+            new.wait_for(100)
+            kept.wait_for(100)
+        assert slow.result().text == str(LOCK)
+    assert first.process.wait(60) == 0
+    assert kept.statuses().keys() == new.statuses().keys() == {200}, [one for one in kept.outcomes if one.status != 200]
+    assert third.get("/echo?id=1").text == "1"
+    assert third.stop() == 0
+    assert not (tmp_path / "handover").exists()
+
+
+def test_a_successor_that_fails_changes_nothing(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    settings = {"HttpServer:HandoverSocket": str(tmp_path / "handover")}
+    service = serve_once(own_database, SQL, settings)
+    nowhere = {**settings, "ConnectionStrings:Default": "host=/nowhere"}  # which is waited for
+    broken = Service(tmp_path / "broken", nowhere, service.port)
+    service.wait_for_log("another process takes over: it has the listening sockets and starts", 60)
+    broken.process.kill()
+    broken.process.wait()
+    service.wait_for_log("has ended before it served; this one goes on")
+    assert service.get("/echo?id=3").text == "3"
+    assert (tmp_path / "handover").stat().st_mode & 0o777 == 0o600
+
+
+def test_load_balancers_are_told_before_anything_ends(own_database: Database, serve_once: Serve) -> None:
+    settings = {"HealthChecks:Enabled": "true", "HttpServer:Shutdown:Delay": "1 hour"}
+    service = serve_once(own_database, SQL, settings, workers=2)
+    assert service.get("/health/ready").text == "Healthy", "and kept"
+    service.signal(signal.SIGTERM)
+    service.wait_for_log("not ready any more; requests are served for another 3600 s")
+
+    def ask(path: str) -> int:
+        return httpx.get(service.url + path, trust_env=False).status_code
+
+    wait_until(lambda: {ask("/health/ready") for _ in range(8)} == {503}, "all workers say so")
+    assert (ask("/health"), ask("/health/live"), ask("/echo?id=1")) == (503, 200, 200)
+    (worker, _) = wait_until(lambda: len(service.pids()) == 2 and service.pids(), "both workers run")
+    os.kill(worker, signal.SIGKILL)
+    wait_until(lambda: len(service.pids()) == 2 and worker not in service.pids(), "the worker is replaced", 20)
+    assert {ask("/health/ready") for _ in range(8)} == {503}, "a new worker knows too"
+    with ThreadPoolExecutor() as pool, held(own_database):
+        running = pool.submit(wait_for_lock, service)
+        wait_until(lambda: waiting(own_database), "a request runs")
+        service.signal(signal.SIGTERM)
+        assert service.process.wait(30) == 0, "the second signal waits for nobody"
+        assert isinstance(running.exception(), httpx.TransportError)
+
+
+def test_clients_are_asked_to_come_back_on_another_connection(own_database: Database, serve_once: Serve) -> None:
+    """So that nobody is sending a request on the connection that is closed."""
+    settings = {"HttpServer:Shutdown:Delay": "100 milliseconds", "HttpServer:Shutdown:GoodbyeTime": "1 hour"}
+    service = serve_once(own_database, SQL, settings)
+    with EventStream(service, "/tell/info") as stream:
+        assert "connection" not in service.get("/echo?id=1").headers
+        service.signal(signal.SIGTERM)
+        wait_until(lambda: service.get("/echo?id=1").headers.get("connection") == "close", "clients are asked")
+        assert service.get("/tell").text == "1"
+        stream.wait(lambda: stream.messages == ["told"], "streams go on meanwhile")
+    service.signal(signal.SIGTERM)
+    assert service.process.wait(30) == 0
+
+
+def test_what_runs_is_finished_and_streams_end_politely(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL)
+    with ThreadPoolExecutor() as pool, EventStream(service, "/tell/info") as stream:
+        with held(own_database):
+            running = pool.submit(wait_for_lock, service)
+            wait_until(lambda: waiting(own_database), "a request runs")
+            service.signal(signal.SIGTERM)
+            stream.wait_for_end(60)
+            assert (stream.ended, stream.cut) == (True, False), "with its last chunk"
+            assert not running.done()
+        assert running.result().text == str(LOCK)
+    assert service.process.wait(60) == 0
+
+
+class Systemd:
+    """What systemd does for a service with sockets: it opens them, hands them over, and hears what the service says."""
+
+    def __init__(self, folder: Path, database: Database) -> None:
+        self._folder = folder
+        self._database = database
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.path = str(folder / "api.sock")
+        self.sockets = [socket.create_server(("127.0.0.1", self.port)), socket.socket(socket.AF_UNIX)]
+        self.sockets[1].bind(self.path)
+        self.sockets[1].listen()
+        self.said = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.said.bind(str(folder / "notify"))
+        self.said.settimeout(60)
+
+    def start(self, urls: str = "", **settings: str) -> subprocess.Popen[bytes]:
+        chosen = {
+            "Urls": urls or f"{self.url};http://unix:{self.path}",
+            "ConnectionStrings:Default": self._database.conninfo,
+            "Service:RequiresAuthorization": "false",
+            "HttpServer:Workers": "2",
+            "HttpServer:HandoverSocket": str(self._folder / "handover"),
+            "HttpServer:Shutdown:GoodbyeTime": "100 milliseconds",
+            **settings,
+        }
+        arguments = [f"--{key}={value}" for key, value in chosen.items()]
+        places = " ".join(f"{number}<&{one.fileno()}" for number, one in enumerate(self.sockets, 3))
+        environment = {"LISTEN_FDS": "2", "NOTIFY_SOCKET": str(self._folder / "notify"), "WATCHDOG_USEC": "200000"}
+        with (self._folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                [
+                    *("bash", "-c", f'LISTEN_PID=$$ exec "$@" {places}', "bash"),
+                    *(sys.executable, "-m", "rowcall.service.cli", *arguments),
+                ],
+                env=service_environment() | environment,
+                pass_fds=[one.fileno() for one in self.sockets],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def hear(self, line: str) -> dict[str, str]:
+        """The next message that begins with `line`."""
+        while True:
+            told = self.said.recv(4096).decode()
+            if told.startswith(line):
+                return dict(one.split("=", 1) for one in told.splitlines())
+
+
+@pytest.fixture
+def systemd(own_database: Database, tmp_path: Path) -> Iterator[Systemd]:
+    own_database.execute(SQL)
+    manager = Systemd(tmp_path, own_database)
+    yield manager
+    for one in (*manager.sockets, manager.said):
+        one.close()
+
+
+@contextlib.contextmanager
+def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_systemd_keeps_the_sockets_while_the_service_is_started_again(systemd: Systemd) -> None:
+    with ended(systemd.start()) as first:
+        assert systemd.hear("READY=1")["MAINPID"] == str(first.pid)
+        systemd.hear("WATCHDOG=1")
+        with httpx.Client(transport=httpx.HTTPTransport(uds=systemd.path)) as client:
+            assert client.get("http://service/echo?id=2").text == "2"
+        first.send_signal(signal.SIGHUP)
+        assert systemd.hear("RELOADING=1")["MONOTONIC_USEC"].isdecimal()
+        systemd.hear("READY=1")
+        with Load(systemd.port, echo, 4) as kept, Load(systemd.port, echo, 4, keep_alive=False) as new:
+            kept.wait_for(50)
+            first.send_signal(signal.SIGTERM)
+            assert first.wait(60) == 0
+            systemd.hear("STOPPING=1")
+            with ended(systemd.start()) as second:
+                systemd.hear("READY=1")
+                kept.wait_for(50)
+                new.wait_for(50)
+                second.send_signal(signal.SIGUSR2)
+                successor = int(systemd.hear("READY=1")["MAINPID"])
+                assert successor != second.pid
+                assert second.wait(60) == 0
+                new.wait_for(50)
+                kept.wait_for(50)
+        assert kept.statuses().keys() == new.statuses().keys() == {200}
+        os.kill(successor, signal.SIGTERM)
+        systemd.hear("STOPPING=1")
+        wait_until(lambda: not Path(f"/proc/{successor}").exists(), "the successor has ended", 60)
+    assert Path(systemd.path).exists(), "it is systemd's"
+
+
+def test_a_socket_of_systemd_that_no_address_names_is_told(systemd: Systemd) -> None:
+    with ended(systemd.start(urls=systemd.url)) as process:
+        assert process.wait(60) == 1
+    assert f"systemd has opened {systemd.path}, and neither Urls" in (Path(systemd.path).parent / "log").read_text()

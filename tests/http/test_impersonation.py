@@ -1,0 +1,174 @@
+"""Users who act as others: who may, that it is known who really acts, and how it ends (docs/sessions.md)."""
+
+from __future__ import annotations
+
+import time
+
+import httpx
+import jwt
+import pytest
+
+from tests.docs.pages import FOLDER
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+from tests.http.members import SECRET, bearer, cookie_of
+
+TRAIL = (
+    "create table call ("
+    + (FOLDER / "audit.md").read_text(encoding="utf-8").split("create table call (")[1].split("```")[0]
+)
+ROWS = "returns table (user_id int, user_name text, user_roles text[], scheme text) language sql as"
+PEOPLE = "(values (41, 'kiri', array['support']), (42, 'mo', '{}'), (43, 'ola', array['clerk'])) p (id, name, roles)"
+SQL = f"""
+create function sign_in(_name text, _scheme text default 'Bearer') {ROWS}
+    $$select id, name, roles, _scheme from {PEOPLE} where name = _name$$;
+comment on function sign_in(text, text) is E'HTTP POST\\nlogin';
+create function act_as(_name text, _scheme text default 'Bearer') {ROWS}
+    $$select id, name, roles, _scheme from {PEOPLE} where name = _name$$;
+comment on function act_as(text, text) is E'HTTP POST\\nimpersonate\\nauthorize support within 5 minutes';
+create function act_freely() {ROWS} $$select 42, 'mo', '{{}}'::text[], 'Bearer'$$;
+comment on function act_freely() is E'HTTP POST\\nimpersonate\\nallow_anonymous';
+create function be_oneself(_impersonator_id text default null, _scheme text default 'Bearer') {ROWS}
+    $$select id, name, roles, _scheme from {PEOPLE} where id = _impersonator_id::int$$;
+comment on function be_oneself(text, text) is E'HTTP POST\\nend_impersonation\\nuser_parameters';
+create function be_anybody() {ROWS} $$select 43, 'ola', array['clerk'], 'Bearer'$$;
+comment on function be_anybody() is E'HTTP POST\\nend_impersonation';
+create function forge() returns table (user_id int, impersonator_id int) language sql as $$select 42, 41$$;
+comment on function forge() is E'HTTP POST\\nlogin';
+create function who(_user_id text default null, _impersonator_id text default null, _user_claims json default null)
+    returns table (u text, actor text, claimed text, set text) language sql stable as
+    $$select _user_id, _impersonator_id, _user_claims->>'impersonator_name',
+             nullif(current_setting('request.impersonator_id', true), '')$$;
+comment on function who(text, text, json) is E'HTTP GET\\nauthorize\\nuser_parameters\\nuser_context\\nsingle';
+create function who_posted(_impersonator_id text default null) returns text language sql stable as
+    $$select _impersonator_id$$;
+comment on function who_posted(text) is E'HTTP POST\\nauthorize\\nuser_parameters';
+create function change_password() returns text language sql as $$select 'changed'$$;
+comment on function change_password() is E'HTTP POST\\nauthorize\\nrefuse_impersonation';
+create function pay() returns text language sql as $$select 'paid'$$;
+comment on function pay() is E'HTTP POST\\nauthorize within 5 minutes';
+"""
+A = "Service:AuthenticationOptions:"
+SETTINGS = {
+    "Service:RequiresAuthorization": None,
+    "Auth:CookieAuth": "true",
+    "Auth:BearerTokenAuth": "true",
+    "Auth:JwtAuth": "true",
+    "Auth:JwtSecret": SECRET,
+    A + "NoteSignInTime": "true",
+    A + "ParameterNameClaimsMapping:_user_id": "user_id",
+    A + "ParameterNameClaimsMapping:_impersonator_id": "impersonator_id",
+    A + "ContextKeyClaimsMapping:request.impersonator_id": "impersonator_id",
+    "Service:AuditTrail:Enabled": "true",
+    "Service:AuditTrail:Interval": "100 milliseconds",
+}
+ACTING = {"u": "42", "actor": "41", "claimed": "kiri", "set": "41"}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, TRAIL + SQL, SETTINGS, workers=2)
+
+
+def signed_in(service: Service, name: str = "kiri", scheme: str = "BearerToken") -> dict[str, str]:
+    return session(service, service.post("/api/sign-in", json={"name": name, "scheme": scheme}))
+
+
+def session(service: Service, response: httpx.Response) -> dict[str, str]:
+    assert response.status_code == 200, response.text
+    if "set-cookie" in response.headers:
+        service.client.cookies.clear()
+        return {"Cookie": cookie_of(response)}
+    return bearer(response.json()["accessToken"])
+
+
+def acting(service: Service, scheme: str = "BearerToken") -> dict[str, str]:
+    own = signed_in(service)
+    return session(service, service.post("/api/act-as", json={"name": "mo", "scheme": scheme}, headers=own))
+
+
+@pytest.mark.parametrize("scheme", ["BearerToken", "Cookies", "Bearer"])
+def test_it_is_known_who_really_acts_until_it_ends(service: Service, scheme: str) -> None:
+    headers = acting(service, scheme)
+    assert service.get("/api/who", headers=headers).json() == ACTING
+    ended = session(service, service.post("/api/be-oneself", json={"scheme": scheme}, headers=headers))
+    assert service.get("/api/who", headers=ended).json() == {"u": "41", "actor": None, "claimed": None, "set": None}
+    # The moment of the sign-in is that of before.
+    assert service.post("/api/pay", headers=ended).text == "paid"
+
+
+def test_refreshing_keeps_it_and_is_written_down(service: Service, database: Database) -> None:
+    for scheme, path, member in (("BearerToken", "/api/token/refresh", "refresh"), ("Bearer", "", "refreshToken")):
+        own = signed_in(service)
+        told = service.post("/api/act-as", json={"name": "mo", "scheme": scheme}, headers=own).json()
+        headers = bearer(told["accessToken"])
+        body = {member: told["refreshToken"]}
+        again = service.post(path or "/api/jwt/refresh", json=body, headers=headers)
+        assert again.status_code == 200, again.text
+        assert service.get("/api/who", headers=bearer(again.json()["accessToken"])).json() == ACTING
+    refreshed = "select user_id, impersonator_id, routine, scheme, status from call where endpoint ~ 'refresh$'"
+    wanted = [("42", "41", None, scheme, 200) for scheme in ("BearerToken", "Bearer")]
+    wait_until(lambda: set(wanted) <= set(database.fetch(refreshed)), "refreshing has been written down")
+
+
+def test_who_may(service: Service) -> None:
+    body = {"name": "mo"}
+    assert problem(service.post("/api/act-as", json=body), 401)
+    assert problem(service.post("/api/act-as", json=body, headers=signed_in(service, "ola")), 403)
+    assert problem(service.post("/api/act-freely", headers=signed_in(service)), 403)["detail"].endswith("act as others")
+    assert service.post("/api/act-as", json={"name": "nobody"}, headers=signed_in(service)).status_code == 401
+    # `mo` is no supporter, but the supporter `kiri` acting as himself is one.
+    himself = service.post("/api/act-as", json={"name": "kiri"}, headers=signed_in(service))
+    twice = service.post("/api/act-as", json=body, headers=session(service, himself))
+    assert (twice.status_code, twice.json()["type"]) == (401, "insufficient_user_authentication")
+    service.wait_for_log("authorize has to list the roles or users that may")
+    service.wait_for_log("user 41 kiri acts as user 42 mo from now on")
+
+
+def test_nobody_acts_for_somebody_who_acts(service: Service) -> None:
+    """Even where what says who has signed in when says that it was just now."""
+    now = int(time.time())
+    claims = {"user_id": "41", "user_roles": ["support"], "auth_time": str(now), "impersonator_id": "43"}
+    forged = jwt.encode({**claims, "nbf": now, "iat": now, "exp": now + 600}, SECRET, algorithm="HS256")
+    refused = service.post("/api/act-as", json={"name": "mo"}, headers=bearer(forged))
+    assert (refused.status_code, refused.json()["type"]) == (403, "impersonation")
+
+
+def test_what_is_not_for_who_acts_as_another(service: Service) -> None:
+    own, headers = signed_in(service), acting(service)
+    assert service.post("/api/change-password", headers=own).text == "changed"
+    refused = service.post("/api/change-password", headers=headers)
+    assert (refused.status_code, refused.json()["type"]) == (403, "impersonation")
+    fresh = service.post("/api/pay", headers=headers)
+    assert (fresh.status_code, fresh.json()["type"]) == (401, "insufficient_user_authentication")
+
+
+def test_only_who_acts_ends_it_and_only_as_himself(service: Service) -> None:
+    assert problem(service.post("/api/be-oneself"), 401)
+    assert problem(service.post("/api/be-oneself", headers=signed_in(service)), 403)
+    assert problem(service.post("/api/be-anybody", headers=acting(service)), 500)
+    service.wait_for_log("the row is not that of who has acted as another")
+
+
+def test_nobody_else_sets_the_claim(service: Service) -> None:
+    assert problem(service.post("/api/forge"), 500)
+    service.wait_for_log("the column impersonator_id would say who acts")
+    own = signed_in(service)
+    assert service.get("/api/who?impersonatorId=99", headers=own).json()["actor"] is None
+    assert service.post("/api/who-posted", json={"impersonatorId": "99"}, headers=own).text == ""
+
+
+def test_the_audit_trail_has_both(service: Service, database: Database) -> None:
+    headers = acting(service)
+    assert service.get("/api/who", headers=headers).status_code == 200
+    sql = (
+        "select endpoint, user_id, impersonator_id, impersonator_name from call where impersonator_id is not null"
+        " and endpoint in ('POST /api/act-as', 'GET /api/who') group by 1, 2, 3, 4 order by 1"
+    )
+    wanted = [("GET /api/who", "42", "41", "kiri"), ("POST /api/act-as", "42", "41", "kiri")]
+    wait_until(lambda: set(wanted) <= set(database.fetch(sql)), "both calls have been written down")
+    signed = "select count(*) from call where endpoint = 'POST /api/sign-in' and user_id = '41'"
+    wait_until(lambda: database.value(signed), "the sign-in has been written down")

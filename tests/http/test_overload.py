@@ -1,0 +1,78 @@
+"""More comes than the database can answer: who waits, who is refused, and what answers all the same."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import httpx
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.routines import routines
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+POOL = "ConnectionSettings:Pool:"
+SQL = routines([
+    ("held() returns text language plpgsql", "begin perform pg_advisory_xact_lock_shared(7); return 'held'; end",
+     "HTTP POST /held"),
+    ("one() returns text", "select 'one'::text", "HTTP POST /one"),
+])  # fmt: skip
+SETTINGS = {
+    POOL + "ExclusiveConnections": "1",
+    POOL + "Sharing": "false",
+    POOL + "QueueTimeout": "60s",
+    POOL + "QueueTarget": "200ms",
+    "HealthChecks:Enabled": "true",
+}
+
+
+def _post(service: Service, path: str, done: threading.Event | None = None) -> httpx.Response:
+    with httpx.Client(base_url=service.url, timeout=60) as client:
+        response = client.post(path)
+    if done is not None:
+        done.set()
+    return response
+
+
+def test_a_queue_that_never_ends_is_cut_and_one_that_does_is_not(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, {**SETTINGS, POOL + "QueueInterval": "500ms"})
+    with ThreadPoolExecutor(8) as pool:
+        with own_database.locked(7):
+            running = pool.submit(_post, service, "/held")
+            wait_until(own_database.waiting, "the only connection is held up")
+            refused: list[Future[httpx.Response]] = [pool.submit(_post, service, "/one") for _ in range(6)]
+            for one in refused:
+                response = one.result()
+                assert "more comes than" in problem(response, 503)["detail"]
+                assert response.headers["retry-after"] == "1"
+            for path in ("/health", "/health/ready", "/health/live"):
+                assert service.get(path).status_code == 200
+        assert running.result().text == "held"
+    assert _post(service, "/one").text == "one"
+    assert service.log.count("requests have been waiting for 0.5 s without a pause") == 1
+
+
+def test_a_burst_waits_as_long_as_it_may(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, SETTINGS)
+    first = threading.Event()
+    with ThreadPoolExecutor(8) as pool:
+        with own_database.locked(7):
+            running = pool.submit(_post, service, "/held")
+            wait_until(own_database.waiting, "the only connection is held up")
+            waiting = [pool.submit(_post, service, "/one", first) for _ in range(6)]
+            # Several looks of the watchdog, and more than the target.
+            assert not first.wait(1.0)
+        assert running.result().text == "held"
+        assert [one.result().text for one in waiting] == ["one"] * 6
+
+
+def test_null_leaves_it_to_the_longest_wait(own_database: Database, serve_once: Serve) -> None:
+    never = {POOL + "QueueTarget": "", POOL + "QueueInterval": "1ms", POOL + "QueueTimeout": "700ms"}
+    service = serve_once(own_database, SQL, {**SETTINGS, **never})
+    with ThreadPoolExecutor(2) as pool, own_database.locked(7):
+        pool.submit(_post, service, "/held")
+        wait_until(own_database.waiting, "the only connection is held up")
+        assert "within 0.7 s" in problem(_post(service, "/one"), 503)["detail"]
