@@ -15,11 +15,11 @@ import redis.asyncio as aioredis
 from redis.asyncio.cluster import ClusterNode, RedisCluster
 from redis.asyncio.connection import ConnectionPool, SSLConnection
 from redis.asyncio.sentinel import MasterNotFoundError, Sentinel, SentinelManagedSSLConnection
-from redis.exceptions import AuthenticationError, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, RedisClusterException, RedisError, ResponseError
 
 from rowcall.core.cache.redis_address import RedisAddress
 
-FAILURES = (RedisError, OSError, TimeoutError)
+FAILURES = (RedisError, RedisClusterException, OSError, TimeoutError)
 
 Client = Any
 """redis-py's classes for the three kinds have no common base with these commands."""

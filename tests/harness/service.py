@@ -77,7 +77,11 @@ class Service:
         if receive_buffer is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         connection.settimeout(30)
-        connection.connect(("127.0.0.1", self.port))
+        try:
+            connection.connect(("127.0.0.1", self.port))
+        except OSError:
+            connection.close()
+            raise
         return connection
 
     def raw(self, data: bytes) -> RawResponse | None:
@@ -162,6 +166,11 @@ class Service:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+    def expect_traceback(self, error: str) -> None:
+        """The log has tracebacks, and they end like this; `check_log` looks at what comes behind them."""
+        assert f"\n{error}" in self.log[self._checked :]
+        self._checked = len(self.log)
 
     def check_log(self) -> None:
         """Fail when the log got a traceback since the last look: the service met something it had not thought of."""
