@@ -64,6 +64,7 @@ def settings(kind: str, redis: str) -> dict[str, str]:
         "RateLimiterOptions:Policies:few:QueueLimit": "0",
         "Service:ServerSentEvents:BetweenHosts": "Redis",
         "Service:ServerSentEvents:RedisConfiguration": redis,
+        "Service:ServerSentEvents:Channel": "rowcall:events",
     }
 
 
