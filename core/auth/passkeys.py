@@ -79,6 +79,8 @@ class PasskeyOptions:
     connection: str | None = None
     """None: the main one."""
     retry: str | None = None
+    redis: str | None = None
+    """Where hosts tell each other what they have issued challenges for. None: nowhere."""
     issued_only: bool = False
     """A challenge is taken only where this service knows what it was issued for."""
 

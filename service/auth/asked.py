@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import psycopg
+
 from rowcall.core.auth.claims import Claim
+from rowcall.core.auth.commands import numbered
 from rowcall.core.auth.login import LoginRowError, read_login_row
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.commands import Command
@@ -50,7 +53,16 @@ def connect_sessions(services: Services) -> None:
             rows = await ask.run(exchange, [number, owner])
             return bool(rows and rows[0] and rows[0][0].text == "t")
 
-        sessions.check = check
+        sql, takes = numbered(options.session_check.command)
+
+        async def watch(number: str, owner: str) -> bool:
+            known = {1: number, 2: owner}
+            async with services.database.errand() as connection:
+                cursor = await psycopg.AsyncRawCursor(connection).execute(sql.encode(), [known.get(n) for n in takes])
+                row = await cursor.fetchone()
+            return row is not None and row[0] is True
+
+        sessions.check, sessions.watch = check, watch
         external = options.external
         if external is not None and any(provider.back_channel for provider in external.providers):
             forget = sessions.forget_checks

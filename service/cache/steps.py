@@ -35,13 +35,19 @@ def plan_of(endpoint: Endpoint, services: Services) -> CachePlan | None:
 
 
 def around(
-    endpoint: Endpoint, services: Services, plan: CachePlan, run: tuple[Step, ...], log_hit: Step | None
+    endpoint: Endpoint,
+    services: Services,
+    plan: CachePlan,
+    run: tuple[Step, ...],
+    log_hit: Step | None,
+    count: Callable[[str], None] | None = None,
 ) -> tuple[Step, ...]:
-    """`run` with the steps around it. log_hit: logs an answer that needs no run."""
+    """`run` with the steps around it. log_hit: logs an answer that needs no run. count: told `hit`, `miss`, `stale` or
+    `bypass`."""
     store = services.answers.of(plan.place)
     patience = services.options.database.timeout if endpoint.options.timeout is None else endpoint.options.timeout
     key_for = key_of(endpoint, plan, services)
-    tell = _teller(services.options.cache.status_header)
+    tell = _teller(services.options.cache.status_header, count)
     keep = _keep(endpoint, services, plan)
     if plan.tags:
         run = (_announce(endpoint, plan), *run)
@@ -164,12 +170,14 @@ class _TellingProtocol(HeadersProtocol):
     __slots__ = ()
 
 
-def _teller(header: str | None) -> Callable[[Exchange, str], None] | None:
-    """Says in a header of the answer where it comes from."""
+def _teller(header: str | None, count: Callable[[str], None] | None) -> Callable[[Exchange, str], None] | None:
+    """Says in a header of the answer where it comes from, and to who counts."""
     if header is None:
-        return None
+        return None if count is None else lambda _exchange, word: count(word)
 
     def tell(exchange: Exchange, word: str) -> None:
+        if count is not None:
+            count(word)
         protocol = exchange.protocol
         if type(protocol) is HeadProtocol:
             protocol.inner = telling(protocol.inner, word)

@@ -26,7 +26,8 @@ from rowcall.service.options.capabilities.mcp import mcp_options
 from rowcall.service.options.connection_string import Embedded, connection_for
 from rowcall.service.options.connections import Connections, connection_plan
 from rowcall.service.options.from_settings import worker_options
-from rowcall.service.options.server.http import doubts, listener_plans, worker_count
+from rowcall.service.options.server.affinity import worker_count
+from rowcall.service.options.server.http import doubts, listener_plans
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
 from rowcall.service.sockets.listeners import certificate_of

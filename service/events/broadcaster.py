@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from rowcall.core.auth.claims import User
 from rowcall.core.events.event import Event, Viewer
 from rowcall.core.events.position import Position, advance, position_text
 from rowcall.core.events.wire import BEAT, CONNECTED, event_text, id_text, named_text, retry_text
@@ -163,6 +165,10 @@ class Broadcaster:
         """Those of open streams, as `host:port`."""
         return {stream.client for stream in self._streams()}
 
+    def streams_by_path(self) -> Mapping[str, int]:
+        """How many are open."""
+        return Counter(stream.path for stream in self._streams())
+
     def end_streams(self, which: Callable[[Stream], bool]) -> None:
         """Their clients come back, but not all at once."""
         most = self._options.retry or BACK_WITHIN
@@ -170,6 +176,10 @@ class Broadcaster:
             if which(stream):
                 seconds = most * random.uniform(0.2, 1.2)  # noqa: S311 (nothing to be kept secret)
                 stream.end(retry_text(round(seconds * 1000)))
+
+    def users(self) -> set[User]:
+        """Who reads streams."""
+        return {group.viewer.user for group in self._groups if group.viewer.user is not None}
 
     def _streams(self) -> list[Stream]:
         return [stream for group in self._groups for stream in group.streams]

@@ -22,6 +22,8 @@ LONGEST_KEY = 1024
 
 LookUp = Callable[[Exchange, str], Awaitable[tuple[Claim, ...] | None]]
 """Claims for the digest of a key; None: nobody has it."""
+Watch = Callable[[str, str], Awaitable[bool]]
+"""The same for nobody's request."""
 Check = Callable[[Exchange, str, str], Awaitable[bool]]
 """Whether the session of this id, of the user with this id, still holds."""
 
@@ -31,6 +33,7 @@ class AskedSessions(Sessions):
 
     look_up: LookUp
     check: Check
+    watch: Watch
 
     def __init__(self, options: AuthOptions, keys: Keys, forwarding: Forwarding) -> None:
         super().__init__(options, keys, forwarding)
@@ -92,6 +95,22 @@ class AskedSessions(Sessions):
         if known[0] is None:
             exchange.user = None
         return None
+
+    async def holds(self, user: User) -> bool:
+        """Of somebody whose request lasts. Raises what asking the database raises."""
+        number = None if self._check_asked is None else user.first(self._check_asked.claim)
+        if number is None:
+            return True
+        owner = next(iter(user.ids), "")
+        key = f"{number}\0{owner}"
+        known = self._holding.known(key)
+        if known is not None:
+            return known[0] is not None
+
+        async def question() -> bool | None:
+            return await self.watch(number, owner) or None
+
+        return await self._holding.ask(key, question) is not None
 
     async def _check_now(self, exchange: Exchange, number: str, owner: str) -> None:
         async def question() -> bool | None:

@@ -6,18 +6,12 @@ inside at one time is always counted on each host: one that dies could not give 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import logging
 
-from rowcall.core.cache.redis_address import BadAddressError, parse_redis
 from rowcall.core.limits.counting import Decision
 from rowcall.core.limits.policy import Policy
 from rowcall.service.limits.host_permits import HostPermits
-from rowcall.service.store.redis_connection import FAILURES
-from rowcall.service.store.redis_link import GoneError, RedisLink
-
-log = logging.getLogger("rowcall.limits")
+from rowcall.service.store.redis_link import GoneError, LateLink
 
 _DECIDE = """
 local kind, permits, period = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -81,33 +75,16 @@ class RedisPermits:
 
     def __init__(self, address: str, host: HostPermits) -> None:
         self._host = host
-        self._link: RedisLink | None = None
-        self._connecting: asyncio.Task[None] | None = asyncio.get_running_loop().create_task(self._connect(address))
-
-    async def _connect(self, address: str) -> None:
-        try:
-            place = parse_redis(address)
-        except BadAddressError as error:
-            log.error("RateLimiterOptions:RedisConfiguration: %s; each host counts for itself", error)
-            return
-        link = RedisLink(place)
-        try:
-            await link.connect()
-        except FAILURES as error:
-            log.error("Redis at %s cannot be reached: %s; each host counts for itself", place, str(error).strip())
-            return
-        self._link = link
+        self._redis = LateLink(address, "RateLimiterOptions:RedisConfiguration", "each host counts for itself")
 
     async def ask(self, policy: Policy, caller: str) -> Decision:
-        if self._connecting is not None:
-            await asyncio.shield(self._connecting)
-            self._connecting = None
-        if self._link is None:
+        link = await self._redis.link()
+        if link is None:
             return self._host.ask(policy, caller)
         name = hashlib.sha256(f"{len(policy.name)}:{policy.name}{caller}".encode(errors="surrogateescape")).hexdigest()
         numbers = (policy.permits, int(policy.seconds * 1000), policy.segments, policy.added, policy.queue)
         try:
-            allowed, wait = await self._link.run(
+            allowed, wait = await link.run(
                 _DECIDE, [b"rowcall:permits:" + name.encode()], [policy.kind.value.encode(), *numbers]
             )
         except GoneError:

@@ -14,7 +14,7 @@ from typing import Any
 
 from redis.exceptions import AskError, ClusterDownError, ReadOnlyError, ResponseError, TryAgainError
 
-from rowcall.core.cache.redis_address import RedisAddress
+from rowcall.core.cache.redis_address import BadAddressError, RedisAddress, parse_redis
 from rowcall.service.store.redis_connection import FAILURES, Client, is_cluster, open_client
 
 log = logging.getLogger("rowcall.redis")
@@ -225,3 +225,50 @@ def _is_no_master(error: ResponseError) -> bool:
     if isinstance(error, (ReadOnlyError, ClusterDownError, AskError, TryAgainError)):
         return True
     return "READONLY" in str(error) or "CLUSTERDOWN" in str(error)
+
+
+class LateLink:
+    """A link that is made beside the start, and again when that was in vain. Its first users wait for it.
+
+    To be made in the running event loop. key: of the configuration. without: what happens as long as there is none.
+    """
+
+    def __init__(self, address: str, key: str, without: str) -> None:
+        self._key = key
+        self._without = without
+        self._link: RedisLink | None = None
+        self._told = False
+        self._tried = 0.0
+        try:
+            self._place: RedisAddress | None = parse_redis(address)
+        except BadAddressError as error:
+            log.error("%s: %s; %s", key, error, without)
+            self._place = None
+        self._connecting = None if self._place is None else asyncio.create_task(self._connect(self._place))
+
+    async def link(self) -> RedisLink | None:
+        """None: nobody has answered yet."""
+        if self._link is not None:
+            return self._link
+        connecting, place = self._connecting, self._place
+        if connecting is None or place is None:
+            return None
+        if not self._told:
+            await asyncio.shield(connecting)
+        elif connecting.done() and time.monotonic() - self._tried >= TRY_AGAIN:
+            self._connecting = asyncio.create_task(self._connect(place))
+        return self._link
+
+    async def _connect(self, place: RedisAddress) -> None:
+        self._tried = time.monotonic()
+        link = RedisLink(place)
+        try:
+            await link.connect()
+        except FAILURES as error:
+            if not self._told:
+                log.error("Redis at %s cannot be reached: %s; %s", place, str(error).strip(), self._without)
+            self._told = True
+            return
+        if self._told:
+            log.warning("Redis at %s can be reached now", place)
+        self._link = link

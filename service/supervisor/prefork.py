@@ -186,7 +186,11 @@ def _be_template(channel: socket.socket, prepare: str) -> NoReturn:
     os.setsid()
     places = [int(place) for place in payload.split()]
     take_places(descriptors, places)
-    module.main(places[0])
+    code = 0
+    try:
+        module.main(places[0])
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 1
     sys.stdout.flush()
     # Taking everything apart would touch the shared memory once more, for nobody.
-    os._exit(0)
+    os._exit(code)

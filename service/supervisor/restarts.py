@@ -8,7 +8,10 @@ connections of its socket wait meanwhile.
 
 from __future__ import annotations
 
+import signal
+
 from rowcall.service.background import pause
+from rowcall.service.log.entry import one_line
 
 QUICK = 5.0
 """Seconds that a worker has to live for its death to count as an accident."""
@@ -34,3 +37,20 @@ class RestartDelay:
     def look_like_a_rule(self) -> bool:
         """True for the death that makes it so, and not for those that follow."""
         return self._in_a_row == MANY
+
+
+def cause(code: int, last_error: str | None) -> str:
+    """Why a worker has ended, as far as that can be told. code: negative for a signal. last_error: what it has logged
+    as its last."""
+    told = one_line(last_error.strip().splitlines()[0])[:_LONGEST] if last_error and last_error.strip() else None
+    parts = (_signal(-code) if code < 0 else None, told and f"its last error: {told}")
+    return "; ".join(filter(None, parts)) or "it has logged no error"
+
+
+_LONGEST = 300
+
+
+def _signal(number: int) -> str:
+    if number == signal.SIGKILL:
+        return "SIGKILL; when nobody has sent it, the system was out of memory (dmesg tells)"
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"

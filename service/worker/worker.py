@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sys
@@ -39,6 +40,8 @@ from rowcall.service.supervisor.channel import (
     NoticeUnheard,
     Prepare,
     Prepared,
+    Sample,
+    Sampled,
     Serving,
     Stale,
     Start,
@@ -134,6 +137,8 @@ class Worker:
                 self._feed.arrive(message.packed)
             elif isinstance(message, EventsSoFar):
                 self._feed.begin(message.packed)
+            elif isinstance(message, Sample):
+                self._channel.send(Sampled(message.number, self._application.gauges()))
             elif isinstance(message, Swap):
                 self._swap(message.number)
             elif isinstance(message, Leave):
@@ -189,10 +194,20 @@ async def _main(channel_fd: int) -> None:
         return  # stopped before it began
     if not isinstance(start, Start):
         raise TypeError(f"expected Start, got {type(start).__name__}")
+    if start.cores is not None:
+        # Before there are threads, which inherit it, and before memory is touched, which is then near those cores.
+        os.sched_setaffinity(0, start.cores)
     forwarder = configure_worker_logging(
         start.settings, lambda batch: channel.send(Logged(batch)), lambda: channel.backlog
     )
-    await Worker(channel, start, forwarder).run()
+    try:
+        await Worker(channel, start, forwarder).run()
+    except Exception as error:
+        # To the supervisor, which tells why it has to start another one.
+        log.critical("this worker ends: %s: %s", type(error).__name__, error, exc_info=error)
+        forwarder.flush()
+        await channel.finish()
+        raise SystemExit(1) from None
 
 
 def main(channel_fd: int) -> None:

@@ -85,8 +85,7 @@ class Database:
 
 def create_database(server: PostgresServer) -> Database:
     name = f"test_{os.getpid()}_{next(_numbers)}"
-    _administer(server, f"create database {name} template template0")
-    _administer(server, f"alter database {name} set lc_monetary = 'C'")
+    _administer(server, f"create database {name} template template0", f"alter database {name} set lc_monetary = 'C'")
     return Database(server, name)
 
 
@@ -101,6 +100,7 @@ def drop_database(database: Database) -> None:
             connection.execute(f"drop role {role}".encode())
 
 
-def _administer(server: PostgresServer, sql: str) -> None:
+def _administer(server: PostgresServer, *statements: str) -> None:
     with psycopg.connect(server.conninfo(), autocommit=True) as connection:
-        connection.execute(sql.encode())
+        for sql in statements:
+            connection.execute(sql.encode())

@@ -100,6 +100,7 @@ def _be_template(channel: socket.socket) -> None:
     from rowcall.service import cli
     from rowcall.service.command import serve  # noqa: F401
     from rowcall.service.supervisor import run  # noqa: F401
+    from rowcall.service.worker import worker  # noqa: F401
 
     assert single_threaded(), "a thread would be missing in a copy"
     payload, descriptors = copies(channel)

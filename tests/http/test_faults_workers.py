@@ -8,6 +8,7 @@ import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import httpx
 import psutil  # type: ignore[import-untyped]
@@ -310,3 +311,23 @@ def test_service_stops_while_a_worker_waits_to_be_replaced(own_database: Databas
     service = serve_once(own_database, SQL)
     wait_until(lambda: kill_again_and_again(service, []), "the log says so", 60)
     assert service.stop() == 0
+
+
+@pytest.mark.skipif(not possible(), reason="only /proc tells where the store is")
+def test_a_worker_that_cannot_start_says_why_and_is_tried_again(own_database: Database, serve_once: Serve) -> None:
+    """Here its part of the host's store is gone; with it back, so is the worker."""
+    settings = {"Service:HttpClientOptions:Enabled": "true", "Service:HttpClientOptions:CircuitBreakerFailures": "3"}
+    service = serve_once(own_database, SQL, settings)
+    (worker,) = all_workers(service, 1)
+    folder = next(
+        Path(mapped.path).parents[1] for mapped in psutil.Process(worker).memory_maps() if "circuits" in mapped.path
+    )
+    aside = folder.with_name("aside-" + folder.name)
+    folder.rename(aside)
+    os.kill(worker, signal.SIGSEGV)
+    assert service.wait_for_log(f"(pid {worker}) ended with").endswith("SIGSEGV [rowcall]")
+    line = service.wait_for_log("has died 5 times in a row", 60)
+    assert "its last error: this worker ends: FileNotFoundError" in line
+    aside.rename(folder)
+    wait_until(lambda: served(service, "/release"), "a worker serves again", 60)
+    service.expect_traceback("FileNotFoundError: ")

@@ -34,6 +34,13 @@ ROWS: tuple[Key, ...] = (
     _path("RegistrationPath", "/api/passkey/register", "keep the new user and the key."),
     _path("LoginOptionsPath", "/api/passkey/login/options", "options for a login."),
     _path("LoginPath", "/api/passkey/login", "log in."),
+    text(
+        _P + "RedisConfiguration",
+        None,
+        "Connection string of Redis, through which several hosts tell each other whom challenges were issued to, and "
+        "with which user context. A challenge that none of them has issued is refused.",
+        secret=True,
+    ),
     flag(
         _P + "IssuedChallengesOnly",
         False,

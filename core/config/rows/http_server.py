@@ -11,7 +11,17 @@ _LARGEST_FRAME = 2**24 - 1
 
 ROWS: tuple[Key, ...] = (
     section("HttpServer", "The HTTP server. `Kestrel` is accepted as a second name of this section."),
-    integer("HttpServer:Workers", None, "Worker processes. null starts one for each processor core."),
+    integer(
+        "HttpServer:Workers",
+        None,
+        "Worker processes. null starts one for each processor core that there is, or that CpuAffinity names.",
+    ),
+    text(
+        "HttpServer:CpuAffinity",
+        None,
+        "Cores that workers are kept on: `0-3,6` gives each worker one of these, `0-3;4-7` the first worker the first "
+        "four and the second the others, `auto` each worker one of all that there are. null leaves it to the system.",
+    ),
     integer(
         "HttpServer:Threads",
         None,

@@ -16,7 +16,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.text.array_literal import literal
 from rowcall.service.auth.issuing import Issuer
 from rowcall.service.auth.passkeys.commands import BYTEA, TEXT, PasskeyCommand, Transactions, broken
-from rowcall.service.auth.passkeys.issued import ADD, LOGIN, REGISTER, Issue, Issued, canonical, digest
+from rowcall.service.auth.passkeys.issued import ADD, LOGIN, REGISTER, Issue, Issues, canonical, digest
 from rowcall.service.auth.passkeys.options import HEADERS, subject_digest
 from rowcall.service.auth.passkeys.relying_party import RelyingParty
 from rowcall.service.auth.passkeys.requests import (
@@ -59,7 +59,7 @@ class CompletionEndpoints:
         options: PasskeyOptions,
         services: Services,
         transactions: Transactions,
-        issued: Issued,
+        issued: Issues,
         relying_party: RelyingParty,
     ) -> None:
         commands = options.commands
@@ -103,7 +103,7 @@ class CompletionEndpoints:
         )
         context, context_text = as_json(content["userContext"])
         user: User | None = exchange.user if flow == ADD else None
-        self._check_issue(number, flow, context, user)
+        await self._check_issue(number, flow, context, user)
         analytics = with_address(content.get("analyticsData"), self._options.address_key, self._address(exchange.scope))
         command = self._complete[flow]
 
@@ -133,7 +133,7 @@ class CompletionEndpoints:
             return new.id
 
         kept = await self._transactions.run(exchange, work)
-        self._issued.forget(number, flow)
+        await self._issued.forget(number, flow)
         told = {"success": True, "credentialId": to_base64url(kept)}
         exchange.protocol.response_bytes(200, HEADERS, orjson.dumps(told))
         exchange.answered = True
@@ -148,7 +148,7 @@ class CompletionEndpoints:
             binary(content, name) for name in ("credentialId", "authenticatorData", "clientDataJSON", "signature")
         )
         handle = binary(content, "userHandle") if content.get("userHandle") else None
-        issue = self._check_issue(number, LOGIN)
+        issue = await self._check_issue(number, LOGIN)
         if issue is not None and issue.credentials and digest(credential) not in issue.credentials:
             raise Problem(401, title="Credential not allowed", code="assertion_invalid")
         columns = self._options.columns
@@ -175,7 +175,7 @@ class CompletionEndpoints:
             return (count if self._options.counts else 0), row.text("user_context")
 
         count, context = await self._transactions.run(exchange, work)
-        self._issued.forget(number, LOGIN)
+        await self._issued.forget(number, LOGIN)
         analytics = with_address(content.get("analyticsData"), self._options.address_key, self._address(exchange.scope))
 
         async def complete(transaction: Transaction) -> Row | None:
@@ -226,10 +226,10 @@ class CompletionEndpoints:
     async def _content(self, exchange: Exchange) -> Mapping[str, Any]:
         return parsed(await read_body(exchange.scope, exchange.protocol, self._limit))
 
-    def _check_issue(self, number: str, flow: str, context: Any = None, user: User | None = None) -> Issue | None:
+    async def _check_issue(self, number: str, flow: str, context: Any = None, user: User | None = None) -> Issue | None:
         """Raises `Problem` for a challenge that was issued for something else."""
         try:
-            issue = self._issued.find(number, flow)
+            issue = await self._issued.find(number, flow)
         except LookupError:
             raise _no_challenge() from None
         if issue is None:

@@ -2,8 +2,8 @@
 
 The commands of the sheet give the client a user context to bring back, and know nothing more of it: whoever brings
 another one would have his key kept for somebody else. So it is written down, where all workers of the host see it, and
-what comes back has to be the same. Other hosts do not see it: what is not known here is taken, unless
-`Auth:PasskeyAuth:IssuedChallengesOnly` says otherwise.
+what comes back has to be the same. Other hosts see it where they share a Redis (`issued_by_hosts`); otherwise what is
+not known here is taken, unless `Auth:PasskeyAuth:IssuedChallengesOnly` says otherwise.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
+from typing import Protocol
 
 import lmdb
 import orjson
@@ -36,6 +37,20 @@ class Issue:
     credentials: tuple[str, ...] = ()
 
 
+class Issues(Protocol):
+    """Where it is written down."""
+
+    async def remember(self, challenge_id: str, issue: Issue) -> bool:
+        """Whether there was room for it."""
+
+    async def find(self, challenge_id: str, flow: str) -> Issue | None:
+        """What it was issued for, perhaps for another flow than this one; None: it is not known here. Raises
+        `LookupError`: it is out of date, or nobody has issued it."""
+
+    async def forget(self, challenge_id: str, flow: str) -> None:
+        """It has been answered."""
+
+
 class Issued:
     """Opened when it is first needed. strangers: challenges for who is not signed in have a place of their own, so that
     nobody can fill that of the others.
@@ -43,14 +58,14 @@ class Issued:
 
     def __init__(self, host: HostStore, seconds: float) -> None:
         self._host = host
-        self._seconds = seconds
+        self.seconds = seconds
 
-    def remember(self, challenge_id: str, issue: Issue) -> bool:
+    async def remember(self, challenge_id: str, issue: Issue) -> bool:
         """Whether there was room for it."""
         environment = self._environment(of_users=issue.flow == ADD)
         now = time.time()
-        members = [issue.flow, issue.subject, issue.context, issue.credentials, now + self._seconds]
-        key, value = _key(challenge_id, issue.flow), orjson.dumps(members)
+        members = [issue.flow, issue.subject, issue.context, issue.credentials, now + self.seconds]
+        key, value = key_of(challenge_id, issue.flow), orjson.dumps(members)
         try:
             with environment.write() as transaction:
                 count = int(transaction.stat()["entries"])
@@ -63,9 +78,9 @@ class Issued:
         except lmdb.MapFullError:
             return False
 
-    def find(self, challenge_id: str, flow: str) -> Issue | None:
+    async def find(self, challenge_id: str, flow: str) -> Issue | None:
         """What it was issued for, perhaps for another flow than this one. Raises `LookupError`: it is out of date."""
-        key = _key(challenge_id, flow)
+        key = key_of(challenge_id, flow)
         for of_users in (True, False):
             kept = self._environment(of_users=of_users).get(key)
             if kept is not None:
@@ -75,9 +90,9 @@ class Issued:
                 return Issue(name, subject, context, tuple(credentials))
         return None
 
-    def forget(self, challenge_id: str, flow: str) -> None:
+    async def forget(self, challenge_id: str, flow: str) -> None:
         with self._environment(of_users=flow == ADD).write() as transaction:
-            transaction.delete(_key(challenge_id, flow))
+            transaction.delete(key_of(challenge_id, flow))
 
     def _environment(self, *, of_users: bool) -> Environment:
         return self._host.environment("passkeys" if of_users else "passkeys-of-strangers", SIZE)
@@ -100,7 +115,7 @@ def _plain(content: object) -> object:
     return float(content) if isinstance(content, int) and not isinstance(content, bool) else content
 
 
-def _key(challenge_id: str, flow: str) -> bytes:
+def key_of(challenge_id: str, flow: str) -> bytes:
     """Those of logins and of registrations may be numbered alike."""
     return hashlib.sha256(f"{'login' if flow == LOGIN else ADD} {challenge_id}".encode()).digest()
 

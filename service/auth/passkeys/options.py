@@ -10,7 +10,7 @@ import orjson
 from rowcall.core.auth.passkeys import OFFERED, PasskeyOptions, Row
 from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.service.auth.passkeys.commands import PasskeyCommand, Transactions, broken
-from rowcall.service.auth.passkeys.issued import ADD, LOGIN, REGISTER, Issue, Issued, canonical, digest
+from rowcall.service.auth.passkeys.issued import ADD, LOGIN, REGISTER, Issue, Issues, canonical, digest
 from rowcall.service.auth.passkeys.relying_party import RelyingParty
 from rowcall.service.auth.passkeys.requests import from_base64url, invalid
 from rowcall.service.exchange.exchange import Exchange
@@ -31,7 +31,7 @@ class OptionsEndpoints:
         options: PasskeyOptions,
         services: Services,
         transactions: Transactions,
-        issued: Issued,
+        issued: Issues,
         relying_party: RelyingParty,
     ) -> None:
         commands = options.commands
@@ -51,7 +51,7 @@ class OptionsEndpoints:
             raise invalid("Invalid JSON in request body")
         user = exchange.user
         row = await self._row(exchange, self._add, user.json, body or None)
-        self._answer_new(exchange, row, ADD, subject_digest(user.subject))
+        await self._answer_new(exchange, row, ADD, subject_digest(user.subject))
 
     async def register(self, exchange: Exchange) -> None:
         body = await self._body(exchange)
@@ -60,7 +60,7 @@ class OptionsEndpoints:
         if not isinstance(_json(body), dict):
             raise invalid("Invalid JSON in request body")
         row = await self._row(exchange, self._register, body)
-        self._answer_new(exchange, row, REGISTER, "")
+        await self._answer_new(exchange, row, REGISTER, "")
 
     async def login(self, exchange: Exchange) -> None:
         body = await self._body(exchange)
@@ -71,7 +71,7 @@ class OptionsEndpoints:
         columns = self._options.columns
         challenge, number = self._challenge(self._login, row)
         allowed = self._raw(self._login, row.text(columns.allow))
-        self._remember(number, Issue(LOGIN, "", None, _credentials(allowed)))
+        await self._remember(number, Issue(LOGIN, "", None, _credentials(allowed)))
         told: dict[str, Any] = {
             "challenge": challenge,
             "challengeId": number,
@@ -124,14 +124,14 @@ class OptionsEndpoints:
             raise broken("Command returned invalid JSON")
         return content
 
-    def _answer_new(self, exchange: Exchange, row: Row, flow: str, subject: str) -> None:
+    async def _answer_new(self, exchange: Exchange, row: Row, flow: str, subject: str) -> None:
         options, columns = self._options, self._options.columns
         command = self._add if flow == ADD else self._register
         challenge, number = self._challenge(command, row)
         handle = row.text(columns.user_handle)
         context = self._raw(command, row.text("user_context"))
         context = {**(context if isinstance(context, dict) else {}), "userHandle": handle}
-        if not self._remember(number, Issue(flow, subject, canonical(context))) and flow == ADD:
+        if not await self._remember(number, Issue(flow, subject, canonical(context))) and flow == ADD:
             raise unavailable("too many passkeys are being added at the same time")
         told: dict[str, Any] = {
             "challenge": challenge,
@@ -156,8 +156,8 @@ class OptionsEndpoints:
         told["userContext"] = context
         _send(exchange, told)
 
-    def _remember(self, number: str, issue: Issue) -> bool:
-        kept = self._issued.remember(number, issue)
+    async def _remember(self, number: str, issue: Issue) -> bool:
+        kept = await self._issued.remember(number, issue)
         if not kept:
             log.warning("Auth:PasskeyAuth: no room is left to write down what a challenge was issued for")
         return kept

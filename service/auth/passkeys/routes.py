@@ -12,7 +12,7 @@ from rowcall.service.auth.access import impersonation_refusal
 from rowcall.service.auth.cross_site import foreign_refusal
 from rowcall.service.auth.passkeys.commands import Transactions
 from rowcall.service.auth.passkeys.completion import CompletionEndpoints
-from rowcall.service.auth.passkeys.issued import Issued
+from rowcall.service.auth.passkeys.issued import Issued, Issues
 from rowcall.service.auth.passkeys.options import OptionsEndpoints
 from rowcall.service.auth.passkeys.relying_party import RelyingParty
 from rowcall.service.database.database import Database
@@ -24,7 +24,14 @@ def passkey_routes(
     options: PasskeyOptions, services: Services, database: Database
 ) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
     """Method, path and steps. database: that of the commands."""
-    issued = Issued(services.host, options.timeout / 1000)
+    issued: Issues = Issued(services.host, options.timeout / 1000)
+    if options.redis is not None:
+        # The client of Redis is only for those who use it.
+        from rowcall.service.auth.passkeys.issued_by_hosts import IssuedByHosts
+
+        issued = IssuedByHosts(
+            Issued(services.host, options.timeout / 1000), options.redis, services.options.application
+        )
     parts = (options, services, Transactions(options, services, database), issued)
     relying_party = RelyingParty(options, services.options.forwarding)
     begin, end = OptionsEndpoints(*parts, relying_party), CompletionEndpoints(*parts, relying_party)

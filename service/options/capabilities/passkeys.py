@@ -86,6 +86,7 @@ def passkey_options(settings: Settings, schemes: Schemes, connections: Mapping[s
         rate_limiter=settings.text_or_none(_P + "RateLimiterPolicy"),
         connection=_connection(settings, connections),
         retry=settings.text_or_none(_P + "CommandRetryStrategy") or None,
+        redis=(settings.text_or_none(_P + "RedisConfiguration") or "").strip() or None,
         issued_only=settings.flag(_P + "IssuedChallengesOnly"),
     )
 

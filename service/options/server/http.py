@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rowcall.core.config import Settings
 from rowcall.core.config.table import key_at
 from rowcall.core.config.tree import find
+from rowcall.service.options.server.affinity import worker_count
 from rowcall.service.options.server.browsers import cors, security_headers
 from rowcall.service.options.server.compression import compression
 from rowcall.service.options.worker import BodyLimits, Http2Options, HttpOptions
@@ -70,10 +70,6 @@ def doubts(settings: Settings, https_port: int | None) -> Iterator[str]:
 
 HEADER_COUNT = 100
 """Headers that granian reads at most."""
-
-
-def worker_count(settings: Settings) -> int:
-    return settings.integer_or_none("HttpServer:Workers", minimum=1) or os.cpu_count() or 1
 
 
 def _is_given(settings: Settings, path: str) -> bool:

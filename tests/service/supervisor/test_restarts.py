@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay
+from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay, cause
 
 
 def test_one_death_is_an_accident() -> None:
@@ -32,3 +32,11 @@ def test_a_rule_is_told_once() -> None:
         deaths.pause_after(0.1)
         told.append(deaths.look_like_a_rule)
     assert told == [False] * (MANY - 1) + [True] + [False] * (2 * MANY)
+
+
+def test_the_cause_is_a_signal_an_error_or_both() -> None:
+    assert cause(-11, None) == "SIGSEGV"
+    assert cause(-9, "lost\nTraceback").startswith("SIGKILL; when nobody has sent it, the system was out of memory")
+    assert cause(-9, "lost\nTraceback").endswith("; its last error: lost")
+    assert cause(1, "  \x1b[31mred") == "its last error: \\x1b[31mred"
+    assert cause(3, " ") == "it has logged no error"

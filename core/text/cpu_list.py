@@ -1,0 +1,26 @@
+"""Lists of processor cores as the Linux kernel and taskset write them: `0-3,6` (cpuset(7), "List format")."""
+
+from __future__ import annotations
+
+import re
+
+_PART = re.compile(r"(\d{1,5})(?:-(\d{1,5})(?::(\d{1,5}))?)?")
+"""A core, a range, or each nth core of a range: `0-15:2`."""
+
+
+def parse_cpu_groups(text: str) -> tuple[frozenset[int], ...]:
+    """`0-3;4-7` is two groups, `0-3,6` is one. Raises ValueError, which says what is wrong."""
+    return tuple(_parse_group(group.strip()) for group in text.split(";"))
+
+
+def _parse_group(text: str) -> frozenset[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _PART.fullmatch(part.strip())
+        if match is None:
+            raise ValueError(f"{part.strip()!r} is neither a core such as 6 nor a range such as 0-3")
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+        if last < first or not step:
+            raise ValueError(f"{part.strip()!r} is an empty range")
+        found.update(range(first, last + 1, step))
+    return frozenset(found)

