@@ -365,7 +365,7 @@ class Application:
         found = None if self._static is None else self._static.find(scope)
         if self._static is None or found is None:
             self.handle(scope, protocol)
-        else:
+        elif not self._static.answer_at_once(scope, protocol, found):
             self._runner.start(Exchange(scope, protocol), (partial(self._static.answer, found=found),))
 
     def handle(self, scope: Any, protocol: Any) -> None:
