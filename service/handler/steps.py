@@ -49,6 +49,7 @@ from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.limits.steps import limit_anybody, limit_callers
 from rowcall.service.metrics.meters import cache_counter, count_requests, repetition_counter
 from rowcall.service.operations.audit_trail import note_call
+from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outbound.forwarding import uploads_here
 from rowcall.service.outbound.proxy import keep_for_proxy, proxy
 from rowcall.service.outbound.proxy_out import catch_result, send_result
@@ -68,6 +69,7 @@ from rowcall.service.response.headers import CommentHeaders, argument_text
 from rowcall.service.response.rendering import body_writer, particular
 from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
+from rowcall.service.tracing.steps import query_tag, trace_name, trace_requests
 from rowcall.service.uploads.making import in_transaction
 from rowcall.service.uploads.resumable.protocol import resume, take_uploads
 
@@ -252,7 +254,7 @@ def _run(
 ) -> tuple[Step, ...]:
     writer = with_opened_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server_timing
-    measured = timed or (services.options.metrics is not None and services.options.metrics.rendering)
+    measured = timed or _is_measured(services.options)
     call = call_of(endpoint, services, TimedWriter(writer) if measured and writer is not None else writer)
     if chooses(endpoint, services):
         call.made = with_reading(call.made or call.build_statement, services.codecs)
@@ -271,6 +273,10 @@ def _run(
     return around(endpoint, services, plan, steps, hit, cache_counter(endpoint, services))
 
 
+def _is_measured(options: WorkerOptions) -> bool:
+    return options.tracing is not None or (options.metrics is not None and options.metrics.rendering)
+
+
 def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
     shape = endpoint.shape
     routine = endpoint.routine
@@ -281,10 +287,11 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
     procedure = is_procedure(routine)
     session = endpoint.session if context.leaves_nothing else UNKNOWN
     label = f"{endpoint.name} {_shown(routine)}"
+    tag = query_tag(endpoint, services)
 
     def build(mask: int) -> tuple[str, int]:
         try:
-            return call_sql(endpoint, mask), mask.bit_count()
+            return tag + call_sql(endpoint, mask), mask.bit_count()
         except UncallableError as error:
             raise Problem(404, str(error)) from None
 
@@ -346,7 +353,14 @@ def _shown(routine: Routine) -> str:
 
 ContextFactory = Callable[[Endpoint, Services], Context | None]
 
-CONTEXT: Sequence[ContextFactory] = (application_name, headers_context, user_context, database_role, before_routine)
+CONTEXT: Sequence[ContextFactory] = (
+    application_name,
+    trace_name,
+    headers_context,
+    user_context,
+    database_role,
+    before_routine,
+)
 """What requests bring along for their routine, in the order in which it is set (`service.database.context`)."""
 
 
@@ -378,6 +392,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
 
 STEPS: Sequence[Factory] = (
     request_log,
+    trace_requests,
     count_requests,
     note_call,
     set_deadline,

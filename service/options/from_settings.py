@@ -46,6 +46,7 @@ from rowcall.service.options.server.forwarded_headers import forwarding
 from rowcall.service.options.server.http import http_options
 from rowcall.service.options.server.metrics import metrics_options
 from rowcall.service.options.server.replicas import replica_options
+from rowcall.service.options.server.tracing import tracing_options
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
@@ -219,6 +220,8 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         limits=limit_options(settings),
         health=health_options(settings),
         metrics=metrics_options(settings),
+        tracing=tracing_options(settings),
+        query_tags=settings.flag("Tracing:QueryTags"),
         static=static_file_options(settings),
         audit_trail=audit_trail_options(settings),
         statistics=statistics_options(settings, target, connections),

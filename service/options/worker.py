@@ -36,6 +36,7 @@ from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.options.capabilities.operations import HealthOptions, StatisticsOptions
 from rowcall.service.options.capabilities.static_files import StaticFileOptions
 from rowcall.service.options.server.metrics import MetricsOptions
+from rowcall.service.options.server.tracing import TracingOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,9 @@ class WorkerOptions:
     store: str = ""
     """Folder of the host's store, made by the supervisor."""
     health: HealthOptions | None = None
+    tracing: TracingOptions | None = None
+    """None: nothing is traced."""
+    query_tags: bool = False
     metrics: MetricsOptions | None = None
     """None: nothing is counted."""
     openapi: OpenApi | None = None
