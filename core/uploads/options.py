@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.data.record import Record
+from rowcall.core.outbound.aws_signature import Credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,27 @@ class Resumable(Record):
     """After which an unfinished file is removed, counted from its last piece."""
 
 
-HandlerOptions = LargeObjects | Folder | Csv | Excel
+@dataclass(frozen=True, slots=True)
+class ObjectStore(Record):
+    """The handler `s3`."""
+
+    endpoint: str
+    """Scheme, host and port."""
+    region: str
+    bucket: str
+    credentials: Credentials
+    path_style: bool = False
+    """The bucket stands in the path, and not in the name of the host."""
+    path: str = ""
+    """In front of the names of objects."""
+    unique_name: bool = True
+    part_size: int = 8_388_608
+    timeout: float = 60.0
+    check_text: bool = False
+    check_image: bool = False
+
+
+HandlerOptions = LargeObjects | Folder | Csv | Excel | ObjectStore
 
 
 @dataclass(frozen=True, slots=True)

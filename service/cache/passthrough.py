@@ -5,7 +5,7 @@ The step that asks the other service answers by itself, so its answer is caught 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 import orjson
 
@@ -22,8 +22,14 @@ from rowcall.service.request.body import read_body
 from rowcall.service.store.flights import ALONE, Alone, Found, Ticket, ending
 
 
-def around_answer(endpoint: Endpoint, services: Services, plan: CachePlan, forward: Step) -> tuple[Step, ...]:
-    """`forward` answers the exchange; nothing follows behind these steps."""
+def around_answer(
+    endpoint: Endpoint,
+    services: Services,
+    plan: CachePlan,
+    forward: Step,
+    count: Callable[[str], None] | None = None,
+) -> tuple[Step, ...]:
+    """`forward` answers the exchange; nothing follows behind these steps. count: told `hit` or `miss`."""
     store = services.answers.of(plan.place)
     patience = services.options.outbound.proxy.timeout
     key_for = key_of(endpoint, plan, services)
@@ -34,6 +40,8 @@ def around_answer(endpoint: Endpoint, services: Services, plan: CachePlan, forwa
     needs_body = reads_body(endpoint, plan)
 
     def take(exchange: Exchange, found: Found) -> None:
+        if count is not None:
+            count("hit" if type(found) is Entry else "bypass" if found is ALONE else "miss")
         if type(found) is Entry:
             status, headers = orjson.loads(found.head)
             fields = [(name, value) for name, value in headers]

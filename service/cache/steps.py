@@ -32,9 +32,15 @@ def plan_of(endpoint: Endpoint, services: Services) -> CachePlan | None:
 
 
 def around(
-    endpoint: Endpoint, services: Services, plan: CachePlan, run: tuple[Step, ...], log_hit: Step | None
+    endpoint: Endpoint,
+    services: Services,
+    plan: CachePlan,
+    run: tuple[Step, ...],
+    log_hit: Step | None,
+    count: Callable[[str], None] | None = None,
 ) -> tuple[Step, ...]:
-    """`run` with the two steps around it. log_hit: logs an answer that needs no run."""
+    """`run` with the two steps around it. log_hit: logs an answer that needs no run. count: told `hit`, `miss` or
+    `bypass`."""
     store = services.answers.of(plan.place)
     seconds_of = lifetime_of(plan)
     patience = services.options.database.timeout if endpoint.options.timeout is None else endpoint.options.timeout
@@ -45,7 +51,7 @@ def around(
     begin = store.begin
     largest = services.answers.largest(plan.place)
     tags_for = tags_of(endpoint, plan)
-    tell = _teller(services.options.cache.status_header)
+    tell = _teller(services.options.cache.status_header, count)
 
     def take(exchange: Exchange, found: Found) -> None:
         if type(found) is Entry:
@@ -115,12 +121,14 @@ def tags_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[Exchange], tuple[s
     )
 
 
-def _teller(header: str | None) -> Callable[[Exchange, str], None] | None:
-    """Says in a header of the answer where it comes from."""
+def _teller(header: str | None, count: Callable[[str], None] | None) -> Callable[[Exchange, str], None] | None:
+    """Says in a header of the answer where it comes from, and to who counts."""
     if header is None:
-        return None
+        return None if count is None else lambda _exchange, word: count(word)
 
     def tell(exchange: Exchange, word: str) -> None:
+        if count is not None:
+            count(word)
         protocol = exchange.protocol
         if type(protocol) is HeadProtocol:
             protocol.inner = HeadersProtocol(protocol.inner, [(header, word)])

@@ -105,6 +105,8 @@ class Call:
     wide: bool = True
     """Its rows are large, or not known yet: a chunk of them could be more than a worker should hold."""
     made: Callable[[int], Statement] | None = None
+    on_repeat: Callable[[], None] | None = None
+    """Told of each further run of one request."""
     hear: Hear | None = None
     """Its notices are data. It then has a connection of its own, so that no notice is taken for another request's."""
 

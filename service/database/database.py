@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,6 +32,7 @@ from rowcall.service.database.lanes import (
     STOPPING,
     ElsewhereError,
     ExclusiveLane,
+    LaneLoad,
     LaneOptions,
     NoticeHandler,
     SharedLane,
@@ -163,6 +164,13 @@ class Database:
         if gone:
             self._watchdog.abandon(request)
         self._watchdog.forget(request)
+
+    def load(self) -> Iterator[LaneLoad]:
+        """How busy each lane is."""
+        yield LaneLoad("exclusive", len(self._exclusive.connections), self._exclusive.busy, self._exclusive.waiting)
+        for lane in (self._shared, self._generic, self._writes):
+            under_way = sum(connection.in_flight for connection in lane.connections)
+            yield LaneLoad(lane.name, len(lane.connections), under_way, lane.waiting)
 
     @property
     def pooled(self) -> bool:
@@ -355,7 +363,10 @@ class Database:
             return 0.0
         if isinstance(request.failure, ElsewhereError):
             return 0.0
-        return self._failures.pause(call, mask, request, tries)
+        pause = self._failures.pause(call, mask, request, tries)
+        if pause is not None and call.on_repeat is not None:
+            call.on_repeat()
+        return pause
 
     async def _run_exclusive(self, call: Call, exchange: Exchange, tries: Tries) -> Request:
         """One run on a connection of its own: finished, or STREAMING."""

@@ -42,6 +42,12 @@ class Databases:
         yield self.main
         yield from self._others.values()
 
+    def named_all(self) -> Iterator[tuple[str, Database]]:
+        """Those in use, by the names of their connections; the main one is `main`."""
+        yield "main", self.main
+        for key, database in self._others.items():
+            yield self._access[key].name, database
+
     def set_notice_handler(self, handler: NoticeHandler) -> None:
         self._on_notice = handler
         for database in self:

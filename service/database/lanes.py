@@ -53,6 +53,16 @@ class LaneOptions:
     """Requests after which a connection is replaced."""
 
 
+@dataclass(frozen=True, slots=True)
+class LaneLoad:
+    """Open connections of a lane, requests under way on them, and those that wait for one."""
+
+    name: str
+    connections: int
+    in_flight: int
+    waiting: int
+
+
 RESET_SECONDS = 10.0
 """A reset that takes longer than this (and the watchdog's grace) means that the server no longer answers."""
 WAITED_FROM = 0.000_5
@@ -165,6 +175,11 @@ class SharedLane:
         self.elsewhere: Callable[[], int] | None = None
         self.left_behind = 0
         """Sessions that were given up and that the server may still have: they count (`watchdog.Watchdog`)."""
+
+    @property
+    def waiting(self) -> int:
+        """Requests that no connection has taken yet."""
+        return len(self._waiting)
 
     def open_missing(self) -> None:
         """Opens what is missing, in the background."""
@@ -353,6 +368,11 @@ class ExclusiveLane:
     @property
     def connections(self) -> set[Connection]:
         return self._all
+
+    @property
+    def waiting(self) -> int:
+        """Requests that have no connection yet."""
+        return sum(1 for _, waiter in self._waiting if not waiter.done())
 
     @property
     def busy(self) -> int:

@@ -7,12 +7,12 @@ stops nothing else; unknown cache profiles alone stop the start, with one error 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rowcall.core.building.endpoint_builder import Built, EndpointDefaults, build_endpoint
 from rowcall.core.cache.plan import with_invalidation
-from rowcall.core.catalogue.catalog import Catalog, Routine
+from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
@@ -37,12 +37,43 @@ class Found:
     left_out: tuple[Diagnostic, ...]
 
 
+Build = Callable[[Routine, EndpointDefaults], Built]
+
+
+class KnownBuilds:
+    """What was made of the routines of a catalogue at its last reading: a change of one has one made anew.
+
+    An endpoint is made of the routine, the defaults, and the types of the catalogue, and of nothing else.
+    """
+
+    def __init__(self) -> None:
+        self._types: Mapping[int, TypeInfo] = {}
+        self._built: dict[Routine, tuple[EndpointDefaults, Built]] = {}
+
+    def over(self, catalog: Catalog) -> Build:
+        """For one reading. What it does not ask for is forgotten with the next one."""
+        before = self._built if self._types.items() <= catalog.types.items() else {}
+        self._types = catalog.types
+        built = self._built = {}
+
+        def build(routine: Routine, defaults: EndpointDefaults) -> Built:
+            known = before.get(routine)
+            if known is None or (known[0] is not defaults and known[0] != defaults):
+                known = defaults, _build(routine, catalog, defaults)
+            built[routine] = known
+            return known[1]
+
+        return build
+
+
 class EndpointBuilder:
     def __init__(self, settings: Settings) -> None:
         self._logs_endpoints = settings.flag("Service:DebugLogEndpointCreateEvents")
         self._logs_annotations = settings.flag("Service:DebugLogCommentAnnotationEvents")
         self._sends = settings.flag("Service:HttpClientOptions:Enabled")
         self._reported: set[Diagnostic] = set()
+        self._known: dict[int, KnownBuilds] = {}
+        """By the place of the catalogue."""
 
     def build(self, found: Iterable[tuple[Catalog, Exposed]], *, first: bool = True) -> Found:
         """The endpoints of each catalogue, every one with the defaults of its source. One that cannot be served is left
@@ -54,7 +85,13 @@ class EndpointBuilder:
         diagnostics: list[Diagnostic] = []
         catalogs = tuple(found)
         diagnostics += (diagnostic for catalog, _ in catalogs for diagnostic in catalog.left_out)
-        groups = tuple(_endpoints(catalog, exposed, diagnostics, first=first) for catalog, exposed in catalogs)
+        builds = [
+            self._known.setdefault(number, KnownBuilds()).over(catalog) for number, (catalog, _) in enumerate(catalogs)
+        ]
+        groups = tuple(
+            _endpoints(catalog, exposed, build, diagnostics, first=first)
+            for (catalog, exposed), build in zip(catalogs, builds, strict=True)
+        )
         if self._sends:
             diagnostics += type_diagnostics(info for catalog, _ in catalogs for info in catalog.types.values())
         fatal = [diagnostic for diagnostic in diagnostics if diagnostic.fatal]
@@ -97,13 +134,13 @@ def _log_forwarding(endpoint: Endpoint) -> None:
 
 
 def _endpoints(
-    catalog: Catalog, exposed: Exposed, diagnostics: list[Diagnostic], *, first: bool
+    catalog: Catalog, exposed: Exposed, build: Build, diagnostics: list[Diagnostic], *, first: bool
 ) -> tuple[Endpoint, ...]:
     """Adds to `diagnostics`. first: what is fatal is so; later it leaves out what it is about, and nothing else."""
     endpoints: list[Endpoint] = []
     of_tables: list[Diagnostic] = []
     for routine, defaults in exposed:
-        built = _build(routine, catalog, defaults)
+        built = build(routine, defaults)
         noticed = built.diagnostics
         endpoint = built.endpoint
         if not first and any(one.fatal for one in noticed):

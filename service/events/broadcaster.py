@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rowcall.core.auth.claims import User
 from rowcall.core.events.event import Event, Viewer
@@ -163,6 +164,10 @@ class Broadcaster:
     def clients(self) -> set[str]:
         """Those of open streams, as `host:port`."""
         return {stream.client for stream in self._streams()}
+
+    def streams_by_path(self) -> Mapping[str, int]:
+        """How many are open."""
+        return Counter(stream.path for stream in self._streams())
 
     def end_streams(self, which: Callable[[Stream], bool]) -> None:
         """Their clients come back, but not all at once."""

@@ -45,6 +45,7 @@ from rowcall.service.exchange.sensitive import Discreet
 from rowcall.service.handler.command_log import description, log_command
 from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.limits.steps import limit_anybody, limit_callers
+from rowcall.service.metrics.meters import cache_counter, count_requests, repetition_counter
 from rowcall.service.operations.audit_trail import note_call
 from rowcall.service.outbound.forwarding import uploads_here
 from rowcall.service.outbound.proxy import keep_for_proxy, proxy
@@ -156,7 +157,7 @@ def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
         return (forgetting(endpoint, services, plan),)
     forward = proxy(endpoint, services)
     if plan is not None and forward is not None and endpoint.passes_through:
-        return around_answer(endpoint, services, plan, forward)
+        return around_answer(endpoint, services, plan, forward, cache_counter(endpoint, services))
     return (forward,) if forward is not None and endpoint.passes_through else _with_skip(forward, endpoint, services)
 
 
@@ -237,7 +238,8 @@ def _run(
 ) -> tuple[Step, ...]:
     writer = with_opened_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server_timing
-    call = call_of(endpoint, services, TimedWriter(writer) if timed and writer is not None else writer)
+    measured = timed or (services.options.metrics is not None and services.options.metrics.rendering)
+    call = call_of(endpoint, services, TimedWriter(writer) if measured and writer is not None else writer)
     if chooses(endpoint, services):
         call.made = with_reading(call.made or call.build_statement, services.codecs)
         call.rows = False
@@ -252,7 +254,7 @@ def _run(
     if plan is None:
         return steps
     hit = log_command(call, endpoint, services.options, "/* from cache */")
-    return around(endpoint, services, plan, steps, hit)
+    return around(endpoint, services, plan, steps, hit, cache_counter(endpoint, services))
 
 
 def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
@@ -304,6 +306,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         describe=description(endpoint, services.options),
         sensitive=endpoint.options.sensitive,
         hear=services.hear(endpoint),
+        on_repeat=repetition_counter(endpoint, services),
     )
 
 
@@ -361,6 +364,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
 
 STEPS: Sequence[Factory] = (
     request_log,
+    count_requests,
     note_call,
     set_deadline,
     limit_anybody,

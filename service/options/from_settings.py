@@ -43,6 +43,7 @@ from rowcall.service.options.errors import error_policies, retry_strategies
 from rowcall.service.options.server.deadlines import deadline_options
 from rowcall.service.options.server.forwarded_headers import forwarding
 from rowcall.service.options.server.http import http_options
+from rowcall.service.options.server.metrics import metrics_options
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
@@ -211,6 +212,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         cache=cache_options(settings),
         limits=limit_options(settings),
         health=health_options(settings),
+        metrics=metrics_options(settings),
         static=static_file_options(settings),
         audit_trail=audit_trail_options(settings),
         statistics=statistics_options(settings, target, connections),

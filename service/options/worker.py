@@ -34,6 +34,7 @@ from rowcall.service.options.capabilities.audit_trail import AuditTrailOptions
 from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.options.capabilities.operations import HealthOptions, StatisticsOptions
 from rowcall.service.options.capabilities.static_files import StaticFileOptions
+from rowcall.service.options.server.metrics import MetricsOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,8 @@ class WorkerOptions:
     store: str = ""
     """Folder of the host's store, made by the supervisor."""
     health: HealthOptions | None = None
+    metrics: MetricsOptions | None = None
+    """None: nothing is counted."""
     openapi: OpenApi | None = None
     http_files: HttpFileOptions | None = None
     mcp: McpOptions | None = None

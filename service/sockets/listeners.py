@@ -215,7 +215,7 @@ class Listeners:
     def _listen_on_path(self, path: str) -> socket.socket:
         one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            _remove_stale(path)
+            remove_stale(path)
             one.bind(path)
             self._paths.append(path)
             if self._unix_mode is not None:
@@ -253,7 +253,7 @@ class Listeners:
         self._paths, self._pem_files = [], []
 
 
-def _remove_stale(path: str) -> None:
+def remove_stale(path: str) -> None:
     """A socket that nobody listens on any more, left by a process that was killed. Raises OSError for one in use."""
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):

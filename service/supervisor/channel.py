@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import pickle
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -176,6 +177,21 @@ class Stop:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Supervisor → worker: how are things? Number of the question."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Worker → supervisor: the answer: names, labels and values (`core.operations.exposition.GAUGES`)."""
+
+    number: int
+    gauges: list[tuple[str, Mapping[str, str], float]]
+
+
 EventMessage = EventsPublished | EventsWanted | NoticeUnheard
 
 Message = (
@@ -195,6 +211,8 @@ Message = (
     | EventsSoFar
     | EventsArrived
     | NoticeUnheard
+    | Sample
+    | Sampled
     | Leave
     | Stop
 )

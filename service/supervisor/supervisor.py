@@ -15,10 +15,10 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
@@ -40,6 +40,7 @@ from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.server import client_connections
 from rowcall.service.options.server.affinity import cores_of, worker_count
 from rowcall.service.options.server.http import doubts, listener_plans, unix_mode
+from rowcall.service.options.server.metrics import admin_options
 from rowcall.service.options.server.shutdown import shutdown_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
@@ -64,6 +65,8 @@ from rowcall.service.supervisor.channel import (
     NoticeUnheard,
     Prepare,
     Prepared,
+    Sample,
+    Sampled,
     Serving,
     Stale,
     Start,
@@ -78,9 +81,14 @@ from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay, cause
 from rowcall.service.supervisor.service_manager import ServiceManager
 from rowcall.service.supervisor.start_progress import Progress
 
+if TYPE_CHECKING:
+    from rowcall.service.supervisor.admin import Admin
+
 log = logging.getLogger("rowcall")
 
 NOTIFY_CHANNEL = "rowcall"
+SAMPLE_WITHIN = 1.0
+"""Seconds for a worker to say how things are; one that is busy for longer is left out."""
 PREPARE_WITHIN = 60.0
 """Seconds a worker may take to build an edition."""
 
@@ -105,6 +113,9 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
     )
 
 
+Gauges = list[tuple[str, Mapping[str, str], float]]
+
+
 class WorkerProcess:
     """One worker as the supervisor sees it."""
 
@@ -115,6 +126,7 @@ class WorkerProcess:
         self.started = time.monotonic()
         self.serving = 0
         self._answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
+        self._samples: dict[int, asyncio.Future[Gauges]] = {}
         self.gone = False
         self.last_error: str | None = None
         """What it has logged as its last."""
@@ -142,6 +154,17 @@ class WorkerProcess:
             return f"worker {self.number} has not answered within {PREPARE_WITHIN:g} s"
         finally:
             self._answers.pop((answer, number), None)
+
+    async def sample(self, number: int, seconds: float) -> Gauges | None:
+        """How it says that things are; None when it has not said anything within `seconds`."""
+        future = self._samples[number] = asyncio.get_running_loop().create_future()
+        self.channel.send(Sample(number))
+        try:
+            return await asyncio.wait_for(future, seconds)
+        except TimeoutError:
+            return None
+        finally:
+            del self._samples[number]
 
     def _remember_error(self, entries: Iterable[Entry | Seen]) -> None:
         for entry in entries:
@@ -174,6 +197,10 @@ class WorkerProcess:
                     on_token_used(message)
                 elif isinstance(message, EventsPublished | EventsWanted | NoticeUnheard):
                     on_event(message)
+                elif isinstance(message, Sampled):
+                    asked = self._samples.get(message.number)
+                    if asked is not None and not asked.done():
+                        asked.set_result(message.gauges)
                 elif isinstance(message, Prepared | Serving):
                     error = message.error if isinstance(message, Prepared) else None
                     future = self._answers.get((type(message), message.number))
@@ -207,6 +234,9 @@ class Supervisor:
         self._events = EventHub(options.events)
         self._channels = ChannelListener(self._connector, self._events.notified)
         self._count = worker_count(settings)
+        self._admin_options = admin_options(settings)
+        self._admin: Admin | None = None
+        self._samples = itertools.count()
         self._cores = [cores_of(settings, number) for number in range(self._count)]
         self._manager = ServiceManager(os.environ)
         self._shutdown = shutdown_options(settings)
@@ -289,6 +319,9 @@ class Supervisor:
         """A successor serves. Health stays as it is: the same address tells of both."""
         if self._leaving is None:
             log.info("another process serves; this one finishes what runs")
+            if self._admin is not None:
+                self._background.start(asyncio.to_thread(self._admin.close))
+                self._admin = None
             self._leaving = Leave()
             self._background.start(self._leave(unready=False))
 
@@ -331,6 +364,8 @@ class Supervisor:
         log.error("the process that was to take over has ended with %d; this one goes on", code)
 
     async def _start(self) -> None:
+        if self._predecessor is None:
+            self._open_admin()
         # Workers import while the database is read.
         spawning = asyncio.gather(*(self._spawn(number) for number in range(self._count)))
         try:
@@ -355,10 +390,44 @@ class Supervisor:
         self._background.keep("the reloading", self._reload_when_asked)
         self._background.keep("looking at the catalogue", self._looks.run)
 
+    def _open_admin(self) -> None:
+        """Before there is a database: who waits for it can see so."""
+        if self._admin_options is None:
+            return
+        # Imported where it is used: its server is only for those who ask for it.
+        from rowcall.service.supervisor.admin import Admin
+
+        self._admin = Admin(
+            self._admin_options,
+            self._store.path,
+            self._sample,
+            lambda: [None if worker is None else worker.process.pid for worker in self._workers],
+        )
+        log.info("the admin listener is at %s", self._admin.url)
+
+    async def _take_admin_over(self) -> None:
+        """From the process that has served before, which closes its own in the same moment."""
+        for attempt in itertools.count():
+            try:
+                self._open_admin()
+            except StartupError as error:
+                if attempt >= 40:
+                    log.error("%s", error)
+                    return
+                await asyncio.sleep(0.25)
+            else:
+                return
+
+    async def _sample(self) -> list[Gauges | None]:
+        workers = [worker for worker in self._workers if worker is not None and not worker.gone]
+        number = next(self._samples)
+        return await asyncio.gather(*(worker.sample(number, SAMPLE_WITHIN) for worker in workers))
+
     async def _take_place(self) -> None:
         """From here on this process is the one that serves, and the next one asks it."""
         if self._predecessor is not None:
             await self._predecessor.leave()
+            self._background.start(self._take_admin_over())
         if self._handover is not None:
             self._handover.open()
             self._background.start(self._handover.run())
@@ -385,6 +454,9 @@ class Supervisor:
 
     async def _shut_down(self) -> None:
         self._stop.set()
+        if self._admin is not None:
+            await asyncio.to_thread(self._admin.close)
+        seconds = self._settings.seconds("ConnectionSettings:Pool:ShutdownTimeout")
         seconds = self._shutdown.within
         if self._handover is not None:
             self._handover.close()
@@ -450,6 +522,8 @@ class Supervisor:
         self._workers[worker.number] = None
         worker.channel.close()
         self._host.tell_worker_gone(worker.process.pid)
+        if self._admin is not None:
+            self._admin.restarts += 1
         await self._mourn(worker, code)
         if not self._stop.is_set():
             await self._replace(worker.number)

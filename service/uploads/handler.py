@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rowcall.core.uploads.checks import Checks, Status, image_types, patterns
 from rowcall.core.uploads.entries import Entry, described, judged
-from rowcall.core.uploads.options import Common, Folder, LargeObjects
+from rowcall.core.uploads.options import Common, Folder, LargeObjects, ObjectStore
 from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.database.held.transaction import Transaction
 from rowcall.service.exchange.exchange import Exchange
@@ -27,6 +27,16 @@ class FormatError(Exception):
         self.file = file
 
 
+class Pending(Protocol):
+    """What a handler does in another system."""
+
+    async def settle(self) -> None:
+        """It takes effect; the routine has succeeded. Raises `Problem`."""
+
+    async def undo(self) -> None:
+        """After an error, also one that came behind `settle`. Raises nothing."""
+
+
 @dataclass(slots=True)
 class Turn:
     """One request: what its handlers share."""
@@ -40,6 +50,7 @@ class Turn:
     """Closed when the request ends."""
     body_read: bool = False
     """Nothing more of the request is on its way."""
+    pending: list[Pending] = field(default_factory=list)
     stored: set[str] = field(default_factory=set)
     """Names, case-folded, of the files that an earlier handler has taken."""
 
@@ -78,7 +89,7 @@ class HandlerCommon:
 
 
 def stored_file_checks(
-    common: HandlerCommon, settings: HandlerSettings, options: Folder | LargeObjects, allowed: str
+    common: HandlerCommon, settings: HandlerSettings, options: Folder | LargeObjects | ObjectStore, allowed: str
 ) -> Checks:
     """Of the handlers that keep a file as it is. allowed: the kinds of images of the configuration."""
     text = settings.flag("check_text", options.check_text)

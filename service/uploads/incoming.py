@@ -49,6 +49,21 @@ class File:
         while (following := await self._next()) is not None:
             yield following
 
+    async def in_pieces_of(self, size: int) -> AsyncIterator[bytes]:
+        """Everything, in pieces of this size, the last one smaller."""
+        held: list[bytes] = []
+        room = size
+        async for piece in self.pieces():
+            rest = piece
+            while len(rest) >= room:
+                yield b"".join((*held, rest[:room]))
+                held, rest, room = [], rest[room:], size
+            if rest:
+                held.append(rest)
+                room -= len(rest)
+        if held:
+            yield b"".join(held)
+
     async def drain(self) -> None:
         """Reads what nobody wants, so that the size is known and the next file can follow."""
         async for _ in self.pieces():

@@ -46,7 +46,7 @@ class LargeObject:
         oid = first_value(created)[0] or b"0"
         waiting: deque[Request] = deque()
         place = 0
-        async for piece in _pieces(file, self._piece):
+        async for piece in file.in_pieces_of(self._piece):
             values: list[bytes | None] = [oid, str(place).encode(), b"\\x" + piece.hex().encode()]
             waiting.append(transaction.send(self._commands.write, values))
             place += len(piece)
@@ -61,15 +61,3 @@ class LargeObject:
 
     def _entry(self, file: File, status: Status, oid: int | None) -> Entry:
         return {**described(self.key, file.name, file.content_type, file.size), **judged(status), "oid": oid}
-
-
-async def _pieces(file: File, size: int):  # type: ignore[no-untyped-def]
-    """The file in pieces of this size, the last one smaller."""
-    held = bytearray()
-    async for piece in file.pieces():
-        held += piece
-        while len(held) >= size:
-            yield bytes(held[:size])
-            del held[:size]
-    if held:
-        yield bytes(held)

@@ -8,14 +8,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.endpoint.template import placeholder_names
-from rowcall.core.uploads.options import Csv, Excel, Folder, HandlerOptions, LargeObjects
+from rowcall.core.endpoint.template import parse_template, placeholder_names
+from rowcall.core.uploads.options import Csv, Excel, Folder, HandlerOptions, LargeObjects, ObjectStore
 from rowcall.core.uploads.row_command import row_command
 from rowcall.core.uploads.settings import SettingTemplates
 from rowcall.service.response.headers import argument_text
 from rowcall.service.uploads.file_system import FileSystem
 from rowcall.service.uploads.handler import Handler, Turn
 from rowcall.service.uploads.large_object import LargeObject
+from rowcall.service.uploads.object_store.handler import ObjectStorage
 from rowcall.service.uploads.row_commands.batching import Batching
 from rowcall.service.uploads.row_commands.calls import large_object_commands, row_call
 from rowcall.service.uploads.row_commands.delimited import Delimited
@@ -61,6 +62,17 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
     if isinstance(options, LargeObjects):
         commands = large_object_commands(endpoint, services)
         return HandlerFactory(lambda turn: LargeObject(key, options, common, settings(turn), turn, commands), True)
+    if isinstance(options, ObjectStore):
+        client = services.client
+        assert client is not None  # noqa: S101 (`client_of` makes one for this handler)
+        bucket = templates.written("bucket")
+        named = bucket is None or parse_template(bucket, names).is_fixed
+
+        def object_storage(turn: Turn) -> Handler:
+            return ObjectStorage(key, options, common, settings(turn), turn, client, named=named)
+
+        # The object comes into being between the routine and the end of its transaction.
+        return HandlerFactory(object_storage, True)
     text = templates.written("row_command") or options.row_command
     if isinstance(options, Csv):
         command = row_command(text, names)

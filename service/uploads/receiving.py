@@ -90,7 +90,7 @@ class Receiving:
                 await self._run(exchange, turn, told)
         except BaseException as error:
             # Also what has been cancelled: the files go whatever happens to the request.
-            await asyncio.shield(loop.run_in_executor(None, folders.undo))
+            await asyncio.shield(_undo(turn))
             if isinstance(error, Problem) and not turn.body_read:
                 error.headers = (*(one for one in error.headers if one[0] != "connection"), ("connection", "close"))
             raise
@@ -99,17 +99,16 @@ class Receiving:
         await loop.run_in_executor(None, folders.finish)
 
     async def _run(self, exchange: Exchange, turn: Turn, told: bytes) -> None:
-        loop = asyncio.get_running_loop()
         key = self._options.context_key
         if not self._in_transaction and key is None:
             await self._database.run_alone(self._call, exchange)
-            await loop.run_in_executor(None, turn.folders.settle)
+            await _settle(turn)
             return
         transaction = turn.transaction
         if key is not None:
             await transaction.set([key.encode(), told])
         await transaction.call()
-        await loop.run_in_executor(None, turn.folders.settle)
+        await _settle(turn)
         await transaction.commit()
 
     # --- files -------------------------------------------------------------------------------------------------------
@@ -220,6 +219,19 @@ class Receiving:
             file.size,
             status.value,
         )
+
+
+async def _settle(turn: Turn) -> None:
+    """What is not in the database is there to stay."""
+    await asyncio.get_running_loop().run_in_executor(None, turn.folders.settle)
+    for one in turn.pending:
+        await one.settle()
+
+
+async def _undo(turn: Turn) -> None:
+    await asyncio.get_running_loop().run_in_executor(None, turn.folders.undo)
+    for one in turn.pending:
+        await one.undo()
 
 
 def _form(exchange: Exchange) -> Form | None:

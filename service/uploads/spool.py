@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from rowcall.service.uploads.incoming import File, read_back
+
+Given = TypeVar("Given")
 
 GATHERED_BYTES = 1_048_576
 """Written at once: each turn to the thread that writes costs as much as a few kilobytes."""
@@ -64,14 +66,26 @@ async def write_pieces(pieces: AsyncIterator[bytes], target: BinaryIO) -> None:
             waiting += len(piece)
             if waiting >= GATHERED_BYTES:
                 if writing is not None:
-                    await writing
+                    await ended(writing)
                 writing = loop.run_in_executor(None, _write, target, gathered)
                 gathered, waiting = [], 0
     finally:
         if writing is not None:
-            await writing
+            await ended(writing)
         if gathered:
-            await loop.run_in_executor(None, _write, target, gathered)
+            await ended(loop.run_in_executor(None, _write, target, gathered))
+
+
+async def ended(work: asyncio.Future[Given]) -> Given:
+    """What a thread gives. Whoever is cancelled meanwhile waits for it: it goes on in any case, and the file that it
+    works on must not be somebody else's by then."""
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait({work})
+        if not work.cancelled():
+            work.exception()  # nobody else asks for it
+        raise
 
 
 def _write(target: BinaryIO, pieces: list[bytes]) -> None:

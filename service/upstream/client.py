@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import base64
 import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rowcall.core.outbound.address import Address, BadUrlError, Origin, joined
 from rowcall.core.outbound.guard import Guard
@@ -16,6 +18,9 @@ from rowcall.service.upstream.circuits import FAILING, Circuits
 from rowcall.service.upstream.errors import NotReachedError, OutboundError
 from rowcall.service.upstream.messages import IDEMPOTENT, Answer, Headers, OutgoingRequest
 from rowcall.service.upstream.pool import Pool
+
+if TYPE_CHECKING:
+    from rowcall.ext.driver.meter import Meter
 
 log = logging.getLogger("rowcall")
 
@@ -27,10 +32,17 @@ _OF_BODY = ("content-", "expect")
 class Client:
     """To be made in the running event loop."""
 
-    def __init__(self, options: ClientOptions, circuits: Circuits | None = None) -> None:
+    def __init__(
+        self,
+        options: ClientOptions,
+        circuits: Circuits | None = None,
+        meters: Callable[[str], Meter] | None = None,
+    ) -> None:
+        """meters: the numbers of a server, by `host:port`. None: nothing is counted."""
         self.options = options
         self._pool = Pool(options)
         self._circuits = circuits
+        self._meters = meters
 
     @property
     def open_connections(self) -> int:
@@ -52,7 +64,7 @@ class Client:
         for _ in range(self.options.follow):
             if guard is not None:
                 guard.check_origin(request.address.origin)
-            answer = await self._attempt(request, guard)
+            answer = await self._counted(request, guard)
             answer.address = request.address
             following = _following(request, answer)
             if following is None:
@@ -62,8 +74,21 @@ class Client:
             guard = None if request.address.origin == own else self.options.guard
         if guard is not None:
             guard.check_origin(request.address.origin)
-        answer = await self._attempt(request, guard)
+        answer = await self._counted(request, guard)
         answer.address = request.address
+        return answer
+
+    async def _counted(self, request: OutgoingRequest, guard: Guard | None) -> Answer:
+        """`_attempt`, until the head of its answer is there."""
+        if self._meters is None:
+            return await self._attempt(request, guard)
+        meter = self._meters(request.address.origin.authority)
+        status, began = 0, meter.begin()
+        try:
+            answer = await self._attempt(request, guard)
+            status = answer.status
+        finally:
+            meter.done(began, status)
         return answer
 
     async def _attempt(self, request: OutgoingRequest, guard: Guard | None) -> Answer:

@@ -25,6 +25,7 @@ from rowcall.core.events.stream_path import with_parameters
 from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
 from rowcall.core.text.ascii_case import ascii_lower
 from rowcall.core.text.naming import nested_name
+from rowcall.core.uploads.options import ObjectStore
 from rowcall.ext.driver.exchange import Runner
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.auth.access import stranger_refusal
@@ -54,6 +55,7 @@ from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
 from rowcall.service.mcp.server import mcp_routes
+from rowcall.service.metrics.meters import counted, counting, refusal_counter, upstream_meters
 from rowcall.service.operations.audit_trail import note_signing, trail_of
 from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
@@ -155,6 +157,8 @@ class Application:
         self._answers = AnswerStores(options.cache, self._host)
         refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
         self.events = Broadcaster(options.events)
+        self._publish = counting(self.events.publish, options, self._host)
+        self._refused = refusal_counter(options, self._host)
         log_notices = None if options.notices is None else NoticeLog(options.notices)
         self.unheard = Unheard(options.events.level.value, log_notices)
         self._client = client_of(options, self._host)
@@ -215,6 +219,21 @@ class Application:
         """Requests that have begun and not ended."""
         return self._runner.running
 
+    def gauges(self) -> list[tuple[str, Mapping[str, str], float]]:
+        """How things are in this worker now (`core.operations.exposition.GAUGES`): name, labels, value."""
+        found: list[tuple[str, Mapping[str, str], float]] = [("rowcall_exchanges_running", {}, self.running)]
+        for connection, database in self._databases.named_all():
+            for lane in database.load():
+                labels = {"connection": connection, "lane": lane.name}
+                found.append(("rowcall_database_connections", labels, lane.connections))
+                found.append(("rowcall_database_requests_in_flight", labels, lane.in_flight))
+                found.append(("rowcall_database_requests_waiting", labels, lane.waiting))
+        streams = self.events.streams_by_path()
+        found += [("rowcall_event_streams", {"path": path}, streams.get(path, 0)) for path in self._table.streams]
+        if self._client is not None:
+            found.append(("rowcall_upstream_connections", {}, self._client.open_connections))
+        return found
+
     def set_stale_handler(self, callback: Callable[[], None]) -> None:
         """Called when the catalogue has changed under the edition."""
         self._databases.set_stale_handler(callback)
@@ -254,12 +273,15 @@ class Application:
             inside=None if inside is None else inside.call,
             safe_codecs=safe_codecs_for(edition.types, self._options),
             type_answers=self._type_answers,
-            hear=partial(hear_notices, options=self._options.events, publish=self.events.publish),
+            hear=partial(hear_notices, options=self._options.events, publish=self._publish),
         )
         streams = dict(stream_steps(edition.endpoints, services, self.events))
         fixed = {**self._fixed, **self._documents(edition)}
         if inside is not None:
             fixed.update(self._tools(edition, services, inside))
+        fixed = {
+            route: counted(route.method, route.path, steps, self._options, self._host) for route, steps in fixed.items()
+        }
         self._prepared = Table(edition, services, fixed, streams)
         tidy(edition.endpoints, self._options.uploads)
         if inside is not None:
@@ -343,7 +365,7 @@ class Application:
         found = None if self._static is None else self._static.find(scope)
         if self._static is None or found is None:
             self.handle(scope, protocol)
-        else:
+        elif not self._static.answer_at_once(scope, protocol, found):
             self._runner.start(Exchange(scope, protocol), (partial(self._static.answer, found=found),))
 
     def handle(self, scope: Any, protocol: Any) -> None:
@@ -360,6 +382,8 @@ class Application:
             exchange.values = match.values
             steps = self._table.steps[id(match.route)]
         except Exception as error:
+            if self._refused is not None:
+                self._refused(status_of(error))
             self._fail(exchange, error)
             return
         self._runner.start(exchange, steps)
@@ -469,16 +493,25 @@ class Application:
 def client_of(options: WorkerOptions, host: HostStore) -> Client | None:
     """Of requests to other services. Imported where it is used: most services make none."""
     outbound = options.outbound
-    if not outbound.types.enabled and not outbound.proxy.enabled:
+    stores = any(isinstance(one, ObjectStore) for one in options.uploads.handlers.values())
+    if not outbound.types.enabled and not outbound.proxy.enabled and not stores:
         return None
     from rowcall.service.upstream.circuits import SIZE, Circuits
     from rowcall.service.upstream.client import Client
 
     client = outbound.client
+    meters = upstream_meters(options, host)
     if not client.breaker_failures:
-        return Client(client)
+        return Client(client, meters=meters)
     circuits = Circuits(host.environment("circuits", SIZE), client.breaker_failures, client.breaker_seconds)
-    return Client(client, circuits)
+    return Client(client, circuits, meters)
+
+
+def status_of(error: Exception) -> int:
+    """What the answer to it has."""
+    if isinstance(error, Problem):
+        return error.status
+    return 400 if isinstance(error, BindingError | MalformedPathError) else 500
 
 
 def allowed_methods(router: Router, path: str) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ from rowcall.service.supervisor.channel import (
     NoticeUnheard,
     Prepare,
     Prepared,
+    Sample,
+    Sampled,
     Serving,
     Stale,
     Start,
@@ -135,6 +137,8 @@ class Worker:
                 self._feed.arrive(message.packed)
             elif isinstance(message, EventsSoFar):
                 self._feed.begin(message.packed)
+            elif isinstance(message, Sample):
+                self._channel.send(Sampled(message.number, self._application.gauges()))
             elif isinstance(message, Swap):
                 self._swap(message.number)
             elif isinstance(message, Leave):

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, switch
 from rowcall.core.endpoint.capabilities import Upload
 
-HANDLERS = ("large_object", "file_system", "csv", "excel")
+HANDLERS = ("large_object", "file_system", "csv", "excel", "s3")
 """Keys that the handlers have when the configuration does not give them others."""
 
-_STORES = ("large_object", "file_system")
+_STORES = ("large_object", "file_system", "s3")
 _SHEETS = ("csv", "excel")
 
 
@@ -116,8 +116,8 @@ UPLOAD = Annotation(
     name="upload",
     aliases=("upload",),
     syntax="upload [for <handler>, ... | <parameter> as metadata]",
-    description="Takes uploaded files and gives them to handlers: large_object, file_system, csv, excel. A parameter "
-    "can receive what became of them as JSON.",
+    description="Takes uploaded files and gives them to handlers: large_object, file_system, csv, excel, s3. A "
+    "parameter can receive what became of them as JSON.",
     apply=_upload,
 )
 
@@ -167,9 +167,11 @@ SETTINGS = (
         "Uploads: refuse files that this command of `Service:UploadOptions:CheckCommands` does not let pass.",
     ),
     _setting("oid", _NUMBER, ("large_object",), "Uploads: oid of the large object that is made."),
-    _setting("unique_name", _BOOL, ("file_system",), "Uploads: store under a name made up for the file."),
+    _setting("unique_name", _BOOL, ("file_system", "s3"), "Uploads: store under a name made up for the file."),
     _setting("create_path", _BOOL, ("file_system",), "Uploads: make the folder when it is missing."),
-    _setting("file", "<name>", ("file_system",), "Uploads: store under this name."),
+    _setting("file", "<name>", ("file_system", "s3"), "Uploads: store under this name."),
+    _setting("bucket", "<name>", ("s3",), "Uploads: the bucket in which the s3 handler keeps files."),
+    _setting("s3_path", "<path>", (), "Uploads: stands in front of the names of objects, with a / between."),
     _setting("delimiters", "<characters>", ("csv",), "Uploads: each of these characters separates cells."),
     _setting("has_fields_enclosed_in_quotes", _BOOL, ("csv",), "Uploads: cells may stand in quotes."),
     _setting("set_white_space_to_null", _BOOL, ("csv",), "Uploads: cells of nothing but blanks are NULL."),

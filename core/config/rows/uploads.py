@@ -83,4 +83,28 @@ ROWS: tuple[Key, ...] = (
     text(_H + "ExcelDateTimeFormat", "yyyy-MM-dd HH:mm:ss", "How a date with a time is written."),
     flag(_H + "ExcelRowDataAsJson", False, "Give a row as JSON by cell address, rather than as an array of texts."),
     text(_H + "ExcelUploadRowCommand", "call process_excel_row($1,$2,$3,$4)", "Command for each row."),
+    flag(_H + "S3UploadEnabled", False, "Offer the handler that keeps a file in a bucket of S3, or of what speaks it."),
+    text(_H + "S3Key", "s3", "Name by which it is asked for."),
+    text(_H + "S3Endpoint", None, "URL of the store, without a path. null is Amazon's, of the region."),
+    text(_H + "S3Region", "us-east-1", "Region, which requests are signed for."),
+    text(_H + "S3Bucket", None, "Bucket of endpoints that name none."),
+    text(_H + "S3Path", None, "Stands in front of the names of objects, with a / between."),
+    text(_H + "S3AccessKeyId", None, "Whose requests they are. null takes AWS_ACCESS_KEY_ID of the environment."),
+    text(_H + "S3SecretAccessKey", None, "null takes AWS_SECRET_ACCESS_KEY of the environment.", secret=True),
+    text(_H + "S3SessionToken", None, "null takes AWS_SESSION_TOKEN of the environment.", secret=True),
+    flag(
+        _H + "S3ForcePathStyle",
+        None,
+        "The bucket stands in the path of URLs, and not in the name of the host. null: where S3Endpoint is given.",
+    ),
+    integer(
+        _H + "S3PartSize",
+        8_388_608,
+        "Bytes that are sent at a time; each upload holds up to twice as many. 5 MiB at least, and a file has 10,000 "
+        "parts at most.",
+        maximum=_LONG,
+    ),
+    interval(_H + "S3Timeout", "1 minute", "Time for each request to the store."),
+    flag(_H + "S3UseUniqueFileName", True, "Give each object a name of its own."),
+    *_checks("S3"),
 )

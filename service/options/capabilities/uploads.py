@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 from collections.abc import Iterator
 
 from rowcall.core.config import Settings
+from rowcall.core.outbound.address import BadUrlError, read_address
+from rowcall.core.outbound.aws_signature import Credentials
 from rowcall.core.uploads.options import (
     Common,
     Csv,
@@ -14,9 +17,11 @@ from rowcall.core.uploads.options import (
     Folder,
     HandlerOptions,
     LargeObjects,
+    ObjectStore,
     Resumable,
     UploadOptions,
 )
+from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall.client")
 
@@ -89,6 +94,8 @@ def _plain_handlers(settings: Settings) -> Iterator[tuple[str, HandlerOptions]]:
         yield settings.text(_H + "FileSystemKey"), _folder(settings)
     if settings.flag(_H + "CsvUploadEnabled"):
         yield settings.text(_H + "CsvUploadKey"), _csv(settings)
+    if settings.flag(_H + "S3UploadEnabled"):
+        yield settings.text(_H + "S3Key"), _object_store(settings)
 
 
 def _folder(settings: Settings) -> Folder:
@@ -121,3 +128,49 @@ def _excel(settings: Settings) -> Excel:
         row_is_json=settings.flag(_H + "ExcelRowDataAsJson"),
         row_command=settings.text(_H + "ExcelUploadRowCommand"),
     )
+
+
+LEAST_PART = 5_242_880
+"""Bytes of a part that is not the last one, of Amazon's S3."""
+
+
+def _object_store(settings: Settings) -> ObjectStore:
+    """Raises `StartupError` for what cannot work."""
+    region = settings.text(_H + "S3Region")
+    written = settings.text_or_none(_H + "S3Endpoint")
+    path_style = settings.flag_or_none(_H + "S3ForcePathStyle")
+    return ObjectStore(
+        endpoint=f"https://s3.{region}.amazonaws.com" if not written else _store_url(written),
+        region=region,
+        bucket=settings.text_or_none(_H + "S3Bucket") or "",
+        credentials=_credentials(settings),
+        path_style=bool(written) if path_style is None else path_style,
+        path=settings.text_or_none(_H + "S3Path") or "",
+        unique_name=settings.flag(_H + "S3UseUniqueFileName"),
+        part_size=settings.integer(_H + "S3PartSize", minimum=LEAST_PART),
+        timeout=settings.seconds(_H + "S3Timeout"),
+        check_text=settings.flag(_H + "S3CheckText"),
+        check_image=settings.flag(_H + "S3CheckImage"),
+    )
+
+
+def _store_url(text: str) -> str:
+    try:
+        address = read_address(text)
+    except BadUrlError as error:
+        raise StartupError(f"{_H}S3Endpoint: {error}") from None
+    if address.target != "/" or address.userinfo is not None:
+        raise StartupError(f"{_H}S3Endpoint: a scheme, a host and a port are expected, and nothing else")
+    return f"{address.origin.scheme}://{address.origin.authority}"
+
+
+def _credentials(settings: Settings) -> Credentials:
+    key_id = settings.text_or_none(_H + "S3AccessKeyId") or os.environ.get("AWS_ACCESS_KEY_ID")
+    secret = settings.text_or_none(_H + "S3SecretAccessKey") or os.environ.get("AWS_SECRET_ACCESS_KEY")
+    token = settings.text_or_none(_H + "S3SessionToken") or os.environ.get("AWS_SESSION_TOKEN")
+    if not key_id or not secret:
+        raise StartupError(
+            f"{_H}S3UploadEnabled needs S3AccessKeyId and S3SecretAccessKey beside it, or AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY in the environment"
+        )
+    return Credentials(key_id, secret, token or None)

@@ -28,7 +28,7 @@ from rowcall.core.uploads.options import Resumable
 from rowcall.core.uploads.resumable import About, is_id, loaded
 from rowcall.service.background import Background
 from rowcall.service.store.bus import Bus
-from rowcall.service.uploads.spool import write_pieces
+from rowcall.service.uploads.spool import ended, write_pieces
 
 log = logging.getLogger("rowcall")
 
@@ -48,7 +48,7 @@ Given = TypeVar("Given")
 async def aside(work: Callable[[], Given]) -> Given:
     """In a thread: a slow disk holds up nobody else. Raises `Problem` for what the disk says."""
     try:
-        return await asyncio.get_running_loop().run_in_executor(None, work)
+        return await ended(asyncio.get_running_loop().run_in_executor(None, work))
     except OSError as error:
         raise not_stored(error) from None
 

@@ -1,0 +1,67 @@
+"""What counting costs a request: the same exchange through the same runner, with and without a meter in front.
+
+The bound of issue 22 is half a microsecond. What is compared is told with `--benchmark-compare-fail`, and by the ratio
+that the last test prints; none of them fails for a slow machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rowcall.ext.driver.exchange import Exchange, Runner
+from rowcall.ext.driver.meter import Meter, columns
+
+HEADERS = [("content-type", "application/json")]
+BODY = b"1"
+
+
+class Protocol:
+    """As cheap as one can be."""
+
+    def response_bytes(self, status: int, headers: Any, body: bytes) -> None:
+        pass
+
+
+def exchanges(*ahead: Any) -> Callable[[], None]:
+    def respond(exchange: Exchange) -> None:
+        exchange.protocol.response_bytes(200, HEADERS, BODY)
+
+    runner = Runner(lambda exchange, waiting: None, lambda exchange, error: None)
+    steps, protocol = (*ahead, respond), Protocol()
+
+    def thousand() -> None:
+        for _ in range(1000):
+            runner.start(Exchange(None, protocol), steps)
+
+    return thousand
+
+
+def meter() -> tuple[Meter, memoryview]:
+    memory = memoryview(bytearray(8 * len(columns)))
+    return Meter(memory), memory
+
+
+@pytest.mark.parametrize("counted", [False, True], ids=["bare", "counted"])
+def test_thousand_exchanges(benchmark: Any, counted: bool) -> None:
+    benchmark(exchanges(*([meter()[0]] if counted else [])))
+
+
+def test_what_a_request_costs_more(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    one, memory = meter()
+    bare, counted = exchanges(), exchanges(one)
+    rounds = [(_seconds(bare), _seconds(counted)) for _ in range(300)]
+    benchmark(counted)
+    more = min(after for _, after in rounds) - min(before for before, _ in rounds)
+    with capsys.disabled():
+        print(f"\ncounting costs {more * 1e6:.0f} ns a request")  # a thousand of them in each round
+    assert memory.cast("d")[columns.index("2xx")] % 1000 == 0
+
+
+def _seconds(does: Callable[[], None]) -> float:
+    began = time.perf_counter()
+    does()
+    return time.perf_counter() - began

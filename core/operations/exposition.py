@@ -1,0 +1,112 @@
+"""Numbers as text that Prometheus and its like read: its own format 0.0.4, or OpenMetrics 1.0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+PLAIN = "text/plain; version=0.0.4; charset=utf-8"
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """counts: of each bucket alone, the last one has no bound."""
+
+    bounds: tuple[float, ...]
+    counts: tuple[float, ...]
+    total: float
+
+
+@dataclass(slots=True)
+class Family:
+    """One metric. name: without `_total`. kind: counter, gauge or histogram."""
+
+    name: str
+    kind: str
+    help: str
+    values: list[tuple[Labels, float | Histogram]] = field(default_factory=list)
+
+    def add(self, value: float | Histogram, **labels: str) -> None:
+        self.values.append((tuple(labels.items()), value))
+
+
+def exposition(families: Iterable[Family], *, open_metrics: bool) -> bytes:
+    """Families without a value are left out."""
+    lines = [line for family in families if family.values for line in _lines(family, open_metrics=open_metrics)]
+    if open_metrics:
+        lines.append("# EOF")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def wants_open_metrics(accept: str) -> bool:
+    """By the header `Accept` (RFC 9110, 12.5.1): whatever of the two is liked better; the older one where both are.
+
+    A client that names neither gets the older one, which everybody reads."""
+    likes: dict[str, float] = {}
+    for name, quality in _ranges(accept):
+        likes[name] = max(quality, likes.get(name, 0.0))
+    found = likes.get("application/openmetrics-text", 0.0)
+    other = next((likes[name] for name in ("text/plain", "text/*", "*/*") if name in likes), 0.0)
+    return found > 0 and found >= other
+
+
+def _ranges(accept: str) -> Iterator[tuple[str, float]]:
+    for part in accept.split(","):
+        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        quality = next((piece[2:] for piece in parameters if piece.startswith("q=")), "1")
+        try:
+            yield name, float(quality)
+        except ValueError:
+            yield name, 0.0
+
+
+def _lines(family: Family, *, open_metrics: bool) -> Iterator[str]:
+    suffix = "_total" if family.kind == "counter" else ""
+    name = family.name if open_metrics else family.name + suffix
+    yield f"# HELP {name} {_escaped(family.help)}"
+    yield f"# TYPE {name} {family.kind}"
+    for labels, value in family.values:
+        if isinstance(value, Histogram):
+            yield from _histogram(family.name, labels, value)
+        else:
+            yield f"{family.name}{suffix}{_labels(labels)} {_number(value)}"
+
+
+def _histogram(name: str, labels: Labels, histogram: Histogram) -> Iterator[str]:
+    so_far = 0.0
+    for bound, count in zip((*map(_number, histogram.bounds), "+Inf"), histogram.counts, strict=True):
+        so_far += count
+        yield f"{name}_bucket{_labels((*labels, ('le', bound)))} {_number(so_far)}"
+    yield f"{name}_sum{_labels(labels)} {_number(histogram.total)}"
+    yield f"{name}_count{_labels(labels)} {_number(so_far)}"
+
+
+def _labels(labels: Labels) -> str:
+    return "{" + ",".join(f'{name}="{_quoted(value)}"' for name, value in labels) + "}" if labels else ""
+
+
+def _number(value: float) -> str:
+    # OpenMetrics wants the bounds of buckets as floats: 1.0.
+    return repr(float(value))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _quoted(text: str) -> str:
+    return _escaped(text).replace('"', '\\"')
+
+
+GAUGES: Mapping[str, str] = {
+    "rowcall_database_connections": "Open connections to a database, by lane.",
+    "rowcall_database_requests_in_flight": "Requests that are under way on the connections of a lane.",
+    "rowcall_database_requests_waiting": "Requests that wait for a connection of a lane.",
+    "rowcall_event_streams": "Open event streams, by path.",
+    "rowcall_upstream_connections": "Open connections to other servers.",
+    "rowcall_exchanges_running": "Requests that have begun and not ended, those of no endpoint too.",
+}
+"""What workers are asked for when somebody wants to know."""

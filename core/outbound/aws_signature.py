@@ -1,0 +1,78 @@
+"""Signs requests as S3 and its kin want it: AWS Signature Version 4, in the header Authorization.
+
+https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html. Written here because botocore, the
+library that has it, takes 28 MB of each worker's memory and 34 MB on the disk; the tests hold these lines against
+Amazon's own examples and against a server that checks signatures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from urllib.parse import quote
+
+from rowcall.core.data.record import Record
+
+ALGORITHM = "AWS4-HMAC-SHA256"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials(Record):
+    key_id: str
+    secret: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
+
+
+def encoded_path(path: str) -> str:
+    return quote(path, safe="/-_.~")
+
+
+def encoded_query(query: Mapping[str, str]) -> str:
+    """In the order in which it is signed."""
+    pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in query.items())
+    return "&".join(f"{name}={value}" for name, value in pairs)
+
+
+def signed(
+    credentials: Credentials,
+    region: str,
+    now: datetime,
+    method: str,
+    host: str,
+    path: str,
+    query: Mapping[str, str],
+    headers: Iterable[tuple[str, str]],
+    payload_hash: str,
+    service: str = "s3",
+) -> list[tuple[str, str]]:
+    """The headers to be sent, those of the signature among them; Host is signed and left to the client.
+
+    now: in UTC. path: decoded. payload_hash: SHA-256 of the body, in hexadecimal digits.
+    """
+    moment = now.strftime("%Y%m%dT%H%M%SZ")
+    sent = [*headers, ("x-amz-content-sha256", payload_hash), ("x-amz-date", moment)]
+    if credentials.session_token is not None:
+        sent.append(("x-amz-security-token", credentials.session_token))
+    fields = sorted((name.lower(), " ".join(value.split())) for name, value in (*sent, ("host", host)))
+    names = ";".join(name for name, _ in fields)
+    canonical = "\n".join(
+        (
+            method,
+            encoded_path(path),
+            encoded_query(query),
+            *(f"{name}:{value}" for name, value in fields),
+            "",
+            names,
+            payload_hash,
+        )
+    )
+    scope = f"{moment[:8]}/{region}/{service}/aws4_request"
+    text = "\n".join((ALGORITHM, moment, scope, hashlib.sha256(canonical.encode()).hexdigest()))
+    key = f"AWS4{credentials.secret}".encode()
+    for part in (*scope.split("/"), text):
+        key = hmac.digest(key, part.encode(), "sha256")
+    authorization = f"{ALGORITHM} Credential={credentials.key_id}/{scope},SignedHeaders={names},Signature={key.hex()}"
+    return [*sent, ("authorization", authorization)]

@@ -1,0 +1,30 @@
+"""Numbers of one endpoint, and the protocol that counts one request into them."""
+
+from rowcall.ext.driver.exchange cimport Exchange
+
+
+cdef class Meter:
+    cdef Py_buffer view
+    cdef bint held
+    cdef double *numbers
+    cdef object head
+    cdef object gone
+
+    cdef void observe(self, int histogram, double seconds) noexcept nogil
+    cdef void count(self, int status) noexcept nogil
+    cpdef add(self, str column, double amount=*)
+    cpdef begin(self)
+    cpdef done(self, double began, int status)
+    cpdef refused(self, int status)
+
+
+cdef class Measured:
+    cdef Meter meter
+    cdef Exchange exchange
+    cdef readonly object inner
+    cdef double began
+    cdef int status
+    # Nobody waits for an answer any more.
+    cdef bint left
+
+    cdef int answered(self, int status, Py_ssize_t sent) except -1

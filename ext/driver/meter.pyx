@@ -1,0 +1,210 @@
+"""Counts what requests come to, in memory that another process reads while they run.
+
+A row of numbers stands for one endpoint (or one upstream host) in one worker. Adding to it is a store of eight bytes,
+which no reader sees half done, and no one else writes there; so nothing is locked and nothing waits.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+
+from rowcall.ext.driver.exchange cimport Exchange
+from rowcall.ext.driver.request cimport Request, RequestState, now
+from rowcall.ext.rendering.timed_rows cimport TimedPlan
+
+cdef enum:
+    BUCKETS = 15
+    HISTOGRAM = BUCKETS + 1
+    STATUSES = 6
+    FIRST_HISTOGRAM = STATUSES
+    SINGLES = FIRST_HISTOGRAM + 3 * HISTOGRAM
+    TOTAL = SINGLES + 9
+
+cdef enum:
+    DURATION
+    WAIT
+    DATABASE
+
+cdef enum Single:
+    IN_FLIGHT = SINGLES
+    ROWS
+    SENT
+    RENDERING
+    HITS
+    MISSES
+    RETRIES
+    LIMITED
+    OVERLOADED
+
+cdef double[BUCKETS - 1] BOUNDS
+BOUNDS[:] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]
+
+bounds = tuple([BOUNDS[number] for number in range(BUCKETS - 1)])
+columns = (
+    "1xx", "2xx", "3xx", "4xx", "5xx", "499",
+    *[
+        f"{name}:{bound}"
+        for name in ("duration", "wait", "database")
+        for bound in (*[f"{bound:g}" for bound in bounds], "+Inf", "sum")
+    ],
+    "in_flight", "rows", "bytes", "rendering", "cache_hits", "cache_misses", "retries", "limited", "overloaded",
+)
+
+cdef int GONE = 499
+
+
+cdef class Meter:
+    """One row. As a step it has the request it is given counted, from here until its last step.
+
+    memory: `len(columns)` numbers of eight bytes, aligned. head: the class of protocols that the one that counts has to
+    stand behind, as it must see the body of an answer to HEAD like any other. gone: the class of errors that mean that
+    the client waits no longer.
+    """
+
+    def __cinit__(self, memory, head=None, gone=None):
+        PyObject_GetBuffer(memory, &self.view, PyBUF_WRITABLE)
+        self.held = True
+        if self.view.len < <Py_ssize_t>(TOTAL * sizeof(double)):
+            raise ValueError(f"a row has {TOTAL} numbers")
+        self.numbers = <double *>self.view.buf
+        self.head = head
+        self.gone = gone
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+    def __call__(self, Exchange exchange not None):
+        cdef Measured measured = Measured.__new__(Measured)
+        measured.meter = self
+        measured.exchange = exchange
+        measured.began = now()
+        protocol = exchange.protocol
+        if type(protocol) is self.head:
+            measured.inner = protocol.inner
+            protocol.inner = measured
+        else:
+            measured.inner = protocol
+            exchange.protocol = measured
+        self.numbers[<int>IN_FLIGHT] += 1
+        exchange.at_end(measured.end)
+
+    cdef void observe(self, int histogram, double seconds) noexcept nogil:
+        cdef double *place = self.numbers + FIRST_HISTOGRAM + histogram * HISTOGRAM
+        cdef int bucket = 0
+        while bucket < BUCKETS - 1 and seconds > BOUNDS[bucket]:
+            bucket += 1
+        place[bucket] += 1
+        place[BUCKETS] += seconds
+
+    cdef void count(self, int status) noexcept nogil:
+        cdef int place = 5 if status == GONE else status // 100 - 1
+        if 0 <= place < STATUSES:
+            self.numbers[place] += 1
+        if status == 429:
+            self.numbers[<int>LIMITED] += 1
+        elif status == 503:
+            self.numbers[<int>OVERLOADED] += 1
+
+    cpdef add(self, str column, double amount=1.0):
+        """To one number of the row, off the hot path."""
+        self.numbers[COLUMN[column]] += amount
+
+    cpdef begin(self):
+        """Something that is no exchange begins: gives the moment, for `done`."""
+        self.numbers[<int>IN_FLIGHT] += 1
+        return now()
+
+    cpdef done(self, double began, int status):
+        """It has ended; 0 for a status means without an answer."""
+        self.numbers[<int>IN_FLIGHT] -= 1
+        self.count(status or GONE)
+        self.observe(DURATION, now() - began)
+
+    cpdef refused(self, int status):
+        """Answered without having begun."""
+        self.count(status)
+
+
+COLUMN = {name: number for number, name in enumerate(columns)}
+
+
+@cython.freelist(256)
+cdef class Measured:
+    """Stands in for the HTTP server's protocol while one request is counted."""
+
+    def __call__(self):
+        return self.inner()
+
+    def __aiter__(self):
+        return self.inner.__aiter__()
+
+    async def client_disconnect(self):
+        await self.inner.client_disconnect()
+        self.left = True
+
+    def response_empty(self, int status, headers):
+        self.inner.response_empty(status, headers)
+        self.answered(status, 0)
+
+    def response_bytes(self, int status, headers, body):
+        self.inner.response_bytes(status, headers, body)
+        self.answered(status, len(body))
+
+    def response_str(self, int status, headers, str body):
+        self.inner.response_str(status, headers, body)
+        self.answered(status, len(body))
+
+    def response_file(self, int status, headers, file):
+        self.inner.response_file(status, headers, file)
+        self.answered(status, 0)
+
+    def response_file_range(self, int status, headers, file, start, end):
+        self.inner.response_file_range(status, headers, file, start, end)
+        self.answered(status, end - start)
+
+    def response_stream(self, int status, headers):
+        stream = self.inner.response_stream(status, headers)
+        self.answered(status, 0)
+        return stream
+
+    cdef int answered(self, int status, Py_ssize_t sent) except -1:
+        """An answer begins: what has led to it is over."""
+        cdef Request request
+        cdef double moment, ran
+        if self.status:
+            return 0
+        if self.left:
+            status = GONE  # whatever it would have got
+        self.status = status
+        self.meter.numbers[<int>SENT] += sent
+        if self.exchange is None:
+            self.meter.count(status)  # the error that ended it is being told
+            self.meter.observe(DURATION, now() - self.began)
+            return 0
+        request = self.exchange.request
+        # What comes from a cache has never begun.
+        if request is not None and request.began > 0:
+            moment = now()
+            ran = request.seconds
+            if request.state != RequestState.DONE and request.head_since > 0:
+                ran += moment - request.head_since
+            self.meter.observe(WAIT, max(0.0, moment - request.began - ran))
+        return 0
+
+    def end(self, exchange, error):
+        """The last step is done, or one has failed; its answer then follows at once, unless nobody waits for one."""
+        cdef Meter meter = self.meter
+        cdef Request request = (<Exchange?>exchange).request
+        self.exchange = None
+        meter.numbers[<int>IN_FLIGHT] -= 1
+        if request is not None and request.began > 0:
+            meter.observe(DATABASE, request.seconds)
+            meter.numbers[<int>ROWS] += request.rows
+            if type(request.plan) is TimedPlan:
+                meter.numbers[<int>RENDERING] += (<TimedPlan>request.plan).seconds
+        if not self.status:
+            if error is None or type(error) is not meter.gone:
+                return
+            self.status = GONE
+        meter.count(self.status)
+        meter.observe(DURATION, now() - self.began)

@@ -1,0 +1,206 @@
+"""The listener for operators, in the supervisor: apart from the public ones, so that it answers when they are busy.
+
+A thread for each of a few requests at a time: what is asked here is asked a few times a minute.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, cast
+from urllib.parse import parse_qsl, urlsplit
+
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.service.options.server.metrics import AdminOptions
+from rowcall.service.sockets.listeners import Address, remove_stale
+from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall")
+
+_AT_ONCE = 16
+_SECONDS = 10.0
+"""That a client may take for its request, and leave an answer unread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    accept: str
+    query: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    content_type: str
+    body: bytes
+
+
+Tell = Callable[[Asked], Told]
+"""Called in a thread. Raises `Problem`."""
+Pages = Mapping[tuple[str, str], Tell]
+"""By method and path."""
+
+
+class AdminListener:
+    """Listens from construction until `close`."""
+
+    def __init__(self, options: AdminOptions, pages: Pages) -> None:
+        """Raises StartupError."""
+        self._address = options.address
+        try:
+            self._server = _Server(options, pages)
+        except OSError as error:
+            url = options.address.url(options.address.port)
+            raise StartupError(f"Admin:Url: cannot listen on {url}: {error.strerror or error}") from None
+        self.url = options.address.url(0 if options.address.unix else self._server.server_port)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="admin", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        if self._address.unix:
+            with suppress(OSError):
+                os.unlink(self._address.host)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+
+    def __init__(self, options: AdminOptions, pages: Pages) -> None:
+        self.options = options
+        self.pages = pages
+        self._room = threading.BoundedSemaphore(_AT_ONCE)
+        address = options.address
+        if address.unix:
+            self.address_family = socket.AF_UNIX
+        elif ":" in address.host:
+            self.address_family = socket.AF_INET6
+        super().__init__(_bindable(address), _Handler)
+
+    def server_bind(self) -> None:
+        """Not that of the parent, which asks the network for the name of this machine."""
+        if self.options.address.unix:
+            remove_stale(self.options.address.host)
+            before = os.umask(0o177)
+            try:
+                self.socket.bind(self.options.address.host)
+            finally:
+                os.umask(before)
+            return
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+        self.server_port = self.server_address[1]
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that has left is nothing to tell about; what is, has been told."""
+
+
+def _bindable(address: Address) -> Any:
+    if address.unix:
+        return address.host
+    return ("127.0.0.1" if address.host == "localhost" else address.host, address.port)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = _SECONDS
+
+    def version_string(self) -> str:
+        return "rowcall"
+
+    def address_string(self) -> str:
+        return ""
+
+    def log_message(self, *_args: Any) -> None:
+        """The request log is about the public listeners."""
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        # What has a body here has it unread: nothing takes one.
+        self.close_connection = True
+        self._answer()
+
+    def _answer(self) -> None:
+        try:
+            told = self._told()
+        except Problem as problem:
+            self._refuse(problem)
+        except Exception:
+            log.exception("%s on the admin listener failed", self.command)
+            self._refuse(Problem(500, "an unexpected error; the log of the service has it"))
+        else:
+            self._send(200, [("content-type", told.content_type)], told.body)
+
+    def _told(self) -> Told:
+        server = cast(_Server, self.server)
+        self._check(server.options)
+        parts = urlsplit(self.path)
+        method = "GET" if self.command == "HEAD" else self.command
+        tell = server.pages.get((method, parts.path))
+        if tell is None:
+            allowed = [method for method, path in server.pages if path == parts.path]
+            if allowed:
+                allow = ", ".join(allowed)
+                raise Problem(405, f"{parts.path[:200]} answers {allow}", headers=(("allow", allow),))
+            known = ", ".join(sorted(path for _, path in server.pages))
+            raise Problem(404, f"the admin listener has {known}, and nothing at {parts.path[:200]}")
+        return tell(Asked(self.headers.get("accept", ""), dict(parse_qsl(parts.query))))
+
+    def _check(self, options: AdminOptions) -> None:
+        if options.token is not None:
+            given = self.headers.get("authorization", "").encode()
+            if not hmac.compare_digest(given, f"Bearer {options.token}".encode()):
+                header = ("www-authenticate", 'Bearer realm="rowcall admin"')
+                raise Problem(401, "the admin listener wants Authorization: Bearer …", headers=(header,))
+        elif not options.address.unix and not _is_address(self.headers.get("host", "")):
+            # Pages in the browser of someone who works here reach this address too, by names that they make up.
+            raise Problem(403, "the admin listener answers to addresses and to localhost, and to no other name")
+
+    def _refuse(self, problem: Problem) -> None:
+        headers = [("content-type", CONTENT_TYPE), *problem.headers]
+        self._send(problem.status, headers, json.dumps(problem.members(with_type=True)).encode())
+
+    def _send(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in (*headers, ("content-length", str(len(body))), ("cache-control", "no-store")):
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+def _is_address(authority: str) -> bool:
+    try:
+        host = urlsplit(f"//{authority}").hostname or ""
+        return host == "localhost" or bool(ipaddress.ip_address(host))
+    except ValueError:
+        return False

@@ -1,0 +1,157 @@
+"""What has been counted, and what workers say about themselves, as metrics (`core.operations.exposition`)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rowcall.core.operations.exposition import GAUGES, Family, Histogram
+from rowcall.ext.driver.meter import bounds
+from rowcall.service.metrics.segments import Row, read
+
+Gauge = tuple[str, Mapping[str, str], float]
+"""Name, labels, value."""
+
+STATUSES = ("1xx", "2xx", "3xx", "4xx", "5xx", "499")
+_HISTOGRAMS = (
+    ("duration", "request_duration_seconds", "Time from the arrival of a request to the end of its last step."),
+    ("wait", "request_wait_seconds", "Time that a request has waited for a connection and its turn there."),
+    ("database", "request_database_seconds", "Time that the database took for a request, until its last row was read."),
+)
+_COUNTERS = (
+    ("rows", "rows", "Rows that routines have given."),
+    ("bytes", "response_bytes", "Bytes of answers that were made in one piece, before they were compressed."),
+    ("rendering", "rendering_seconds", "Time of turning rows into bodies, where it is measured."),
+    ("cache_hits", "cache_hits", "Requests that a kept answer was good for."),
+    ("cache_misses", "cache_misses", "Requests whose answer was not there and may be kept."),
+    ("retries", "retries", "Runs that had to be repeated."),
+    ("limited", "requests_limited", "Requests that were answered 429."),
+    ("overloaded", "requests_overloaded", "Requests that were answered 503."),
+)
+_OPTIONAL = frozenset({"rendering", "cache_hits", "cache_misses"})
+"""Left out where an endpoint has none of it: most do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    name: str
+    """`supervisor`, `worker 0` …"""
+    pid: int
+
+
+def counted(folder: Path) -> list[Family]:
+    """What all workers have counted so far."""
+    # Nothing has come to those that are all zero: most paths of the service itself are never asked for.
+    rows = [row for row in read(folder) if any(row.numbers.values())]
+    return [
+        *_requests("rowcall", "endpoint", ("method", "route", "routine"), rows),
+        *_endpoint_counters(row for row in rows if row.label[0] == "endpoint"),
+        *_requests("rowcall_upstream", "upstream", ("upstream",), rows),
+        *_of_workers({row.label[1]: row for row in rows if row.label[0] == "worker"}),
+    ]
+
+
+def _requests(prefix: str, kind: str, names: Sequence[str], rows: Iterable[Row]) -> Iterable[Family]:
+    requests = Family(f"{prefix}_requests", "counter", "Requests that were answered, by class of their status.")
+    flying = Family(f"{prefix}_requests_in_flight", "gauge", "Requests that have begun and not ended.")
+    upstream = kind == "upstream"
+    histograms = [
+        Family(f"{prefix}_{name}", "histogram", text) for _, name, text in _HISTOGRAMS[: 1 if upstream else 3]
+    ]
+    for row in rows:
+        if row.label[0] != kind:
+            continue
+        labels = dict(zip(names, row.label[1:], strict=True))
+        for status in STATUSES:
+            if row.numbers[status]:
+                # Where we are the client, it is the other side that has not answered.
+                shown = "none" if upstream and status == "499" else status
+                requests.add(row.numbers[status], **labels, status=shown)
+        flying.add(row.numbers["in_flight"], **labels)
+        for (column, *_), family in zip(_HISTOGRAMS, histograms, strict=False):
+            family.add(_histogram(row, column), **labels)
+    return (requests, flying, *histograms)
+
+
+def _histogram(row: Row, column: str) -> Histogram:
+    buckets = tuple(row.numbers[f"{column}:{bound}"] for bound in (*(f"{bound:g}" for bound in bounds), "+Inf"))
+    return Histogram(bounds, buckets, row.numbers[f"{column}:sum"])
+
+
+def _endpoint_counters(rows: Iterable[Row]) -> Iterable[Family]:
+    families = {column: Family(f"rowcall_{name}", "counter", text) for column, name, text in _COUNTERS}
+    for row in rows:
+        labels = dict(zip(("method", "route", "routine"), row.label[1:], strict=True))
+        for column, family in families.items():
+            if row.numbers[column] or column not in _OPTIONAL:
+                family.add(row.numbers[column], **labels)
+    return families.values()
+
+
+def _of_workers(rows: Mapping[str, Row]) -> Iterable[Family]:
+    unrouted = Family("rowcall_unrouted_requests", "counter", "Requests that no endpoint was found for.")
+    if row := rows.get("unrouted"):
+        for status in STATUSES:
+            if row.numbers[status]:
+                unrouted.add(row.numbers[status], status=status)
+    events = Family("rowcall_events_published", "counter", "Events that requests of this host have published.")
+    if row := rows.get("events"):
+        events.add(row.numbers["rows"])
+    return unrouted, events
+
+
+def gauges(told: Iterable[Sequence[Gauge]]) -> Iterable[Family]:
+    """What workers have said, summed up over all of them."""
+    sums: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    for one in told:
+        for name, labels, value in one:
+            values = sums.setdefault(name, {})
+            key = tuple(labels.items())
+            values[key] = values.get(key, 0.0) + value
+    for name, text in GAUGES.items():
+        yield Family(name, "gauge", text, list(sums.get(name, {}).items()))
+
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGESIZE")
+
+
+class Processes:
+    """What the system says of our processes (Linux). The time of those that have died is remembered."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[int, float]] = {}
+        self._before: dict[str, float] = {}
+
+    def families(self, processes: Iterable[Process]) -> Iterable[Family]:
+        cpu = Family("rowcall_process_cpu_seconds", "counter", "Processor time, of a worker and those before it.")
+        memory = Family("rowcall_process_resident_memory_bytes", "gauge", "Memory, what processes share included.")
+        files = Family("rowcall_process_open_fds", "gauge", "Open file descriptors.")
+        started = Family("rowcall_process_start_time_seconds", "gauge", "When it was started, since the epoch.")
+        for process in processes:
+            # It may end while it is looked at.
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                folder = Path(f"/proc/{process.pid}")
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                resident = int((folder / "statm").read_text().split()[1]) * _PAGE
+                descriptors = len(list((folder / "fd").iterdir()))
+                cpu.add(self._summed(process, (int(fields[11]) + int(fields[12])) / _TICKS), process=process.name)
+                memory.add(resident, process=process.name)
+                files.add(descriptors, process=process.name)
+                started.add(_boot_time() + int(fields[19]) / _TICKS, process=process.name)
+        return cpu, memory, files, started
+
+    def _summed(self, process: Process, seconds: float) -> float:
+        pid, last = self._last.get(process.name, (process.pid, 0.0))
+        if pid != process.pid:
+            self._before[process.name] = self._before.get(process.name, 0.0) + last
+        self._last[process.name] = (process.pid, seconds)
+        return self._before.get(process.name, 0.0) + seconds
+
+
+def _boot_time() -> float:
+    lines = Path("/proc/stat").read_text().splitlines()
+    return float(next(line.split()[1] for line in lines if line.startswith("btime ")))

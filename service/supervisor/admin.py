@@ -1,0 +1,74 @@
+"""What operators are told on the admin listener, for all workers together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from rowcall.core.operations.exposition import OPEN_METRICS, PLAIN, Family, exposition, wants_open_metrics
+from rowcall.service.metrics.admin import AdminListener, Asked, Pages, Told
+from rowcall.service.metrics.report import Gauge, Process, Processes, counted, gauges
+from rowcall.service.options.server.metrics import AdminOptions
+
+_ANSWER_WITHIN = 5.0
+
+
+class Admin:
+    """The listener and what stands behind it."""
+
+    def __init__(
+        self,
+        options: AdminOptions,
+        folder: Path,
+        sample: Callable[[], Awaitable[Sequence[Sequence[Gauge] | None]]],
+        workers: Callable[[], Sequence[int | None]],
+    ) -> None:
+        """folder: the host's store. sample: what each worker says, None for one that says nothing. workers: their
+        process ids by number. To be made in the running event loop. Raises StartupError.
+        """
+        self._folder = folder
+        self._sample = sample
+        self._workers = workers
+        self._loop = asyncio.get_running_loop()
+        self._processes = Processes()
+        self._one_at_a_time = threading.Lock()
+        self.restarts = 0
+        pages: Pages = {("GET", options.metrics_path): self._metrics} if options.metrics_path else {}
+        self._listener = AdminListener(options, pages)
+        self.url = self._listener.url
+
+    def close(self) -> None:
+        """In a thread: it waits for the one that listens."""
+        self._listener.close()
+
+    def _metrics(self, asked: Asked) -> Told:
+        open_metrics = wants_open_metrics(asked.accept)
+        told = asyncio.run_coroutine_threadsafe(_awaited(self._sample()), self._loop).result(_ANSWER_WITHIN)
+        with self._one_at_a_time:
+            families = [*counted(self._folder), *gauges(one for one in told if one is not None), *self._own(told)]
+        return Told(OPEN_METRICS if open_metrics else PLAIN, exposition(families, open_metrics=open_metrics))
+
+    def _own(self, told: Sequence[Sequence[Gauge] | None]) -> list[Family]:
+        numbers = {number: pid for number, pid in enumerate(self._workers()) if pid is not None}
+        processes = [Process("supervisor", os.getpid()), *(Process(f"worker {n}", pid) for n, pid in numbers.items())]
+        return [
+            *self._processes.families(processes),
+            _single("rowcall_workers", "gauge", "Workers that run.", len(numbers)),
+            _single("rowcall_workers_silent", "gauge", "Workers too busy to say how things are.", told.count(None)),
+            _single("rowcall_worker_restarts", "counter", "Workers that have died and were replaced.", self.restarts),
+            Family("rowcall_build_info", "gauge", "Always 1.", [((("version", version("rowcall")),), 1.0)]),
+        ]
+
+
+def _single(name: str, kind: str, text: str, value: float) -> Family:
+    return Family(name, kind, text, [((), value)])
+
+
+async def _awaited(
+    sampling: Awaitable[Sequence[Sequence[Gauge] | None]],
+) -> Sequence[Sequence[Gauge] | None]:
+    return await sampling

@@ -1,0 +1,1 @@
+"""Files into S3 and what speaks its language."""

@@ -1,0 +1,169 @@
+"""A bucket: the few requests of S3 that an upload needs, signed, and repeated where that does no harm.
+
+https://docs.aws.amazon.com/AmazonS3/latest/API. They go out by the one client of the worker. Its guard judges hosts
+that come from values of a request; the endpoint is the operator's word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import html
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.outbound.address import read_address
+from rowcall.core.outbound.aws_signature import encoded_path, encoded_query, signed
+from rowcall.core.outbound.guard import RefusedError
+from rowcall.core.uploads.options import ObjectStore
+from rowcall.service.background import pause
+from rowcall.service.upstream.errors import OutboundError
+from rowcall.service.upstream.messages import OutgoingRequest
+
+if TYPE_CHECKING:
+    from rowcall.service.upstream.client import Client
+
+log = logging.getLogger("rowcall")
+
+ATTEMPTS = 4
+_LONGEST_ANSWER = 262_144
+_TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
+_ASIDE = 65_536
+"""Bytes whose digest is made in a thread."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_BELOW = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+
+
+class StoreError(Exception):
+    """status 0: no answer. code: what the store calls it."""
+
+    def __init__(self, status: int, code: str) -> None:
+        super().__init__(f"{status} {code}")
+        self.status = status
+        self.code = code
+
+
+class Bucket:
+    def __init__(self, client: Client, options: ObjectStore, name: str, *, named: bool) -> None:
+        """named: its name is the operator's. Raises `Problem` for a name that no bucket has."""
+        if not _NAME.fullmatch(name) or ".." in name:
+            raise Problem(400, "the name of the bucket has 3 to 63 lower-case letters, digits, hyphens and dots")
+        self.name = name
+        self._client = client
+        self._options = options
+        self._named = named or options.path_style
+        scheme, _, authority = options.endpoint.partition("://")
+        self._base = options.endpoint if options.path_style else f"{scheme}://{name}.{authority}"
+        self._prefix = f"/{name}" if options.path_style else ""
+
+    # --- objects -----------------------------------------------------------------------------------------------------
+
+    async def put(self, key: str, content_type: str, data: bytes) -> None:
+        await self._ask("PUT", key, data=data, content_type=content_type)
+
+    async def delete(self, key: str) -> None:
+        await self._ask("DELETE", key)
+
+    async def begin(self, key: str, content_type: str) -> str:
+        """The id of a multipart upload."""
+        _, body = await self._ask("POST", key, {"uploads": ""}, content_type=content_type)
+        return _member(body, "UploadId")
+
+    async def put_part(self, key: str, upload: str, number: int, data: bytes) -> str:
+        """Its entity tag."""
+        headers, _ = await self._ask("PUT", key, {"partNumber": str(number), "uploadId": upload}, data)
+        return headers.get("etag", "")
+
+    async def complete(self, key: str, upload: str, tags: Sequence[str]) -> None:
+        parts = "".join(
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{_escaped(tag)}</ETag></Part>"
+            for number, tag in enumerate(tags, 1)
+        )
+        document = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
+        try:
+            _, body = await self._ask("POST", key, {"uploadId": upload}, document, content_type="application/xml")
+        except StoreError as error:
+            # Whoever asks again after a lost answer is told that there is no such upload any more.
+            if error.code != "NoSuchUpload" or not await self._exists(key):
+                raise
+            return
+        if b"<Error>" in body:
+            # It answers 200 before it knows.
+            raise StoreError(200, _member(body, "Code"))
+
+    async def abort(self, key: str, upload: str) -> None:
+        await self._ask("DELETE", key, {"uploadId": upload})
+
+    async def _exists(self, key: str) -> bool:
+        try:
+            await self._ask("HEAD", key)
+        except StoreError:
+            return False
+        return True
+
+    # --- requests ----------------------------------------------------------------------------------------------------
+
+    async def _ask(
+        self,
+        method: str,
+        key: str,
+        query: Mapping[str, str] | None = None,
+        data: bytes = b"",
+        content_type: str | None = None,
+    ) -> tuple[Mapping[str, str], bytes]:
+        """Headers, lower-cased, and body. Raises `StoreError`."""
+        loop = asyncio.get_running_loop()
+        digest = await loop.run_in_executor(None, _digest, data) if len(data) > _ASIDE else _digest(data)
+        for attempt in range(ATTEMPTS):
+            try:
+                return await self._ask_once(method, key, query or {}, data, digest, content_type)
+            except StoreError as error:
+                if attempt == ATTEMPTS - 1 or (error.status and error.status not in _TRANSIENT):
+                    raise
+                log.warning("object store %s: %s of %s is tried again: %s", self._base, method, self.name, error)
+            await asyncio.sleep(pause(attempt + 1))
+        raise AssertionError
+
+    async def _ask_once(
+        self, method: str, key: str, query: Mapping[str, str], data: bytes, digest: str, content_type: str | None
+    ) -> tuple[Mapping[str, str], bytes]:
+        path = f"{self._prefix}/{key}"
+        target = f"{encoded_path(path)}?{encoded_query(query)}" if query else encoded_path(path)
+        headers = [] if content_type is None else [("content-type", content_type)]
+        try:
+            address = read_address(f"{self._base}{target}")
+            now = datetime.now(UTC)
+            host = address.origin.authority
+            options = self._options
+            sent = signed(options.credentials, options.region, now, method, host, path, query, headers, digest)
+            request = OutgoingRequest(method, address, sent, data if method in ("PUT", "POST") else None)
+            async with asyncio.timeout(options.timeout):
+                answer = await self._client.send(request, named=self._named)
+                body = await answer.read(_LONGEST_ANSWER)
+        except RefusedError as error:
+            raise Problem(400, f"the object store is not asked: {error}") from None
+        except TimeoutError:
+            raise StoreError(0, f"no answer within {self._options.timeout:g} s") from None
+        except OutboundError as error:
+            raise StoreError(0, str(error)) from None
+        if answer.status >= 300:
+            raise StoreError(answer.status, _member(body, "Code"))
+        return {name.lower(): value for name, value in answer.headers}, body
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _member(body: bytes, name: str) -> str:
+    """Its text in an answer, whose documents are that simple; empty where there is none."""
+    found = re.search(f"<{name}>([^<]{{1,2048}})</{name}>".encode(), body)
+    return "" if found is None else html.unescape(found[1].decode(errors="replace"))
+
+
+def _escaped(text: str) -> str:
+    return "".join(_BELOW.get(one, one) for one in text)

@@ -1,0 +1,67 @@
+"""An object on its way: its parts are sent as they arrive, and it comes into being when the routine has succeeded.
+
+Until then there is nothing to be seen in the bucket, and what has the same key stays. What fails is aborted: no parts
+are left. Those of a worker that was killed stay until a lifecycle rule of the bucket removes them
+(`AbortIncompleteMultipartUpload`); nobody else could tell them from those of a worker that lives.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from rowcall.core.errors.problems import Problem
+from rowcall.service.uploads.object_store.bucket import Bucket, StoreError
+
+log = logging.getLogger("rowcall")
+
+MOST_PARTS = 10_000
+
+
+class PendingObject:
+    def __init__(self, bucket: Bucket, key: str, content_type: str) -> None:
+        self._bucket = bucket
+        self._key = key
+        self._content_type = content_type
+        self._upload: str | None = None
+        self._tags: list[str] = []
+        self._exists = False
+
+    async def add(self, data: bytes) -> None:
+        """Raises `Problem`."""
+        if len(self._tags) >= MOST_PARTS:
+            raise Problem(413, f"the file has more than {MOST_PARTS} parts; S3PartSize says how large they are")
+        try:
+            if self._upload is None:
+                self._upload = await self._bucket.begin(self._key, self._content_type)
+            self._tags.append(await self._bucket.put_part(self._key, self._upload, len(self._tags) + 1, data))
+        except StoreError as error:
+            raise self._problem(error) from None
+
+    async def settle(self) -> None:
+        """The object is there. Raises `Problem`."""
+        try:
+            if self._upload is None:
+                # An upload in parts has one part at least; this file is empty.
+                await self._bucket.put(self._key, self._content_type, b"")
+            else:
+                await self._bucket.complete(self._key, self._upload, self._tags)
+        except StoreError as error:
+            raise self._problem(error) from None
+        self._upload = None
+        self._exists = True
+
+    async def undo(self) -> None:
+        """Raises nothing: there is nobody to be told but the log."""
+        try:
+            if self._upload is not None:
+                await self._bucket.abort(self._key, self._upload)
+            elif self._exists:
+                await self._bucket.delete(self._key)
+        except (StoreError, Problem) as error:
+            log.error("the object store keeps what has failed, %s/%s: %s", self._bucket.name, self._key, error)
+
+    def _problem(self, error: StoreError) -> Problem:
+        log.error("the object store refuses %s/%s: %s", self._bucket.name, self._key, error)
+        if error.status == 0:
+            return Problem(504, f"the object store does not answer: {error.code}")
+        return Problem(502, f"the object store refuses the file: {error}")

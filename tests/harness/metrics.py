@@ -1,0 +1,64 @@
+"""Numbers as Prometheus would see them, read by the parsers of its own Python client."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import httpx
+from prometheus_client import openmetrics, parser
+from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics import parser as open_parser
+
+from tests.harness.service import Service
+
+__all__ = ["Numbers", "admin_of", "numbers_of", "openmetrics"]
+
+
+@dataclass
+class Numbers:
+    """families: by name, as the parser has it."""
+
+    families: dict[str, Metric] = field(default_factory=dict)
+
+    def of(self, sample: str, **labels: str) -> float:
+        """The sum of the samples of this name that have these labels."""
+        return sum(
+            one.value
+            for family in self.families.values()
+            for one in family.samples
+            if one.name == sample and labels.items() <= one.labels.items()
+        )
+
+    @property
+    def samples(self) -> dict[str, set[str]]:
+        """Names of samples, and those of their labels."""
+        found: dict[str, set[str]] = {}
+        for family in self.families.values():
+            for one in family.samples:
+                found.setdefault(one.name, set()).update(one.labels)
+        return found
+
+
+def numbers_of(client: httpx.Client, *, open_metrics: bool = False, path: str = "/metrics") -> Numbers:
+    accept = "application/openmetrics-text; version=1.0.0" if open_metrics else "text/plain"
+    response = client.get(path, headers={"accept": accept})
+    assert response.status_code == 200, response.text
+    parse: Callable[[str], object] = (
+        open_parser.text_string_to_metric_families if open_metrics else parser.text_string_to_metric_families
+    )
+    expected = "application/openmetrics-text; version=1.0.0" if open_metrics else "text/plain; version=0.0.4"
+    assert response.headers["content-type"] == f"{expected}; charset=utf-8"
+    return Numbers({family.name: family for family in parse(response.text)})  # type: ignore[attr-defined]
+
+
+_TOLD = re.compile(r"the admin listener is at (\S+)")
+
+
+def admin_of(service: Service, token: str | None = None) -> httpx.Client:
+    """A client of the admin listener, at the port that it has found."""
+    told = _TOLD.search(service.wait_for_log("the admin listener is at"))
+    assert told is not None
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    return httpx.Client(base_url=told[1], headers=headers, timeout=30, trust_env=False)

@@ -1,0 +1,212 @@
+"""The handler `s3` against a server that checks signatures (issue 18)."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.harness.command import rowcall
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.object_store import KEY_ID, SECRET, ObjectStore
+from tests.harness.service import Service
+from tests.harness.upstream import Seen, Upstream, answer
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SCHEMA = """
+create function up(_about text, _meta json) returns json language sql as 'select _meta';
+comment on function up(text, json) is 'HTTP POST
+upload for s3
+param _meta is upload metadata
+s3_path = in/{_about}
+unique_name = false';
+create function up_unique(_meta json) returns json language sql as 'select _meta';
+comment on function up_unique(json) is 'HTTP POST
+upload for s3, large_object
+param _meta is upload metadata
+s3_bucket = other
+s3_check_text = true
+s3_included_mime_types = text/*';
+create function up_refused(_meta json) returns json language plpgsql as
+    $$ begin raise exception 'not these'; end $$;
+comment on function up_refused(json) is 'HTTP POST
+upload for s3
+param _meta is upload metadata
+unique_name = false';
+create table late (id int primary key, other int references late deferrable initially deferred);
+create function up_late(_meta json) returns void language sql as 'insert into late values (1, 2)';
+comment on function up_late(json) is 'HTTP POST
+upload for s3
+param _meta is upload metadata
+unique_name = false';
+create function up_anywhere(_bucket text, _meta json) returns json language sql as 'select _meta';
+comment on function up_anywhere(text, json) is 'HTTP POST
+upload for s3
+param _meta is upload metadata
+bucket = {_bucket}
+unique_name = false';
+"""
+
+HANDLERS = "Service:UploadOptions:UploadHandlers:"
+PART = 5_242_880
+
+
+def settings(url: str, **others: str) -> dict[str, str]:
+    return {
+        "Service:UploadOptions:Enabled": "true",
+        HANDLERS + "S3UploadEnabled": "true",
+        HANDLERS + "S3Endpoint": url,
+        HANDLERS + "S3Bucket": "main",
+        HANDLERS + "S3AccessKeyId": KEY_ID,
+        HANDLERS + "S3SecretAccessKey": SECRET,
+        HANDLERS + "S3PartSize": str(PART),
+        **{HANDLERS + name: value for name, value in others.items()},
+    }
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    server = ObjectStore(tmp_path_factory.mktemp("objects"), "main", "other")
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, store: ObjectStore) -> Service:
+    return serve(database, SCHEMA, settings(store.url))
+
+
+def send(service: Service, path: str, *files: tuple[str, bytes, str]) -> httpx.Response:
+    return service.post(path, files=[("f", file) for file in files])
+
+
+def test_a_file_becomes_an_object_in_parts(service: Service, store: ObjectStore) -> None:
+    data = os.urandom(2 * PART + 12_345)
+    response = send(service, "/api/up?about=bells", ("löud bell.bin", data, "application/x-bell"))
+    assert response.json() == [
+        {
+            "type": "s3",
+            "fileName": "löud bell.bin",
+            "contentType": "application/x-bell",
+            "size": len(data),
+            "bucket": "main",
+            "key": "in/bells/löud bell.bin",
+            "success": True,
+            "status": "Ok",
+        }
+    ]
+    assert store.object("main", "in/bells/löud bell.bin") == data
+    assert store.unfinished() == []
+
+
+def test_small_and_empty_files_and_traversal(service: Service, store: ObjectStore) -> None:
+    files = [("a.txt", b"a", "text/plain"), ("empty.txt", b"", "text/plain"), ("../../b.txt", b"b", "text/plain")]
+    entries = send(service, "/api/up?about=small", *files).json()
+    assert [entry["key"] for entry in entries] == ["in/small/a.txt", "in/small/empty.txt", "in/small/b.txt"]
+    assert [store.object("main", entry["key"]) for entry in entries] == [b"a", b"", b"b"]
+    problem(send(service, "/api/up?about=../x", files[0]), 400)
+
+
+def test_checks_and_other_handlers(service: Service, store: ObjectStore) -> None:
+    files = [("a.txt", b"a\n", "text/plain"), ("b.txt", b"\0", "text/plain"), ("c.bin", b"c", "image/png")]
+    entries = send(service, "/api/up-unique", *files).json()
+    told = [(entry["type"], entry["status"]) for entry in entries]
+    assert told == [("s3", "Ok"), ("s3", "ProbablyBinary"), ("s3", "InvalidMimeType"), *[("large_object", "Ok")] * 3]
+    (key,) = store.objects("other")
+    assert entries[0]["key"] == key
+    assert key.endswith(".txt")
+    assert [entry["bucket"] for entry in entries[:3]] == ["other"] * 3
+
+
+def test_nothing_stays_of_what_fails(service: Service, store: ObjectStore, database: Database) -> None:
+    before = store.objects("main")
+    data = os.urandom(PART + 5)
+    assert problem(send(service, "/api/up-refused", ("refused.bin", data, "")), 400)["title"] == "not these"
+    # The object is there by then, and is taken back.
+    problem(send(service, "/api/up-late", ("late.bin", data, "")), 409)
+    with service.connect() as connection:
+        body = b'--b\r\ncontent-disposition: form-data; name="f"; filename="cut"\r\n\r\n' + data
+        connection.sendall(
+            b"POST /api/up?about=x HTTP/1.1\r\nhost: x\r\ncontent-type: multipart/form-data; boundary=b\r\n"
+            b"content-length: 9000000\r\n\r\n" + body
+        )
+        wait_until(lambda: store.unfinished() != [], "parts are there")
+    wait_until(lambda: store.unfinished() == [], "no parts are left")
+    assert store.objects("main") == before
+    assert SECRET not in service.log
+
+
+def test_a_bucket_that_is_none(service: Service) -> None:
+    found = problem(send(service, "/api/up-anywhere?bucket=nowhere", ("a", b"a", "")), 502)
+    assert "NoSuchBucket" in found["detail"]
+    for name in ("x", "..", "A_B", "a/b", "a@b.example"):
+        problem(send(service, f"/api/up-anywhere?bucket={name}", ("a", b"a", "")), 400)
+
+
+def test_a_wrong_secret_and_a_store_that_is_away(database: Database, serve_once: Serve, store: ObjectStore) -> None:
+    service = serve_once(database, "", settings(store.url, S3SecretAccessKey="wrong"))
+    assert "SignatureDoesNotMatch" in problem(send(service, "/api/up?about=x", ("a", b"a", "")), 502)["detail"]
+
+
+def test_answers_of_a_store_that_has_a_bad_day(database: Database, serve_once: Serve, upstream: Upstream) -> None:
+    """It is slow down once, the answer to the completion is lost once, and it fails in a success."""
+    began = answer("<X><UploadId>u1</UploadId></X>", content_type="application/xml")
+    tag = answer("", headers=[("ETag", '"t1"')])
+    asked: list[str] = []
+
+    def behave(seen: Seen, _connection: socket.socket) -> bytes | None:
+        what = f"{seen.method} {seen.target.partition('?')[2]}"
+        asked.append(what)
+        if what == "POST uploads=":
+            return began
+        if what.startswith("PUT "):
+            slow = answer("<Error><Code>SlowDown</Code></Error>", 503, content_type="application/xml")
+            return slow if asked.count(what) == 1 else tag
+        if seen.method == "POST":
+            if "/lost" in seen.path:
+                gone = answer("<Error><Code>NoSuchUpload</Code></Error>", 404, content_type="application/xml")
+                return None if asked.count(what) == 1 else gone
+            return answer("<Error><Code>InternalError</Code></Error>", content_type="application/xml")
+        return answer("")
+
+    upstream.on("*", behave)
+    service = serve_once(database, "", settings(upstream.url))
+    assert send(service, "/api/up?about=x", ("lost", b"a", "")).status_code == 200
+    part = "PUT partNumber=1&uploadId=u1"
+    assert asked == ["POST uploads=", part, part, "POST uploadId=u1", "POST uploadId=u1", "HEAD "]
+    asked.clear()
+    found = problem(send(service, "/api/up?about=x", ("failing", b"a", "")), 502)
+    assert "InternalError" in found["detail"]
+    assert asked[-1] == "DELETE uploadId=u1"
+
+
+def test_a_bucket_of_a_request_is_judged_by_the_guard(database: Database, serve_once: Serve) -> None:
+    """Where the bucket is part of the host, a request could choose whom the service talks to."""
+    allowed = {"Service:HttpClientOptions:AllowedHosts:0": "public.store.example"}
+    chosen = settings("http://store.example", S3ForcePathStyle="false")
+    service = serve_once(database, "", {**chosen, **allowed})
+    found = problem(send(service, "/api/up-anywhere?bucket=intern", ("a", b"a", "")), 400)
+    assert "intern.store.example is not among the allowed hosts" in found["detail"]
+
+
+@pytest.mark.parametrize(
+    ("others", "says"),
+    [
+        ({"S3SecretAccessKey": ""}, "S3AccessKeyId and S3SecretAccessKey"),
+        ({"S3Endpoint": "store"}, "S3Endpoint: the URL is not absolute"),
+        ({"S3Endpoint": "http://store/path"}, "S3Endpoint: a scheme, a host and a port"),
+        ({"S3PartSize": "1000"}, "S3PartSize"),
+    ],
+)
+def test_mistakes_are_told_at_the_start(database: Database, others: dict[str, Any], says: str, tmp_path: Path) -> None:
+    chosen = {"ConnectionStrings:Default": database.conninfo, **settings("http://127.0.0.1:1", **others)}
+    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in chosen.items()), "--validate")
+    assert done.returncode != 0
+    assert says in done.stdout + done.stderr

@@ -1,0 +1,77 @@
+"""A reading after a change reuses what is unchanged, and finds what a first reading would find."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.command.serve import connections
+from rowcall.service.edition.exposure_options import exposure
+from rowcall.service.edition.reader import EndpointReader
+from rowcall.service.options.from_settings import worker_options
+from tests.harness.database import Database
+from tests.harness.editions import settings_of
+
+SQL = """
+create type point2 as (x int, y int);
+create table shelf (id int primary key, label text not null);
+comment on table shelf is 'HTTP';
+create function one(_id int) returns int language sql as 'select _id';
+create function spot() returns point2 language sql as 'select 1, 2';
+comment on function one(int) is 'HTTP GET';
+comment on function spot() is 'HTTP GET';
+"""
+CHANGES = {
+    "nothing": "select 1",
+    "a comment": "comment on function one(int) is 'HTTP GET /uno'",
+    "a source": "create or replace function one(_id int) returns int language sql as 'select lastval()::int + _id'",
+    "a parameter": "drop function one(int); create function one(_id text) returns int language sql as 'select 1';"
+    "comment on function one(text) is 'HTTP GET'",
+    "an attribute": "alter type point2 add attribute z text",
+    "a new type": "create type mood as enum ('good'); create function mood() returns mood language sql as"
+    " $$select 'good'::mood$$; comment on function mood() is 'HTTP GET'",
+    "a value of an enum": "alter type mood add value 'bad'",
+    "a column": "alter table shelf add column width numeric",
+    "a mistake": "comment on function spot() is E'HTTP GET\\ntimeout never'",
+    "a mended mistake": "comment on function spot() is 'HTTP GET'",
+    "nothing any more": "drop function spot(); drop table shelf",
+}
+
+
+@pytest.fixture(scope="module")
+def shelves(database: Database) -> Database:
+    database.execute(SQL)
+    return database
+
+
+def test_every_change_is_found(shelves: Database) -> None:
+    settings = settings_of(shelves)
+
+    async def work() -> None:
+        again = reader()
+        former = (await again.first()).endpoints
+        for number, (what, sql) in enumerate(CHANGES.items(), 2):
+            await asyncio.to_thread(shelves.execute, sql)
+            found = await again.read(number)
+            anew = await reader().read(number)
+            assert (found.endpoints, found.types) == (anew.endpoints, anew.types), what
+            if what == "a comment":
+                assert kept(former, found.endpoints) == {one.name for one in former} - {"GET /api/one"}
+            former = found.endpoints
+
+    with connections(settings, demo=False) as opened:
+        options = worker_options(settings, opened)
+
+        def reader() -> EndpointReader:
+            return EndpointReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
+
+        asyncio.run(work())
+
+
+def kept(former: Sequence[Endpoint], later: Sequence[Endpoint]) -> set[str]:
+    """Names of those that were not made anew."""
+    shapes = {id(one.shape) for one in former}
+    return {one.name for one in later if id(one.shape) in shapes}

@@ -1,0 +1,54 @@
+"""Where operators may be told, and who may ask (issue 22)."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowcall.core.config import Settings, assemble
+from rowcall.core.config.tree import Section
+from rowcall.service.options.server.metrics import admin_options, metrics_options
+from rowcall.service.startup_error import StartupError
+
+TOKEN = "0123456789abcdef"
+
+
+def settings(**keys: str) -> Settings:
+    return assemble(Section(), [(key.replace("__", ":"), value) for key, value in keys.items()], {}).settings
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"Metrics__Enabled": "true"}, "Metrics:Enabled needs an address to be read at: Admin:Url"),
+        ({"Admin__Url": "http://0.0.0.0:0"}, "give it Admin:BearerToken, bind it to 127.0.0.1"),
+        ({"Admin__Url": "http://[::]:1"}, "give it Admin:BearerToken, bind it to 127.0.0.1"),
+        ({"Admin__Url": "http://operators.example:1"}, "give it Admin:BearerToken, bind it to 127.0.0.1"),
+        ({"Admin__Url": "http://127.0.0.1:0", "Admin__BearerToken": "short"}, "shorter than 16 characters"),
+        ({"Admin__Url": "https://127.0.0.1:0"}, "the admin listener speaks http"),
+        ({"Admin__Url": "http://unix:relative"}, "a Unix socket is written"),
+        ({"Admin__Url": "http://[::1]:0", "Metrics__Enabled": "true", "Metrics__Path": "metrics"}, "no path such as"),
+    ],
+)
+def test_what_would_be_open_or_useless_is_refused(keys: dict[str, str], message: str) -> None:
+    with pytest.raises(StartupError, match=message.replace("[", r"\[")):
+        (admin_options(settings(**keys)), metrics_options(settings(**keys)))
+
+
+@pytest.mark.parametrize(
+    ("keys", "warned"),
+    [
+        ({"Admin__Url": "http://127.0.0.1:0"}, False),
+        ({"Admin__Url": "http://[::1]:0"}, False),
+        ({"Admin__Url": "http://localhost:0"}, False),
+        ({"Admin__Url": "http://unix:/run/admin.sock"}, False),
+        ({"Admin__Url": "http://*:9464", "Admin__BearerToken": TOKEN}, False),
+        ({"Admin__Url": "http://*:9464", "Admin__AllowAnonymous": "true"}, True),
+    ],
+)
+def test_what_may_be(keys: dict[str, str], warned: bool, caplog: pytest.LogCaptureFixture) -> None:
+    assert admin_options(settings(**keys)) is not None
+    assert ("is open to everybody who can reach it" in caplog.text) == warned
+
+
+def test_by_default_there_is_nothing() -> None:
+    assert (admin_options(settings()), metrics_options(settings())) == (None, None)
