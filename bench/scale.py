@@ -1,7 +1,7 @@
 """From what a kept run has measured to what a larger load would need: `python -m bench.scale [RESULT.json]`.
 
-Arithmetic, and no measurement: CPU per request times requests, over the share of a core that may be busy. Everything that
-is assumed stands in `Assumptions`, can be chosen on the command line, and is printed with the table.
+Arithmetic, and no measurement: CPU per request times requests, over the share of a core that may be busy. Everything
+that is assumed stands in `Assumptions`, can be chosen on the command line, and is printed with the table.
 """
 
 from __future__ import annotations
@@ -157,7 +157,8 @@ def page(run: Run, assumed: Assumptions) -> Iterator[str]:
             continue
         cost = run.cost(mix)
         parts = ", ".join(f"{share:.0%} {scenario}" for scenario, share in mix.items())
-        yield f"**{name}** ({parts}): {cost.service:.1f} µs of rowcall and {cost.primary + cost.reading:.1f} µs of PostgreSQL"
+        database = cost.primary + cost.reading
+        yield f"**{name}** ({parts}): {cost.service:.1f} µs of rowcall and {database:.1f} µs of PostgreSQL"
         yield "a request."
         yield ""
         yield from _table([need(run, mix, rate, assumed) for rate in RATES])

@@ -100,7 +100,10 @@ def test_the_chart_gives_what_kubernetes_takes(tmp_path: Path, replicas: int) ->
     helm = tool("helm_python.chart")
     kubernetes = tool("kubernetes_validate")
     assert not helm.lint(str(FOLDER / "chart"))["errors"]
-    values = {"replicas": replicas, "settings": {"CacheOptions": {"Enabled": True}, "HttpServer": {"ServerTiming": True}}}
+    values = {
+        "replicas": replicas,
+        "settings": {"CacheOptions": {"Enabled": True}, "HttpServer": {"ServerTiming": True}},
+    }
     with helm.Chart.load(str(FOLDER / "chart")) as chart:
         rendered = chart.render(values=values, name="shop")
     found = {one["kind"]: one for text in rendered.values() for one in yaml.safe_load_all(text) if one}
