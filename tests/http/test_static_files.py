@@ -274,6 +274,9 @@ def test_a_page_is_filled_for_whoever_asks(service: Service) -> None:
 def test_caching_is_as_configured(root: Path, database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**settings(root), "StaticFiles:CacheControl": "public, max-age=60"})
     assert service.get("/page.html").headers["cache-control"] == "public, max-age=60"
+    # What is for who is signed in, a proxy must not hand to others.
+    service.post("/login", json={"name": "kiri"})
+    assert service.get("/admin/").headers["cache-control"] == "private, no-cache"
 
 
 def test_a_folder_that_is_not_there_ends_the_start(own_database: Database, tmp_path: Path) -> None:
