@@ -31,7 +31,7 @@ class OneWorker:
         )  # fmt: skip
         self._wait()
         children = psutil.Process(self._process.pid).children(recursive=True)
-        self._worker = next(one for one in children if one.name() == "rowcall-worker")
+        self.worker = next(one for one in children if one.name() == "rowcall-worker")
 
     def _wait(self) -> None:
         until = time.monotonic() + 30
@@ -46,7 +46,7 @@ class OneWorker:
 
     def memory(self) -> int:
         """Bytes."""
-        size: int = self._worker.memory_info().rss
+        size: int = self.worker.memory_info().rss
         return size
 
     def stop(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def test_write_one_key(benchmark: Any) -> None:
 def test_find_an_answer(benchmark: Any) -> None:
     def make(host: HostStore) -> Callable[[], object]:
         answers = MemoryAnswers(host.environment("answers", 64 << 20), host.bus)
-        answers.put(b"key", Entry(b"x" * 1024, 1), None)
+        answers.put(b"key", Entry(b"x" * 1024, 1), None, time.monotonic())
         return lambda: answers.begin(b"key", 1.0)
 
     measured(benchmark, make)

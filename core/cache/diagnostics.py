@@ -24,12 +24,15 @@ def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: ClaimM
 
 def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[str]:
     caching = endpoint.options.caching
+    if options.enabled and caching is not None and caching.stale is not None and not caching.wanted:
+        yield f"{endpoint.name}: cache_stale has no effect, as nothing is kept; add cached"
     if not options.enabled or caching is None or not caching.wanted:
         return
     if cache_plan(endpoint, options) is None:
         if options.max_rows != 0 and not _is_told_otherwise(endpoint):
             yield f"{endpoint.name}: results of this kind are not kept; cached has no effect"
         return
+    yield from _stale_doubts(endpoint, options)
     key = key_parameters(endpoint, options)
     for one in filled_parameters(endpoint, mapping):
         if not key >> one.index & 1:
@@ -41,6 +44,17 @@ def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) ->
         yield f"{endpoint.name}: the request's headers are no part of the cache key; all requests share one answer"
     if endpoint.options.user_context and mapping.address_key is not None:
         yield f"{endpoint.name}: {mapping.address_key} is no part of the cache key; all addresses share one answer"
+
+
+def _stale_doubts(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
+    caching = endpoint.options.caching
+    plan = cache_plan(endpoint, options)
+    if caching is None or plan is None or caching.stale is None:
+        return
+    if endpoint.passes_through:
+        yield f"{endpoint.name}: cache_stale has no effect on what a proxy passes on"
+    elif plan.seconds is None and all(rule.seconds is None for _, rule in plan.rules):
+        yield f"{endpoint.name}: cache_stale has no effect, as kept answers have no lifetime; add cache_expires"
 
 
 def _is_told_otherwise(endpoint: Endpoint) -> bool:

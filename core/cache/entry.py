@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-_HEAD = struct.Struct("<BBIddII")
-_VERSION = 2
+_HEAD = struct.Struct("<BBIdddII")
+_VERSION = 3
 _NULL = 1
 
 
@@ -20,6 +20,8 @@ class Entry(NamedTuple):
     """On the clock of whoever keeps it."""
     ends: float = 0.0
     """When it is no answer any more; 0: never."""
+    fresh: float = 0.0
+    """Until when it is as good as a new one; 0: as long as it is one."""
     head: bytes = b""
     """Status and headers as JSON, of an answer that is given as it is."""
     tags: tuple[str, ...] = ()
@@ -28,7 +30,7 @@ class Entry(NamedTuple):
 def packed(entry: Entry) -> bytes:
     flags = _NULL if entry.is_null else 0
     tags = "\n".join(entry.tags).encode() if entry.tags else b""
-    numbers = (min(entry.rows, 2**32 - 1), entry.written, entry.ends, len(entry.head), len(tags))
+    numbers = (min(entry.rows, 2**32 - 1), entry.written, entry.ends, entry.fresh, len(entry.head), len(tags))
     return _HEAD.pack(_VERSION, flags, *numbers) + entry.head + tags + entry.body
 
 
@@ -36,8 +38,8 @@ def unpacked(data: bytes) -> Entry | None:
     """None for bytes that are no entry: another version's, or somebody else's."""
     if len(data) < _HEAD.size or data[0] != _VERSION:
         return None
-    _version, flags, rows, written, ends, length, width = _HEAD.unpack_from(data)
+    _version, flags, rows, written, ends, fresh, length, width = _HEAD.unpack_from(data)
     middle = _HEAD.size + length
     body = middle + width
     tags = tuple(data[middle:body].decode().split("\n")) if width else ()
-    return Entry(data[body:], rows, bool(flags & _NULL), written, ends, data[_HEAD.size : middle], tags)
+    return Entry(data[body:], rows, bool(flags & _NULL), written, ends, fresh, data[_HEAD.size : middle], tags)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rowcall.core.cache.options import CacheOptions, Place, Profile, Rule
+from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath, ResultShape
 from rowcall.core.endpoint.result_shape import BYTES
 from rowcall.core.tables.operations import Command
@@ -37,6 +38,8 @@ class CachePlan:
     everything: bool = False
     """Another service answers, and the routine has no parameters that could tell requests apart: all of the request
     does (reference 05, 4.4)."""
+    stale: Stale | None = None
+    """How long an answer is of use after its lifetime. None: not at all."""
     per_user: bool = False
     """Claims travel in session variables, so they are part of the key (reference 05, 1.4)."""
 
@@ -65,6 +68,7 @@ def cache_plan(endpoint: Endpoint, options: CacheOptions) -> CachePlan | None:
         hash_from=options.hash_from,
         longest_key=options.hybrid.longest_key if profile.place is Place.HYBRID else None,
         everything=endpoint.passes_through and not endpoint.parameters and profile.parameters is None,
+        stale=None if endpoint.passes_through else caching.stale,
         per_user=endpoint.options.user_context or endpoint.options.role_from_claim,
     )
 
@@ -139,7 +143,10 @@ def _indexes(endpoint: Endpoint, name: str) -> Iterator[int]:
 
 def _prefix(endpoint: Endpoint, profile: str) -> bytes:
     """Says whose answers follow. Each part says where it ends, whatever it holds."""
-    parts = (profile, endpoint.method, endpoint.routine.identity, endpoint.options.connection or "")
+    caching = endpoint.options.caching
+    # Whoever knows of no stale answers must not take one for a new one, as when the comment has just changed.
+    stale = "" if caching is None or caching.stale is None else f"{caching.stale.longest:g}"
+    parts = (profile, endpoint.method, endpoint.routine.identity, endpoint.options.connection or "", stale)
     return b"".join(len(part).to_bytes(2, "big") + part for part in map(str.encode, parts))
 
 

@@ -30,6 +30,7 @@ class RedisAddress:
     hosts: tuple[tuple[str, int], ...] = ()
     tls: bool = False
     tls_host: str | None = None
+    """Name in the server's certificate, where it is another than the one it is reached by."""
     user: str | None = None
     password: str | None = None
     database: int = 0
@@ -41,6 +42,11 @@ class RedisAddress:
     timeout: float = 5.0
     attempts: int = 3
     keep_alive: int = 60
+    ca_file: str | None = None
+    """Certificates of who may sign the server's; None: those that the system trusts."""
+    certificate_file: str | None = None
+    """Of this client, where the server asks for one."""
+    key_file: str | None = None
 
     def __str__(self) -> str:
         """For messages: without secrets."""
@@ -92,19 +98,27 @@ def _flag(name: str, text: str) -> bool:
     return _FLAGS[text.lower()]
 
 
+def _as_it_is(_name: str, text: str) -> str:
+    return text
+
+
 _OPTIONS: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "connectretry": ("attempts", _number),
     "connecttimeout": ("connect_timeout", _seconds),
     "synctimeout": ("timeout", _seconds),
     "asynctimeout": ("timeout", _seconds),
     "ssl": ("tls", _flag),
-    "sslhost": ("tls_host", lambda _name, text: text),
-    "user": ("user", lambda _name, text: text),
-    "password": ("password", lambda _name, text: text),
+    "sslhost": ("tls_host", _as_it_is),
+    "user": ("user", _as_it_is),
+    "password": ("password", _as_it_is),
     "defaultdatabase": ("database", _number),
-    "name": ("name", lambda _name, text: text),
+    "name": ("name", _as_it_is),
     "keepalive": ("keep_alive", _number),
-    "servicename": ("service", lambda _name, text: text),
+    "servicename": ("service", _as_it_is),
+    # Beyond the field, by the names that redis-py gives them.
+    "ssl_ca_certs": ("ca_file", _as_it_is),
+    "ssl_certfile": ("certificate_file", _as_it_is),
+    "ssl_keyfile": ("key_file", _as_it_is),
 }
 
 

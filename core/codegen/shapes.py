@@ -7,6 +7,7 @@ so is `money` (reference 07, 8 and 9.5).
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -102,6 +103,7 @@ _BY_KIND = {
 _MODIFIER = re.compile(r"\(.*?\)")
 
 
+@functools.cache
 def named_shape(type_name: str) -> Shape:
     """Of a scalar or an array; all dimensions of an array count as one."""
     name = " ".join(_MODIFIER.sub("", type_name).replace('"', "").lower().split())
@@ -117,12 +119,14 @@ def parameter_shape(parameter: EndpointParameter) -> Shape:
 
 def exact(shape: Shape, facts: ValueFacts) -> Shape:
     """With the values that are known."""
+    if not facts.choices:
+        return shape
     if isinstance(shape, ListOf):
         return ListOf(exact(shape.element, facts))
     if not isinstance(shape, Plain):
         return shape
     wanted = _CHOSEN.get(shape.scalar)
-    if wanted is None or not facts.choices or not all(isinstance(one, wanted) for one in facts.choices):
+    if wanted is None or not all(isinstance(one, wanted) for one in facts.choices):
         return shape
     return replace(shape, choices=facts.choices)
 

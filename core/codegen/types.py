@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ UPLOADED = (
 """What an upload tells of each file."""
 
 
+@functools.cache
 def plain_type(type_name: str, json_type: str) -> str:
     """Of a scalar or an array, by its name: `number`, `string[]`."""
     name = _MODIFIER.sub("", type_name).replace('"', "").strip().lower()

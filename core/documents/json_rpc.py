@@ -15,6 +15,8 @@ PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
+RESOURCE_NOT_FOUND = -32002
+"""Of the protocol, not of JSON-RPC."""
 
 
 class RpcError(Exception):

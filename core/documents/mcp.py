@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rowcall.core.documents.json_rpc import PROTOCOL
+from rowcall.core.documents.openapi import OpenApiOptions
 from rowcall.core.documents.tools import ToolOptions
 
 
@@ -29,6 +30,9 @@ class McpOptions:
     by_role: bool = False
     """Callers see the tools that they may use."""
 
+    catalogue: OpenApiOptions | None = None
+    """The endpoints are resources, described like this."""
+
     @property
     def metadata(self) -> str:
         return self.metadata_path or f"/.well-known/oauth-protected-resource{self.path}"
@@ -38,7 +42,7 @@ def introduction(options: McpOptions) -> dict[str, Any]:
     """`result` of `initialize`."""
     told: dict[str, Any] = {
         "protocolVersion": PROTOCOL,
-        "capabilities": {"tools": {}},
+        "capabilities": {"tools": {}, **({"resources": {}} if options.catalogue is not None else {})},
         "serverInfo": {"name": options.name, "version": options.version},
     }
     return {**told, "instructions": options.instructions} if options.instructions else told

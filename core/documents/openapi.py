@@ -67,7 +67,7 @@ def document(endpoints: Iterable[Endpoint], types_of: TypesOf, options: OpenApiO
     paths: dict[str, dict[str, Any]] = {}
     taken: set[str] = set()
     for endpoint in endpoints:
-        if _is_shown(endpoint, options):
+        if is_shown(endpoint, options):
             operation = _operation(endpoint, types_of(endpoint), taken, options)
             paths.setdefault(_path(endpoint), {})[endpoint.method.lower()] = operation
     info = {"title": options.title, "version": options.version}
@@ -101,7 +101,7 @@ def similar_to(pattern: str) -> re.Pattern[str]:
     return re.compile("".join({"_": ".", "%": ".*"}.get(sign, sign) for sign in pattern))
 
 
-def _is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
+def is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
     routine, asked = endpoint.routine, endpoint.options
     if asked.internal or (asked.document or _NOTHING_SAID).hidden or endpoint.method == "QUERY":
         return False
@@ -248,6 +248,8 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
     answer = answer_of(endpoint, types, camel=options.camel, nulls=options.nulls)
+    if endpoint.options.logout:
+        return {"200": {"description": "Signed out"}, "default": problem}
     if answer is None:
         return {"204": {"description": "No content"}, "default": problem}
     content_type, schema = answer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from rowcall.core.endpoint.endpoint import EndpointParameter, ValueKind
 
 _WORDS = ("ABC", "XYZ", "IJK")
@@ -40,6 +42,7 @@ def _text(parameter: EndpointParameter, i: int) -> str:
     return found if found is not None else _other(parameter, i)
 
 
+@functools.cache
 def _timestamp(i: int) -> str:
     return f"2024-{i % 12 + 1:02}-{i % 28 + 1:02}T{i % 24:02}:{i % 60:02}:{i % 60:02}.00"
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
-from rowcall.core.catalogue.facts import ValueFacts
+from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
     EndpointParameter,
@@ -63,9 +64,14 @@ _KINDS = {
 }
 
 
+@functools.cache
+def _plain_name(type_name: str) -> str:
+    return " ".join(_MODIFIER.sub("", type_name).replace('"', "").lower().split())
+
+
 def named_schema(type_name: str) -> Schema:
     """By the name of a type; whatever is not known is a string."""
-    name = " ".join(_MODIFIER.sub("", type_name).replace('"', "").lower().split())
+    name = _plain_name(type_name)
     if name.endswith("[]"):
         return {"type": "array", "items": named_schema(name.rstrip("[]"))}
     return dict(_NAMED.get(name, {"type": "string"}))
@@ -92,6 +98,8 @@ class Nulls(enum.Enum):
 
 def chosen(schema: Schema, facts: ValueFacts) -> Schema:
     """With the values that are known, and what is said about them."""
+    if facts is NOTHING_KNOWN:
+        return schema
     inner = schema
     while "items" in inner:
         inner = inner["items"]

@@ -13,8 +13,22 @@ from rowcall.core.data.record import Record
 
 
 @dataclass(frozen=True, slots=True)
+class Stale(Record):
+    """`cache_stale`: for how many seconds an answer is still of use when its lifetime is over (RFC 5861)."""
+
+    revalidate: float = 0.0
+    """It is given while one request makes a new one."""
+    error: float = 0.0
+    """It is given when a new one cannot be made."""
+
+    @property
+    def longest(self) -> float:
+        return max(self.revalidate, self.error)
+
+
+@dataclass(frozen=True, slots=True)
 class Caching(Record):
-    """`cached`, `cache_expires`, `cache_profile` (spec 2.1, reference 05, 1.2)."""
+    """`cached`, `cache_expires`, `cache_profile`, `cache_stale` (spec 2.1, reference 05, 1.2)."""
 
     enabled: bool = False
     """`cached` was written. A profile implies caching too."""
@@ -25,6 +39,7 @@ class Caching(Record):
     profile: str | None = None
     tags: tuple[str, ...] = ()
     """By which answers are forgotten together; may hold `{parameter}`."""
+    stale: Stale | None = None
 
     @property
     def wanted(self) -> bool:
@@ -66,6 +81,16 @@ class Forwarding(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Reading(Record):
+    """`read_from`."""
+
+    replica: bool
+    """False: the primary, whatever the configuration says."""
+    lag: float | None = None
+    """Seconds that a replica may be behind; None: as the configuration says."""
+
+
+@dataclass(frozen=True, slots=True)
 class Upload(Record):
     """`upload` and the settings of its handlers (reference 05, 5)."""
 
@@ -79,6 +104,8 @@ class Upload(Record):
     `{placeholders}`; one without is known to fit."""
     resumable: bool = False
     """Files may also come in pieces, over several requests."""
+    progress: bool = False
+    """How much has arrived is published, as the endpoint's notices are."""
 
     def setting(self, handler: str, name: str) -> str | None:
         """Value for one handler. The word without a handler in front wins (reference 05, 5.1)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+from functools import cache
 from typing import NamedTuple
 
 from rowcall.core.limits.policy import Kind, Policy
@@ -21,7 +22,8 @@ class Decision(NamedTuple):
 
 NOW = Decision(True, 0.0)
 _STATE = struct.Struct("<dq")
-_SEGMENT = struct.Struct("<qI")
+_ROW = struct.Struct("<dq")
+"""Of a sliding window: its begin, and the number of the first segment; permits of the segments follow."""
 
 
 def decide(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
@@ -32,8 +34,8 @@ def decide(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, b
 def is_idle(policy: Policy, state: bytes, now: float) -> bool:
     """Whether the state says no more than none would."""
     if policy.kind is Kind.SLIDING_WINDOW:
-        start, current, counts = _segments(policy, state, now)
-        return not any(counts.values()) or start > now + policy.seconds or current < 0
+        start, current, _first, counts = _segments(policy, state, now)
+        return not any(counts) or start > now + policy.seconds or current < 0
     begin, used = _advanced(policy, state, now)
     return used <= 0 and begin <= now
 
@@ -73,30 +75,50 @@ def _bucket(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, 
     return Decision(False, wait), None
 
 
-def _segments(policy: Policy, state: bytes | None, now: float) -> tuple[float, int, dict[int, int]]:
-    """Begin of segment 0, number of the current one, and permits by segment, past windows left out."""
+def _segments(policy: Policy, state: bytes | None, now: float) -> tuple[float, int, int, list[int]]:
+    """Begin of segment 0; number of the current one; number of the first that counts, and permits from that one on."""
     if state is None:
-        return now, 0, {}
-    (begin,) = struct.unpack_from("<d", state)
-    counts = dict(_SEGMENT.iter_unpack(state[8:]))
+        return now, 0, 0, [0]
+    begin, first, *counts = _state((len(state) - _ROW.size) // 4).unpack(state)
     current = int((now - begin) // (policy.seconds / policy.segments))
-    oldest = current - policy.segments
-    return begin, current, {number: count for number, count in counts.items() if number > oldest}
+    past = current - policy.segments + 1 - first
+    if past > 0:
+        del counts[:past]
+        first += past
+    missing = current - first + 1 - len(counts)
+    if missing > 0:
+        counts += [0] * missing
+    return begin, current, first, counts
+
+
+@cache
+def _state(segments: int) -> struct.Struct:
+    return struct.Struct(f"<dq{segments}I")
 
 
 def _sliding(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
-    begin, current, counts = _segments(policy, state, now)
-    length = policy.seconds / policy.segments
+    begin, current, first, counts = _segments(policy, state, now)
+    if sum(counts) < policy.permits and current >= first:
+        # However it slides, no window has too many.
+        counts[current - first] += 1
+        return NOW, _state(len(counts)).pack(begin, first, *counts)
+    return _crowded(policy, begin, current, now, {first + place: count for place, count in enumerate(counts)})
+
+
+def _crowded(
+    policy: Policy, begin: float, current: int, now: float, counts: dict[int, int]
+) -> tuple[Decision, bytes | None]:
     chosen = current
     while not _fits(policy, counts, chosen):
         chosen += 1
-    wait = 0.0 if chosen == current else begin + chosen * length - now
+    wait = 0.0 if chosen == current else begin + chosen * (policy.seconds / policy.segments) - now
     queued = sum(count for number, count in counts.items() if number > current)
     if chosen != current and queued >= policy.queue:
         return Decision(False, wait), None
     counts[chosen] = counts.get(chosen, 0) + 1
-    packed = b"".join(_SEGMENT.pack(number, count) for number, count in sorted(counts.items()))
-    return Decision(True, wait), struct.pack("<d", begin) + packed
+    first = min(counts)
+    row = [counts.get(number, 0) for number in range(first, max(counts) + 1)]
+    return Decision(True, wait), _state(len(row)).pack(begin, first, *row)
 
 
 def _fits(policy: Policy, counts: dict[int, int], number: int) -> bool:

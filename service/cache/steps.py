@@ -9,14 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.plan import CachePlan, cache_plan
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.ext.driver.request import Request, finished_request
-from rowcall.service.cache.keys import key_of, reads_body
-from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.cache.keys import KeyOf, key_of, reads_body
+from rowcall.service.cache.outdated import OutdatedAnswers
+from rowcall.service.cache.refreshing import Refresher
+from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.exchange.protocols import HeadersProtocol
 from rowcall.service.pipeline.services import Services
@@ -39,34 +42,59 @@ def around(
     log_hit: Step | None,
     count: Callable[[str], None] | None = None,
 ) -> tuple[Step, ...]:
-    """`run` with the two steps around it. log_hit: logs an answer that needs no run. count: told `hit`, `miss` or
+    """`run` with the steps around it. log_hit: logs an answer that needs no run. count: told `hit`, `miss`, `stale` or
     `bypass`."""
     store = services.answers.of(plan.place)
-    seconds_of = lifetime_of(plan)
     patience = services.options.database.timeout if endpoint.options.timeout is None else endpoint.options.timeout
     key_for = key_of(endpoint, plan, services)
+    tell = _teller(services.options.cache.status_header, count)
+    keep = _keep(endpoint, services, plan)
+    if plan.tags:
+        run = (_announce(endpoint, plan), *run)
     # Not for the steps that run, nor for the one behind them.
     needless = len(run) + 1
-    shareable = _shareable(endpoint, plan)
-    begin = store.begin
-    largest = services.answers.largest(plan.place)
-    tags_for = tags_of(endpoint, plan)
-    tell = _teller(services.options.cache.status_header, count)
+
+    def give(exchange: Exchange, entry: Entry, word: str, needless: int) -> None:
+        exchange.request = finished_request(entry.body, entry.rows, entry.is_null)
+        if log_hit is not None:
+            log_hit(exchange)
+        if tell is not None:
+            tell(exchange, word)
+        exchange.skip(needless)
 
     def take(exchange: Exchange, found: Found) -> None:
         if type(found) is Entry:
-            exchange.request = finished_request(found.body, found.rows, found.is_null)
-            if log_hit is not None:
-                log_hit(exchange)
-            if tell is not None:
-                tell(exchange, "hit")
-            exchange.skip(needless)
+            give(exchange, found, "hit", needless)
             return
         if tell is not None:
             tell(exchange, "bypass" if found is ALONE else "miss")
         if found is not ALONE:
             exchange.ticket = found
             exchange.at_end(ending)
+
+    if plan.stale is None:
+        look_up = _look_up(key_for, store, patience, take)
+    else:
+        refresher = Refresher(endpoint.name, (*run, keep), services.database)
+        outdated = OutdatedAnswers(store, plan.stale, refresher, give, needless)
+        look_up = outdated.look_up(key_for, patience, take)
+        run = outdated.guarded(run)
+    if not plan.rules:
+        return (look_up, *run, keep)
+    skips = skips_of(endpoint, plan)
+
+    def look_up_unless_skipped(exchange: Exchange) -> Waiting:
+        if not skips(exchange):
+            return look_up(exchange)
+        if tell is not None:
+            tell(exchange, "bypass")
+        return None
+
+    return (look_up_unless_skipped, *run, keep)
+
+
+def _look_up(key_for: KeyOf, store: AnswerStore, patience: float, take: Callable[[Exchange, Found], None]) -> Step:
+    begin = store.begin
 
     async def take_later(exchange: Exchange, waiting: Awaitable[Found]) -> None:
         take(exchange, await waiting)
@@ -81,6 +109,32 @@ def around(
         take(exchange, found)
         return None
 
+    return look_up
+
+
+def _announce(endpoint: Endpoint, plan: CachePlan) -> Step:
+    """In front of a run, whose answer shall be forgotten by its tags while it is made (`cache_tags`)."""
+    tags_for = tags_of(endpoint, plan)
+    seconds_of = lifetime_of(plan)
+    stale = 0.0 if plan.stale is None else plan.stale.longest
+
+    def announce(exchange: Exchange) -> Awaitable[None] | None:
+        ticket: Ticket | None = exchange.ticket
+        if ticket is None:
+            return None
+        seconds = seconds_of(exchange)
+        return ticket.announce(tags_for(exchange), None if seconds is None else seconds + stale)
+
+    return announce
+
+
+def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
+    """Behind the run."""
+    seconds_of = lifetime_of(plan)
+    shareable = _shareable(endpoint, plan)
+    largest = services.answers.largest(plan.place)
+    stale = 0.0 if plan.stale is None else plan.stale.longest
+
     def keep(exchange: Exchange) -> None:
         ticket: Ticket | None = exchange.ticket
         if ticket is None:
@@ -92,21 +146,10 @@ def around(
         if request.streaming or len(request.body or b"") >= largest or not shareable(request):
             ticket.pass_on()
         else:
-            entry = Entry(request.body or b"", request.rows, request.is_null, tags=tags_for(exchange))
-            ticket.keep(entry, seconds_of(exchange))
+            entry = Entry(request.body or b"", request.rows, request.is_null, tags=ticket.tags)
+            ticket.keep(entry, seconds_of(exchange), stale)
 
-    if not plan.rules:
-        return (look_up, *run, keep)
-    skips = skips_of(endpoint, plan)
-
-    def look_up_unless_skipped(exchange: Exchange) -> Awaitable[None] | None:
-        if not skips(exchange):
-            return look_up(exchange)
-        if tell is not None:
-            tell(exchange, "bypass")
-        return None
-
-    return (look_up_unless_skipped, *run, keep)
+    return keep
 
 
 def tags_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[Exchange], tuple[str, ...]]:
@@ -121,6 +164,12 @@ def tags_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[Exchange], tuple[s
     )
 
 
+class _TellingProtocol(HeadersProtocol):
+    """Says where the answer comes from."""
+
+    __slots__ = ()
+
+
 def _teller(header: str | None, count: Callable[[str], None] | None) -> Callable[[Exchange, str], None] | None:
     """Says in a header of the answer where it comes from, and to who counts."""
     if header is None:
@@ -131,9 +180,14 @@ def _teller(header: str | None, count: Callable[[str], None] | None) -> Callable
             count(word)
         protocol = exchange.protocol
         if type(protocol) is HeadProtocol:
-            protocol.inner = HeadersProtocol(protocol.inner, [(header, word)])
+            protocol.inner = telling(protocol.inner, word)
         else:
-            exchange.protocol = HeadersProtocol(protocol, [(header, word)])
+            exchange.protocol = telling(protocol, word)
+
+    def telling(protocol: Any, word: str) -> HeadersProtocol:
+        # What was said before turns out to be otherwise: the last answer is given instead of a new one.
+        inner = protocol.inner if type(protocol) is _TellingProtocol else protocol
+        return _TellingProtocol(inner, [(header, word)])
 
     return tell
 

@@ -19,6 +19,7 @@ import os
 import struct
 import time
 from collections.abc import Iterator
+from functools import lru_cache, partial
 
 import lmdb
 
@@ -31,6 +32,8 @@ log = logging.getLogger("rowcall.limits")
 
 SIZE = 67_108_864
 """Bytes: about half a million callers at one time."""
+NAMES = 4096
+"""Callers whose keys a worker remembers."""
 FULL = 0.8
 SWEPT_AT_ONCE = 500
 SWEEP_SECONDS = 30.0
@@ -44,8 +47,8 @@ _WAITER = struct.Struct("<QI")
 _WORD = struct.Struct("<IQ?")
 
 
-def _name(kind: bytes, policy: Policy, caller: str) -> bytes:
-    own = policy.name.encode()
+def _name(kind: bytes, policy: str, caller: str) -> bytes:
+    own = policy.encode()
     rest = caller.encode(errors="surrogateescape")
     if len(own) > 100:
         own = hashlib.sha256(own).digest()
@@ -96,13 +99,14 @@ class HostPermits:
     def __init__(self, environment: Environment, bus: Bus, policies: tuple[Policy, ...]) -> None:
         self._environment = environment
         self._bus = bus
-        self._policies = {_name(b"", policy, ""): policy for policy in policies}
+        self._policies = {_name(b"", policy.name, ""): policy for policy in policies}
         self._process = os.getpid()
         self._loop = asyncio.get_running_loop()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[bool]] = {}
         self._warned = False
         self._swept = _WINDOW
+        self._window_name = lru_cache(maxsize=NAMES)(partial(_name, _WINDOW))
         self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         self._ends = (
             bus.subscribe(TOPIC, self._hear),
@@ -117,7 +121,7 @@ class HostPermits:
     # --- windows and buckets ---------------------------------------------------------------------------------------
 
     def ask(self, policy: Policy, caller: str) -> Decision:
-        name = _name(_WINDOW, policy, caller)
+        name = self._window_name(policy.name, caller)
         try:
             with self._environment.write() as transaction:
                 decision, state = decide(policy, transaction.get(name), time.monotonic())
@@ -159,7 +163,7 @@ class HostPermits:
 
     def enter(self, policy: Policy, caller: str) -> bool | int:
         """True: a permit is held. A number: `wait` for it. False: refused."""
-        name = _name(_GATE, policy, caller)
+        name = _name(_GATE, policy.name, caller)
         dropped: tuple[int, int] | None = None
         with self._environment.write() as transaction:
             gate = _Gate(transaction.get(name))
@@ -189,7 +193,7 @@ class HostPermits:
     def abandon(self, policy: Policy, caller: str, number: int) -> None:
         """Whoever waited is not there any more."""
         future = self._waiting.pop(number, None)
-        name = _name(_GATE, policy, caller)
+        name = _name(_GATE, policy.name, caller)
         with self._environment.write() as transaction:
             gate = _Gate(transaction.get(name))
             waiter = (number, self._process)
@@ -202,7 +206,7 @@ class HostPermits:
 
     def leave(self, policy: Policy, caller: str) -> None:
         """Gives a permit back: to whoever waits for it."""
-        name = _name(_GATE, policy, caller)
+        name = _name(_GATE, policy.name, caller)
         with self._environment.write() as transaction:
             gate = _Gate(transaction.get(name))
             gate.take_back(self._process)

@@ -13,10 +13,12 @@ from typing import Any
 import orjson
 
 from rowcall.core.auth.access import Access
+from rowcall.core.auth.claims import User
 from rowcall.core.documents.json_rpc import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     PROTOCOL,
+    RESOURCE_NOT_FOUND,
     RpcError,
     RpcRequest,
     rpc_error,
@@ -24,8 +26,9 @@ from rowcall.core.documents.json_rpc import (
     rpc_result,
 )
 from rowcall.core.documents.mcp import REFUSALS, McpOptions, challenge, introduction, resource_metadata
-from rowcall.core.documents.openapi import TypesOf, is_closed
-from rowcall.core.documents.tools import ToolEntry, offered, tool_entries, tool_request, tool_result
+from rowcall.core.documents.openapi import OpenApiOptions, TypesOf, is_closed
+from rowcall.core.documents.resources import RESOURCES, resource_contents
+from rowcall.core.documents.tools import offered, tool_entries, tool_request, tool_result
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.exchange.client_address import client_reader
 from rowcall.service.exchange.exchange import Exchange, Step
@@ -45,7 +48,7 @@ def mcp_routes(
     endpoints: Sequence[Endpoint], types_of: TypesOf, options: McpOptions, services: Services, inside: Inside
 ) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
     """Method, path and steps."""
-    server = _Server(tool_entries(endpoints, types_of, options.tools), options, services, inside)
+    server = _Server(endpoints, types_of, options, services, inside)
     steps: list[Step] = [server.refuse_strange_origins]
     if services.options.auth.schemes:
         steps.append(services.auth.sessions.authenticate)
@@ -67,18 +70,17 @@ def announce_tools(endpoints: Sequence[Endpoint]) -> None:
 
 
 class _Server:
-    def __init__(self, tools: dict[str, ToolEntry], options: McpOptions, services: Services, inside: Inside) -> None:
-        self._tools = tools
+    def __init__(
+        self, endpoints: Sequence[Endpoint], types_of: TypesOf, options: McpOptions, services: Services, inside: Inside
+    ) -> None:
+        self._endpoints = endpoints
+        self._types_of = types_of
+        self._tools = tool_entries(endpoints, types_of, options.tools)
         self._options = options
         self._inside = inside
         self._limit = services.options.http.body_limit
         self._client = client_reader(services.options.forwarding)
-        matching = services.options.auth.roles_match_users
-        self._access = {
-            name: Access(entry.endpoint.options.roles, roles_match_users=matching)
-            for name, entry in tools.items()
-            if entry.endpoint.options.roles
-        }
+        self._matching = services.options.auth.roles_match_users
 
     def refuse_strange_origins(self, exchange: Exchange) -> None:
         """Pages elsewhere must not use what their reader may do (DNS rebinding), and other versions are not spoken."""
@@ -129,16 +131,31 @@ class _Server:
             case "ping":
                 return {}
             case "tools/list":
-                return {"tools": [one.described for one in self._tools.values() if self._shows(one, exchange.user)]}
+                shown = (one for one in self._tools.values() if self._shows(one.endpoint, exchange.user))
+                return {"tools": [one.described for one in shown]}
             case "tools/call":
                 return await self._call(exchange, request)
+            case "resources/list" if self._options.catalogue is not None:
+                return {"resources": list(RESOURCES)}
+            case "resources/templates/list" if self._options.catalogue is not None:
+                return {"resourceTemplates": []}
+            case "resources/read" if self._options.catalogue is not None:
+                return self._read(self._options.catalogue, exchange.user, request.params.get("uri"))
         raise RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method}")
 
-    def _shows(self, entry: ToolEntry, user: Any) -> bool:
-        if not self._options.by_role or not is_closed(entry.endpoint):
+    def _shows(self, endpoint: Endpoint, user: User | None) -> bool:
+        if not self._options.by_role or not is_closed(endpoint):
             return True
-        access = self._access.get(entry.name)
-        return user is not None and (access is None or access.admits(user))
+        if user is None or not endpoint.options.roles:
+            return user is not None
+        return Access(endpoint.options.roles, roles_match_users=self._matching).admits(user)
+
+    def _read(self, described: OpenApiOptions, user: User | None, uri: object) -> dict[str, Any]:
+        shown = [one for one in self._endpoints if self._shows(one, user)]
+        found = resource_contents(str(uri), shown, self._types_of, described)
+        if found is None:
+            raise RpcError(RESOURCE_NOT_FOUND, f"Resource not found: {uri}")
+        return found
 
     async def _call(self, exchange: Exchange, request: RpcRequest) -> dict[str, Any] | int:
         name, arguments = request.params.get("name"), request.params.get("arguments")

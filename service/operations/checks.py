@@ -90,13 +90,9 @@ def database_check(name: str, connector: Connector, within: float) -> Asked:
 def redis_check(name: str, address: RedisAddress, failing: Status) -> Asked:
     """On a connection of its own, for the same reason."""
     # Redis's client is only for those who use it.
-    from rowcall.service.store.redis_link import FAILURES, RedisLink
+    from rowcall.service.store.redis_connection import FAILURES, open_client
 
     async def ask() -> None:
-        link = RedisLink(address)
-        try:
-            await link.connect()
-        finally:
-            await link.close()
+        await (await open_client(address, "rowcall-checks")).aclose()
 
     return Asked(name, failing, ask, FAILURES)

@@ -19,8 +19,10 @@ KEPT_IN_ALL = 33_554_432
 _CODINGS = (("br", ".br"), ("gzip", ".gz"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class StaticFile:
+    """As it is now; one that has changed is another."""
+
     path: str
     """On disk."""
     url: str
@@ -34,6 +36,8 @@ class StaticFile:
     """None: too large to be kept."""
     siblings: tuple[tuple[str, str], ...] = ()
     """Codings that lie beside it, and their paths."""
+    known: list[tuple[str, str]] | None = None
+    """Header fields with which everybody gets all of it, once that has been found out."""
 
     @property
     def size(self) -> int:

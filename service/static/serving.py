@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable
 from typing import Any
 from urllib.parse import quote
@@ -28,11 +29,25 @@ class StaticFiles:
         self._folder = Folder(options.root)
         self._pages = None if options.pages is None else Pages(options, options.pages, identity.antiforgery)
         self._closed: dict[str, bool] = {}
-        self._cached: Headers = [("cache-control", options.cache_control)] if options.cache_control else []
+        said = options.cache_control
+        self._cached: Headers = [("cache-control", said)] if said else []
+        # A proxy must not keep for everybody what is for who is signed in.
+        keeps_apart = said and not {"private", "no-store"}.isdisjoint(re.split(r"[,\s]+", said.lower()))
+        self._cached_apart: Headers = self._cached if keeps_apart else [("cache-control", "private, no-cache")]
 
     def find(self, scope: Any) -> StaticFile | str | None:
         """None: whoever stands behind answers."""
         return self._folder.find(scope.path) if scope.method in ("GET", "HEAD") else None
+
+    def answer_at_once(self, scope: Any, protocol: Any, found: StaticFile | str) -> bool:
+        """Sends what has been sent before, to somebody else who asked for it in the same way. False: `answer` does."""
+        if type(found) is not StaticFile or found.known is None or scope.method != "GET":
+            return False
+        asked = scope.headers
+        if "if-none-match" in asked or "range" in asked or "if-modified-since" in asked:
+            return False
+        protocol.response_bytes(200, found.known, found.body)
+        return True
 
     def answer(self, exchange: Exchange, found: StaticFile | str) -> Awaitable[None] | None:
         """Answers, perhaps later."""
@@ -85,7 +100,7 @@ class StaticFiles:
 
     def _send(self, scope: Any, protocol: Any, found: StaticFile, *, private: bool) -> None:
         asked = scope.headers
-        cached = [("cache-control", "private, no-cache")] if private and not self._cached else self._cached
+        cached = self._cached_apart if private else self._cached
         headers: Headers = [("etag", found.tag), ("last-modified", found.date), ("accept-ranges", "bytes"), *cached]
         if found.siblings:
             headers.append(("vary", "Accept-Encoding"))
@@ -109,6 +124,8 @@ class StaticFiles:
         elif scope.method == "HEAD":
             protocol.response_empty(200, [*headers, ("content-length", str(found.size))])
         elif found.body is not None:
+            if not private and not found.siblings:
+                found.known = headers
             protocol.response_bytes(200, headers, found.body)
         else:
             protocol.response_file(200, [*headers, ("content-length", str(found.size))], found.path)

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
 
+from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.options import CacheOptions, Place
 from rowcall.core.cache.redis_address import BadAddressError, parse_redis
-from rowcall.service.store.flights import AnswerStore, Found
+from rowcall.core.endpoint.capabilities import Stale
+from rowcall.core.errors.problems import Problem
+from rowcall.service.store.bus import WORKER_GONE
+from rowcall.service.store.flights import AnswerStore, Found, FoundStale
 from rowcall.service.store.host import FORGET_TAGS, HostStore
 from rowcall.service.store.memory_answers import LARGEST, MemoryAnswers
 
 if TYPE_CHECKING:
     from rowcall.service.store.redis_answers import RedisAnswers
+    from rowcall.service.store.redis_link import RedisLink
 
 log = logging.getLogger("rowcall.cache")
+
+Asked = TypeVar("Asked")
+AGAIN_SECONDS = 1.0
 
 MOST_BUFFERED = 33_554_432
 """Bytes of an answer that a worker holds to keep it."""
@@ -32,7 +41,7 @@ class AnswerStores:
         self._memory: MemoryAnswers | None = None
         self._redis: asyncio.Task[RedisAnswers | None] | None = None
         self._pruning: asyncio.TimerHandle | None = None
-        self._forgetting: set[asyncio.Future[int]] = set()
+        self._forgetting: set[asyncio.Future[None]] = set()
 
     def open(self) -> None:
         """Connects to Redis where that is asked for, so that it is known at the start whether it is there."""
@@ -58,7 +67,7 @@ class AnswerStores:
             for store in self.every():
                 found = store.forget_tag(tag)
                 if isinstance(found, Awaitable):
-                    task = asyncio.ensure_future(found)
+                    task = asyncio.ensure_future(_surely(store, tag, found))
                     self._forgetting.add(task)
                     task.add_done_callback(self._forgetting.discard)
 
@@ -86,8 +95,8 @@ class AnswerStores:
     async def _connected(self) -> RedisAnswers | None:
         """None: it is not there, and the store of the host takes its place (reference 05, 1.7)."""
         # Redis's client is only for those who use it.
-        from rowcall.service.store.redis_answers import RedisAnswers
-        from rowcall.service.store.redis_link import FAILURES, RedisLink
+        from rowcall.service.store.redis_connection import FAILURES
+        from rowcall.service.store.redis_link import RedisLink
 
         try:
             address = parse_redis(self.options.redis)
@@ -102,9 +111,16 @@ class AnswerStores:
                 reason = str(error).strip() or "no answer"
                 await asyncio.sleep(0.1 * attempt)
             else:
-                return RedisAnswers(link)
+                return self._redis_answers(link)
         log.error("Redis at %s cannot be reached: %s; answers are kept in memory instead", address, reason)
         return None
+
+    def _redis_answers(self, link: RedisLink) -> RedisAnswers:
+        from rowcall.service.store.redis_answers import RedisAnswers
+
+        answers = RedisAnswers(link, self._host.name, os.getpid())
+        self._host.bus.subscribe(WORKER_GONE, lambda message: answers.worker_gone(int(message)))
+        return answers
 
     def largest(self, place: Place) -> int:
         """Bytes of an answer from which it is none that is kept."""
@@ -141,28 +157,43 @@ class _Later:
     def __init__(self, coming: Awaitable[AnswerStore]) -> None:
         self._coming = asyncio.ensure_future(coming)
 
-    def begin(self, key: bytes, patience: float) -> Found | Awaitable[Found]:
-        if self._coming.done():
-            return self._coming.result().begin(key, patience)
-        return self._begin_later(key, patience)
+    def _ask(self, ask: Callable[[AnswerStore], Asked | Awaitable[Asked]]) -> Asked | Awaitable[Asked]:
+        return ask(self._coming.result()) if self._coming.done() else self._ask_later(ask)
 
-    async def _begin_later(self, key: bytes, patience: float) -> Found:
-        found = (await self._coming).begin(key, patience)
+    async def _ask_later(self, ask: Callable[[AnswerStore], Asked | Awaitable[Asked]]) -> Asked:
+        found = ask(await self._coming)
         return await found if isinstance(found, Awaitable) else found
+
+    def begin(self, key: bytes, patience: float) -> Found | Awaitable[Found]:
+        return self._ask(lambda store: store.begin(key, patience))
+
+    def begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
+        return self._ask(lambda store: store.begin_stale(key, patience, stale))
+
+    def last(self, key: bytes, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
+        return self._ask(lambda store: store.last(key, stale))
 
     def forget(self, key: bytes) -> bool | Awaitable[bool]:
-        return self._coming.result().forget(key) if self._coming.done() else self._forget_later(key)
-
-    async def _forget_later(self, key: bytes) -> bool:
-        found = (await self._coming).forget(key)
-        return await found if isinstance(found, Awaitable) else found
+        return self._ask(lambda store: store.forget(key))
 
     def forget_tag(self, tag: str) -> int | Awaitable[int]:
-        return self._coming.result().forget_tag(tag) if self._coming.done() else self._forget_tag_later(tag)
-
-    async def _forget_tag_later(self, tag: str) -> int:
-        found = (await self._coming).forget_tag(tag)
-        return await found if isinstance(found, Awaitable) else found
+        return self._ask(lambda store: store.forget_tag(tag))
 
     def close(self) -> None:
         self._coming.cancel()
+
+
+async def _surely(store: AnswerStore, tag: str, found: Awaitable[int]) -> None:
+    """Nobody waits who could be told that it has not been forgotten, so it is tried until it is."""
+    while True:
+        try:
+            await found
+        except Problem as problem:
+            log.error("the tag %s is not forgotten yet: %s", tag, problem.detail)
+        else:
+            return
+        await asyncio.sleep(AGAIN_SECONDS)
+        again = store.forget_tag(tag)
+        if not isinstance(again, Awaitable):
+            return
+        found = again

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import orjson
 
 from rowcall.core.cache.entry import Entry
+from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
 from rowcall.service.exchange.deadline import DeadlineError
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
@@ -34,10 +35,22 @@ Outcome = Entry | Problem | Again | Alone
 
 
 class Ticket(Protocol):
-    """The right, and the duty, to compute the answer for a key. Exactly one of its methods is called, once."""
+    """The right, and the duty, to compute the answer for a key. Exactly one of `keep`, `pass_on` and `give_up` is
+    called, once."""
 
-    def keep(self, entry: Entry, seconds: float | None) -> None:
-        """The answer, and how long it lives; None: until it is forgotten."""
+    tags: tuple[str, ...]
+    """Those that were announced."""
+
+    def announce(self, tags: tuple[str, ...], seconds: float | None) -> Awaitable[None] | None:
+        """Before the answer is computed: whoever forgets one of its tags from now on forgets this answer too.
+        seconds: how long it may live."""
+
+    def last(self, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
+        """`AnswerStore.last` for its key."""
+
+    def keep(self, entry: Entry, seconds: float | None, stale: float = 0.0) -> None:
+        """The answer, and how long it is fresh; None: until it is forgotten. stale: seconds for which it is of use
+        after that."""
 
     def pass_on(self) -> None:
         """It has turned out to be none that is kept."""
@@ -46,7 +59,15 @@ class Ticket(Protocol):
         """It failed. None: for reasons that are this request's own, so that the next one shall try."""
 
 
+class Outdated(NamedTuple):
+    """An answer that may still be given. ticket: to make a new one; None: somebody else does."""
+
+    entry: Entry
+    ticket: Ticket | None
+
+
 Found = Entry | Ticket | Alone
+FoundStale = Found | Outdated
 
 
 class AnswerStore(Protocol):
@@ -60,6 +81,12 @@ class AnswerStore(Protocol):
         Raises:
             Problem: the one who computed failed, or took longer than that.
         """
+
+    def begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
+        """`begin` for answers that are of use for longer than they are fresh."""
+
+    def last(self, key: bytes, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
+        """The answer that may be given as a new one could not be made."""
 
     def forget(self, key: bytes) -> bool | Awaitable[bool]:
         """Whether there was an answer. Nobody is given it afterwards."""
@@ -99,6 +126,9 @@ class Waiters:
         future: asyncio.Future[Outcome] = self._loop.create_future()
         self._futures.setdefault(key, set()).add(future)
         return future
+
+    def has(self, key: bytes) -> bool:
+        return key in self._futures
 
     def leave(self, key: bytes, future: asyncio.Future[Outcome]) -> None:
         waiting = self._futures.get(key)

@@ -22,6 +22,11 @@ class HostStore:
         self._environments: dict[str, Environment] = {}
         self._kept: dict[str, object] = {}
 
+    @property
+    def name(self) -> str:
+        """Of this start of the service, on this host."""
+        return self._folder.name
+
     def environment(self, name: str, size: int) -> Environment:
         """The environment of a capability, the same for all processes. size: bytes, the same for all processes."""
         if name not in self._environments:

@@ -1,37 +1,49 @@
 """Answers in Redis with copies in the store of each host (spec 2.1, `Hybrid`).
 
 A copy is given only while this worker hears what is forgotten: it listens to Redis and is answered by it all the time.
-Whoever forgets an answer tells all listeners and waits until each has said that its copies are gone, or until one
-that has fallen silent must have stopped giving copies by itself. So when an invalidation is answered, no host has the
-old one.
+All listeners are noted in Redis. Whoever forgets an answer tells them and waits until each has said that its copies are
+gone, or until one that has fallen silent must have stopped giving copies by itself. So when an invalidation is
+answered, no host has the old one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import secrets
 import time
 from typing import Any
 
 from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.options import HybridOptions
-from rowcall.service.store.flights import Found
+from rowcall.core.endpoint.capabilities import Stale
+from rowcall.service.store.flights import Found, FoundStale
 from rowcall.service.store.memory_answers import MemoryAnswers
-from rowcall.service.store.redis_answers import RedisAnswers, stored_name
-from rowcall.service.store.redis_link import FAILURES, GoneError
-
-log = logging.getLogger("rowcall.cache")
+from rowcall.service.store.redis_answers import RedisAnswers, not_forgotten, stored_name
+from rowcall.service.store.redis_connection import FAILURES
+from rowcall.service.store.redis_link import PING, GoneError
 
 CHANNEL = b"rowcall:forget"
-PING = 0.3
-"""Seconds between questions whether Redis still answers this listener."""
+LISTENERS = b"rowcall:listeners"
 SILENT = 1.0
 """Seconds without an answer after which copies are not given any more."""
 PATIENCE = 1.3
 """Seconds for which those who have copies are waited for; longer than `SILENT`."""
+NOTED = 2.5
+"""Seconds for which a listener is one after it has noted itself: `SILENT`, and what the note may take."""
 _COPY = b"copy\0"
+_NOTE = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('ZADD', KEYS[1], now, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - 60000)
+redis.call('PEXPIRE', KEYS[1], 60000)
+"""
+_NOTED = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf')
+"""
 
 
 class HybridAnswers:
@@ -42,122 +54,146 @@ class HybridAnswers:
         self._memory = memory
         self._local = options.seconds if options.local_seconds is None else options.local_seconds
         self._default = options.seconds
+        self._own = secrets.token_hex(8).encode()
         self._heard = 0.0
+        self._noted = -NOTED
+        """When it has noted last that it listens."""
+        self._since = time.monotonic()
+        """Since when it has listened without a break."""
         self._forgotten = 0
-        redis.link.background(self._listen())
+        redis.link.background(redis.link.listen(CHANNEL, self._hear, self._began, self._answered))
+        redis.link.background(self._note())
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
     def begin(self, key: bytes, patience: float) -> Any:
-        if time.monotonic() - self._heard < SILENT:
-            copy = self._memory.get(_COPY + stored_name(key))
-            if copy is not None:
-                return copy
-        return self._begin(key, patience)
+        return self._copied(key) or self._begin(key, patience)
+
+    def begin_stale(self, key: bytes, patience: float, stale: Stale) -> Any:
+        """Copies are fresh; what is not stands in Redis."""
+        return self._copied(key) or self._begin_stale(key, patience, stale)
+
+    def _copied(self, key: bytes) -> Entry | None:
+        return self._memory.get(_COPY + stored_name(key)) if self._hears() else None
+
+    def _hears(self) -> bool:
+        return time.monotonic() - self._heard < SILENT
 
     async def _begin(self, key: bytes, patience: float) -> Found:
-        seen = self._forgotten
+        began, seen = time.monotonic(), self._forgotten
         found = await self._redis.begin(key, patience)
         # What is computed now is copied when it is asked for again: only an answer that Redis has taken is one.
         if type(found) is Entry:
-            self._copy(key, found, seen, self._lifetime(found))
+            await self._copy(key, found, began, seen, 0.0)
         return found
 
-    def _lifetime(self, entry: Entry) -> float | None:
+    async def _begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale:
+        began, seen = time.monotonic(), self._forgotten
+        found = await self._redis.begin_stale(key, patience, stale)
+        if type(found) is Entry:
+            await self._copy(key, found, began, seen, stale.longest)
+        return found
+
+    async def last(self, key: bytes, stale: Stale) -> Entry | None:
+        return await self._redis.last(key, stale)
+
+    async def _copy(self, key: bytes, entry: Entry, began: float, seen: int, stale: float) -> None:
+        """Unless anything has been forgotten since the answer was asked for: it might have been this one."""
+        asked = time.monotonic()
+        try:
+            left = await self._redis.left(key)
+        except GoneError:
+            return
+        seconds = self._lifetime(entry, None if left is None else left - stale)
+        if seen == self._forgotten and self._hears() and (seconds is None or seconds > 0):
+            taken = time.monotonic() - asked
+            self._memory.put(_COPY + stored_name(key), entry, None if seconds is None else seconds - taken, began)
+
+    def _lifetime(self, entry: Entry, left: float | None) -> float | None:
         """Of the copy: what is left of the answer's; where that is the default one, no more than that of copies."""
-        left = entry.ends - time.time() if entry.ends else None
-        whole = entry.ends - entry.written if entry.ends else None
-        if self._local is None or not (whole is None or (self._default and abs(whole - self._default) < 0.01)):
+        is_default = not entry.ends or (self._default is not None and abs(entry.ends - self._default) < 0.01)
+        if self._local is None or not is_default:
             return left
         return self._local if left is None else min(left, self._local)
-
-    def _copy(self, key: bytes, entry: Entry, seen: int, seconds: float | None) -> None:
-        """Unless anything has been forgotten since the answer was asked for: it might have been this one."""
-        if seen == self._forgotten and time.monotonic() - self._heard < SILENT and (seconds is None or seconds > 0):
-            self._memory.put(_COPY + stored_name(key), entry, seconds)
 
     # --- forgetting ------------------------------------------------------------------------------------------------
 
     async def forget(self, key: bytes) -> bool:
+        """Raises `Problem` when nothing says that it is forgotten everywhere."""
         name = stored_name(key)
         self._forgotten += 1
-        held = self._memory.forget(_COPY + name)
+        held = self._memory.forget(_COPY + name, noted=True)
         found = await self._redis.forget(key)
-        await self._tell_all(name)
+        await self._tell_all(b"n" + name)
         return found or held
 
     async def forget_tag(self, tag: str) -> int:
+        """Raises `Problem` as `forget` does."""
         self._forgotten += 1
         self._memory.forget_tag(tag)
-        names = await self._redis.forget_names(tag)
-        for name in names:
-            self._memory.forget(_COPY + name)
-            await self._tell_all(name)
-        return len(names)
+        count = await self._redis.forget_tag(tag)
+        await self._tell_all(b"t" + tag.encode())
+        return count
 
-    async def _tell_all(self, name: bytes) -> None:
+    async def _tell_all(self, word: bytes) -> None:
         link = self._redis.link
         reply = b"rowcall:heard:" + secrets.token_hex(8).encode()
         try:
-            listeners = await link.ask(link.client.publish, CHANNEL, name + reply)
+            await link.ask(link.client.publish, CHANNEL, reply + word)
             until = time.monotonic() + PATIENCE
-            for _ in range(listeners):
-                left = until - time.monotonic()
-                if left <= 0 or not await self._heard_by_one(reply, left):
-                    break
+            missing = set(await link.run(_NOTED, [LISTENERS], [int(NOTED * 1000)])) - {self._own}
         except GoneError:
-            # Whoever has copies hears nothing either, and stops giving them.
-            await asyncio.sleep(PATIENCE)
+            raise not_forgotten() from None
+        # A Redis that has just begun anew does not know yet who listens.
+        if not self._hears() or time.monotonic() - self._since < NOTED:
+            missing.add(b"somebody")
+        while missing and (left := until - time.monotonic()) > 0:
+            missing.discard(await self._next_reply(reply, left))
 
-    async def _heard_by_one(self, reply: bytes, seconds: float) -> bool:
-        link = self._redis.link
-        try:
+    async def _next_reply(self, reply: bytes, seconds: float) -> bytes:
+        began = time.monotonic()
+        with contextlib.suppress(*FAILURES):
             async with asyncio.timeout(seconds):
-                return bool(await link.client.blpop([reply], timeout=seconds))
-        except FAILURES:
-            return False
+                answer = await self._redis.link.client.blpop([reply], timeout=seconds)
+                if answer is not None:
+                    return bytes(answer[1])
+        await asyncio.sleep(max(0.0, seconds - (time.monotonic() - began)))
+        return b""
 
     # --- listening -------------------------------------------------------------------------------------------------
 
-    async def _listen(self) -> None:
+    async def _note(self) -> None:
+        """For ever: notes that this worker listens. Without a note it gives no copies: nobody would wait for it."""
         while True:
-            try:
-                await self._hear_all()
-            except FAILURES as error:
-                log.debug("not listening to Redis: %s", error)
-            self._heard = 0.0
+            began = time.monotonic()
+            with contextlib.suppress(GoneError):
+                await self._redis.link.run(_NOTE, [LISTENERS], [self._own])
+                self._noted = began
             await asyncio.sleep(PING)
 
-    async def _hear_all(self) -> None:
-        async with self._redis.link.client.pubsub() as channel:
-            await channel.subscribe(CHANNEL)
-            asked = 0.0
-            while True:
-                if time.monotonic() - asked > PING:
-                    asked = time.monotonic()
-                    await channel.ping()
-                message = await channel.get_message(timeout=PING)
-                if message is None:
-                    continue
-                # What has been sent before this has been heard, so copies are as good as they were then.
-                if message["type"] in ("pong", "subscribe"):
-                    if message["type"] == "subscribe":
-                        # Whatever was forgotten meanwhile, nobody has told us.
-                        self._forgotten += 1
-                        self._memory.forget_all(_COPY)
-                        asked = time.monotonic()
-                    self._heard = asked
-                elif message["type"] == "message":
-                    await self._forget_copy(message["data"])
-
-    async def _forget_copy(self, data: bytes) -> None:
+    def _began(self) -> None:
+        # Whatever was forgotten meanwhile, nobody has told us.
         self._forgotten += 1
-        self._memory.forget(_COPY + data[:64])
+        self._since = time.monotonic()
+        self._memory.forget_all(_COPY)
+
+    def _answered(self, asked: float) -> None:
+        """What was said before that has been heard, so copies are as good as they were then."""
+        if asked - self._noted < SILENT:
+            self._heard = asked
+
+    async def _hear(self, data: bytes) -> None:
+        reply, kind, rest = data[:30], data[30:31], data[31:]
+        self._forgotten += 1
+        if kind == b"t":
+            self._memory.forget_tag(rest.decode())
+        else:
+            self._memory.forget(_COPY + rest, noted=True)
         client = self._redis.link.client
         with contextlib.suppress(*FAILURES):
             async with asyncio.timeout(SILENT):
-                await client.rpush(data[64:], b"1")
-                await client.expire(data[64:], 10)
+                await client.rpush(reply, self._own)
+                await client.expire(reply, 10)
 
     def close(self) -> None:
         """The stores behind are closed by whoever made them."""

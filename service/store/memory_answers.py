@@ -6,7 +6,7 @@ An environment of its own holds, by the letter that a key begins with:
     l KEY         a lease: somebody is computing the answer, and whether other processes wait
     o NUMBER      KEY, in the order in which answers were written: the oldest go first when there is no room
     x TIME NUMBER KEY, by the time at which answers end
-    t TAG KEY     the answers with a tag; f TAG says when the tag was forgotten last
+    t TAG KEY     the answers with a tag; f TAG says when the tag was forgotten last, f NAME when a copy was
 
 A lease is what makes forgetting final: it is deleted together with the answer, and an answer whose lease is gone is not
 written any more. So nothing that was read before the invalidation outlives it.
@@ -21,15 +21,28 @@ import logging
 import os
 import struct
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 import lmdb
 
 from rowcall.core.cache.entry import Entry, packed, unpacked
+from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
 from rowcall.service.store.bus import WORKER_GONE, Bus
 from rowcall.service.store.environment import LONGEST_KEY, Environment, Transaction, between, last_before, used
-from rowcall.service.store.flights import AGAIN, ALONE, Again, Alone, Found, Outcome, Waiters, problem_of, problem_text
+from rowcall.service.store.flights import (
+    AGAIN,
+    ALONE,
+    Again,
+    Alone,
+    Found,
+    FoundStale,
+    Outcome,
+    Outdated,
+    Waiters,
+    problem_of,
+    problem_text,
+)
 
 log = logging.getLogger("rowcall.cache")
 
@@ -55,6 +68,9 @@ MARKED = 3600.0
 """Seconds for which it is known that a tag was forgotten: longer than any computing takes."""
 _TIME = struct.Struct("<d")
 
+Good = Callable[[bytes], Entry | None]
+"""What is stored → an answer, if it is good enough."""
+
 now = time.monotonic
 """The same for all processes of the host, and no change of the wall clock moves it."""
 
@@ -65,16 +81,27 @@ def stored_key(key: bytes) -> bytes:
 
 
 class MemoryTicket:
-    __slots__ = ("_answers", "_began", "_key", "number")
+    __slots__ = ("_answers", "_began", "_key", "number", "tags")
 
     def __init__(self, answers: MemoryAnswers, key: bytes, number: int) -> None:
         self._answers = answers
         self._key = key
         self.number = number
+        self.tags: tuple[str, ...] = ()
         self._began = now()
 
-    def keep(self, entry: Entry, seconds: float | None) -> None:
-        self._answers.land(self._key, self.number, entry, seconds, self._began)
+    def announce(self, tags: tuple[str, ...], seconds: float | None) -> None:
+        """Forgetting a tag notes when, and this ticket knows since when it is out."""
+        self.tags = tags
+
+    def last(self, stale: Stale) -> Entry | None:
+        return self._answers.last_named(self._key, stale)
+
+    def keep(self, entry: Entry, seconds: float | None, stale: float = 0.0) -> None:
+        if seconds is not None:
+            at = now()
+            entry = entry._replace(written=at, ends=at + seconds + stale, fresh=at + seconds if stale else 0.0)
+        self._answers.land(self._key, self.number, entry, self._began)
 
     def pass_on(self) -> None:
         self._answers.pass_on(self._key, self.number)
@@ -114,20 +141,45 @@ class MemoryAnswers:
             return entry
         if self._unshared and self._is_unshared(name):
             return ALONE
-        return self._board(name, patience) or self._wait(name, self._waiters.join(name), patience)
+        return self._board(name, patience, _alive) or self._wait(name, self._waiters.join(name), patience, _alive)
 
-    def _board(self, name: bytes, patience: float) -> Found | None:
-        """None: somebody else is at it, and will tell."""
+    def begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
+        name = stored_key(key)
+        with self._read() as transaction:
+            data = transaction.get(_ENTRY + name)
+        entry = None if data is None else _alive(data)
+        if entry is not None and (not entry.fresh or now() < entry.fresh):
+            return entry
+        if self._unshared and self._is_unshared(name):
+            return ALONE
+        found = self._board(name, patience, _fresh)
+        if entry is not None and now() < entry.fresh + stale.revalidate:
+            if found is None or isinstance(found, Alone):
+                return Outdated(entry, None)
+            return found if isinstance(found, Entry) else Outdated(entry, found)
+        return found or self._wait(name, self._waiters.join(name), patience, _fresh)
+
+    def last(self, key: bytes, stale: Stale) -> Entry | None:
+        return self.last_named(stored_key(key), stale)
+
+    def last_named(self, name: bytes, stale: Stale) -> Entry | None:
+        with self._read() as transaction:
+            data = transaction.get(_ENTRY + name)
+        entry = None if data is None else _alive(data)
+        return None if entry is None or (entry.fresh and now() >= entry.fresh + stale.error) else entry
+
+    def _board(self, name: bytes, patience: float, good: Good) -> Found | None:
+        """None: somebody else is at it, and will tell. good: which answers are good enough."""
         try:
-            return self._lease(name, patience)
+            return self._lease(name, patience, good)
         except lmdb.MapFullError:
             self._make_room()
             return ALONE
 
-    def _lease(self, name: bytes, patience: float) -> Found | None:
+    def _lease(self, name: bytes, patience: float, good: Good) -> Found | None:
         with self._environment.write() as transaction:
             data = transaction.get(_ENTRY + name)
-            if data is not None and (entry := _alive(data)) is not None:
+            if data is not None and (entry := good(data)) is not None:
                 return entry
             held = transaction.get(_LEASE + name)
             if held is not None:
@@ -141,13 +193,13 @@ class MemoryAnswers:
             transaction.put(_LEASE + name, _HELD.pack(self._process, self._tickets, ends, 0))
         return MemoryTicket(self, name, self._tickets)
 
-    async def _wait(self, name: bytes, future: asyncio.Future[Outcome], patience: float) -> Found:
+    async def _wait(self, name: bytes, future: asyncio.Future[Outcome], patience: float, good: Good) -> Found:
         until = now() + patience
         while True:
             outcome = await self._waiters.wait(name, future, max(0.001, until - now()) if patience > 0 else 0)
             if not isinstance(outcome, Again):
                 return outcome
-            found = self._board(name, patience)
+            found = self._board(name, patience, good)
             if found is not None:
                 return found
             # In the same turn of the loop, or the word could come before somebody listens.
@@ -164,10 +216,8 @@ class MemoryAnswers:
 
     # --- ending ----------------------------------------------------------------------------------------------------
 
-    def land(self, name: bytes, number: int, entry: Entry, seconds: float | None, began: float) -> None:
+    def land(self, name: bytes, number: int, entry: Entry, began: float) -> None:
         """Keeps the answer, unless it was forgotten while it was computed, and tells it to those who wait."""
-        at = now()
-        entry = entry._replace(written=at, ends=0.0 if seconds is None else at + seconds)
         if len(entry.body) > self._environment.size // LARGEST:
             self.pass_on(name, number)
             return
@@ -176,17 +226,17 @@ class MemoryAnswers:
                 awaited = self._take_lease(transaction, name, number)
                 if awaited is None or (entry.tags and _forgotten_since(transaction, entry.tags, began)):
                     outcome: Outcome = AGAIN
-                elif seconds is not None and seconds <= 0:
+                elif entry.ends and entry.ends <= entry.written:
                     outcome = entry
                 else:
                     outcome = entry
                     _put(transaction, name, entry)
                     if used(transaction) > self._environment.size * SPARE:
-                        _evict(transaction, EVICTED_AT_ONCE, at)
+                        _evict(transaction, EVICTED_AT_ONCE, now())
         except lmdb.MapFullError:
             self._make_room()
-            awaited, outcome = True, entry
-            self._drop_lease(name, number)
+            awaited = self._drop_lease(name, number)
+            outcome = AGAIN if awaited is None or entry.tags else entry
         self._waiters.tell(name, outcome)
         if awaited:
             self._bus.publish(TOPIC, _told(name, AGAIN))
@@ -242,10 +292,13 @@ class MemoryAnswers:
 
     # --- forgetting ------------------------------------------------------------------------------------------------
 
-    def forget(self, key: bytes) -> bool:
+    def forget(self, key: bytes, *, noted: bool = False) -> bool:
+        """noted: `put` shall know of it too."""
         name = stored_key(key)
         with self._environment.write() as transaction:
             found, awaited = _forget(transaction, name)
+            if noted:
+                transaction.put(_name_mark(name), _TIME.pack(now()))
         # Those who wait in this process were there before; they ask again, and the next one computes.
         self._waiters.tell(name, AGAIN)
         if awaited:
@@ -265,13 +318,19 @@ class MemoryAnswers:
             if len(found) < 256:
                 return count
 
-    def put(self, key: bytes, entry: Entry, seconds: float | None) -> None:
-        """A copy of an answer that somebody else has computed."""
+    def put(self, key: bytes, entry: Entry, seconds: float | None, began: float) -> None:
+        """A copy of an answer that somebody else has computed, as it was `began`: unless it was forgotten since, which
+        another worker may have heard already."""
         at = now()
+        name = stored_key(key)
         entry = entry._replace(written=at, ends=0.0 if seconds is None else at + seconds)
         try:
             with self._environment.write() as transaction:
-                _put(transaction, stored_key(key), entry)
+                mark = transaction.get(_name_mark(name))
+                forgotten = mark is not None and _TIME.unpack(mark)[0] >= began
+                if forgotten or _forgotten_since(transaction, entry.tags, began):
+                    return
+                _put(transaction, name, entry)
                 if used(transaction) > self._environment.size * SPARE:
                     _evict(transaction, EVICTED_AT_ONCE, at)
         except lmdb.MapFullError:
@@ -330,6 +389,11 @@ def _alive(data: bytes) -> Entry | None:
     return None if entry is None or (entry.ends and now() >= entry.ends) else entry
 
 
+def _fresh(data: bytes) -> Entry | None:
+    entry = _alive(data)
+    return None if entry is None or (entry.fresh and now() >= entry.fresh) else entry
+
+
 def _told(name: bytes, outcome: Outcome) -> bytes:
     head = len(name).to_bytes(2, "big") + name
     if isinstance(outcome, Problem):
@@ -351,6 +415,10 @@ def _put(transaction: Transaction, name: bytes, entry: Entry) -> None:
 
 def _tag_name(tag: str) -> bytes:
     return hashlib.blake2b(tag.encode(), digest_size=16).digest()
+
+
+def _name_mark(name: bytes) -> bytes:
+    return _MARK + hashlib.blake2b(name, digest_size=16, person=b"answer").digest()
 
 
 def _tag_key(tag: str, name: bytes) -> bytes:

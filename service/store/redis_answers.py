@@ -6,8 +6,13 @@ For each key three things that Redis keeps together (in a Cluster too: they shar
     rowcall:{KEY}:l   the lease: the ticket of whoever computes, for LEASE seconds unless it is renewed
     rowcall:{KEY}:w   somebody waits
 
+    rowcall:tag:TAG   names of the answers that have a tag, or are being computed with it
+
 A lease is taken, and an answer written, forgotten or given up, by one script each, so in one step for everybody. As in
-the store of a host, forgetting deletes the lease too, and an answer whose lease is gone is not written any more.
+the store of a host, forgetting deletes the lease too, and an answer whose lease is gone is not written any more. An
+answer is among those of its tags before it is computed, so a tag that is forgotten takes its lease as well.
+
+All times are Redis's own: setting the clock of a host changes nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +21,12 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-import os
 import secrets
 import time
 from typing import Any
 
 from rowcall.core.cache.entry import Entry, packed, unpacked
+from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
 from rowcall.service.store.flights import (
     AGAIN,
@@ -29,19 +34,25 @@ from rowcall.service.store.flights import (
     Again,
     Alone,
     Found,
+    FoundStale,
     Outcome,
+    Outdated,
     Waiters,
     problem_of,
     problem_text,
 )
-from rowcall.service.store.redis_link import FAILURES, GoneError, RedisLink
-
-log = logging.getLogger("rowcall.cache")
+from rowcall.service.store.redis_link import GoneError, RedisLink
 
 CHANNEL = b"rowcall:answers"
 LEASE = 3.0
 """Seconds after which a host that has died is taken for dead."""
 RENEW = 1.0
+COMPUTING = 3600
+"""Seconds for which a tag knows of an answer besides its lifetime: longer than any computing takes."""
+AT_ONCE = 100
+"""Answers of a tag that are forgotten at one time."""
+
+log = logging.getLogger("rowcall.cache")
 
 _BEGIN = """
 local answer = redis.call('GET', KEYS[1])
@@ -52,6 +63,24 @@ if held then
   return {2, held}
 end
 redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+return {3, ''}
+"""
+_BEGIN_STALE = """
+local answer = redis.call('GET', KEYS[1])
+local outdated = false
+if answer then
+  local over = tonumber(ARGV[3]) - redis.call('PTTL', KEYS[1])
+  if over <= 0 or redis.call('PTTL', KEYS[1]) < 0 then return {1, answer} end
+  outdated = over < tonumber(ARGV[4])
+end
+local held = redis.call('GET', KEYS[2])
+if held then
+  if outdated then return {4, answer} end
+  redis.call('SET', KEYS[3], '1', 'PX', 60000)
+  return {2, held}
+end
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+if outdated then return {5, answer} end
 return {3, ''}
 """
 _LAND = """
@@ -75,6 +104,20 @@ if redis.call('DEL', KEYS[3]) == 1 then redis.call('PUBLISH', ARGV[1], ARGV[2]) 
 return found
 """
 _RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0"
+_BREAK = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+_ANNOUNCE = """
+local left = redis.call('PTTL', KEYS[1])
+redis.call('SADD', KEYS[1], ARGV[1])
+if ARGV[2] == '' then redis.call('PERSIST', KEYS[1])
+elseif left == -2 or (left >= 0 and left < tonumber(ARGV[2])) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
+"""
+_LAST = """
+local answer = redis.call('GET', KEYS[1])
+if not answer then return false end
+local left = redis.call('PTTL', KEYS[1])
+if left >= 0 and tonumber(ARGV[1]) - left >= tonumber(ARGV[2]) then return false end
+return answer
+"""
 
 
 def stored_name(key: bytes) -> bytes:
@@ -90,20 +133,35 @@ def _tag_set(tag: str) -> bytes:
     return b"rowcall:tag:" + hashlib.sha256(tag.encode()).hexdigest().encode()
 
 
+def _milliseconds(seconds: float) -> int:
+    return max(0, int(seconds * 1000))
+
+
 class RedisTicket:
-    __slots__ = ("_answers", "_began", "_name", "number")
+    __slots__ = ("_answers", "_name", "_shared", "number", "tags")
 
     def __init__(self, answers: RedisAnswers, name: bytes, number: bytes) -> None:
         self._answers = answers
         self._name = name
+        self._shared = True
+        self.tags: tuple[str, ...] = ()
         self.number = number
-        self._began = time.monotonic()
 
-    def keep(self, entry: Entry, seconds: float | None) -> None:
-        if self._answers.is_forgotten(entry.tags, self._began):
-            self._answers.end(self._name, self.number, AGAIN)
-        else:
-            self._answers.link.background(self._answers.land(self._name, self.number, entry, seconds))
+    async def announce(self, tags: tuple[str, ...], seconds: float | None) -> None:
+        self.tags = tags
+        # Where nobody could forget it by its tags, it is none that is kept.
+        self._shared = await self._answers.announce(self._name, tags, seconds)
+
+    async def last(self, stale: Stale) -> Entry | None:
+        return await self._answers.last_named(self._name, stale)
+
+    def keep(self, entry: Entry, seconds: float | None, stale: float = 0.0) -> None:
+        if not self._shared:
+            self.pass_on()
+            return
+        # As a length and not as a point in time: hosts may have different clocks.
+        entry = entry._replace(written=0.0, ends=0.0 if seconds is None else seconds + stale)
+        self._answers.link.background(self._answers.land(self._name, self.number, entry))
 
     def pass_on(self) -> None:
         self._answers.end(self._name, self.number, ALONE)
@@ -113,20 +171,23 @@ class RedisTicket:
 
 
 class RedisAnswers:
-    """To be made in the running event loop, of a link that is connected."""
+    """To be made in the running event loop, of a link that is connected. worker: what no other worker of this host is
+    called by (`worker_gone`); host: what no other host is called by."""
 
-    def __init__(self, link: RedisLink) -> None:
+    def __init__(self, link: RedisLink, host: str, worker: int) -> None:
         self.link = link
         self._waiters = Waiters()
         self._open: dict[bytes, tuple[bytes, float]] = {}
         """Tickets of this worker by name: number, and when it was taken."""
-        self._mark = f"{os.getpid()}-{secrets.token_hex(6)}-".encode()
+        self._host = host.encode()
+        self._mark = b"%b-%d-%b-" % (self._host, worker, secrets.token_hex(4).encode())
         self._numbers = 0
-        self._marks: dict[str, float] = {}
-        """When tags were forgotten last."""
+        self._awaited: dict[bytes, bytes] = {}
+        """Whom this worker waits for, by name."""
         link.on_back.append(self._waiters.tell_all)
         link.background(self._renew())
-        link.background(self._listen())
+        # What was said while nobody listened is lost.
+        link.background(link.listen(CHANNEL, self._hear, self._waiters.tell_all))
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
@@ -139,7 +200,37 @@ class RedisAnswers:
         except GoneError:
             return ALONE
 
+    async def begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale:
+        try:
+            return await self._board_stale(stored_name(key), patience, stale)
+        except GoneError:
+            return ALONE
+
+    async def last(self, key: bytes, stale: Stale) -> Entry | None:
+        return await self.last_named(stored_name(key), stale)
+
+    async def last_named(self, name: bytes, stale: Stale) -> Entry | None:
+        times: list[bytes | int] = [_milliseconds(stale.longest), _milliseconds(stale.error)]
+        try:
+            data = await self.link.run(_LAST, _keys(name)[:1], times)
+        except GoneError:
+            return None
+        return unpacked(data) if data else None
+
+    async def left(self, key: bytes) -> float | None:
+        """Seconds for which the answer is kept; None: for ever; 0: it is not. Raises `GoneError`."""
+        left = await self.link.ask(self.link.client.pttl, _keys(stored_name(key))[0])
+        return None if left == -1 else max(0.0, left / 1000)
+
     async def _board(self, name: bytes, patience: float) -> Found:
+        found = await self._wait_or_begin(name, patience, _BEGIN, [])
+        return found.entry if isinstance(found, Outdated) else found
+
+    async def _board_stale(self, name: bytes, patience: float, stale: Stale) -> FoundStale:
+        times = [_milliseconds(stale.longest), _milliseconds(stale.revalidate)]
+        return await self._wait_or_begin(name, patience, _BEGIN_STALE, times)
+
+    async def _wait_or_begin(self, name: bytes, patience: float, script: str, times: list[int]) -> FoundStale:
         until = time.monotonic() + patience
         while True:
             # Listening begins before the question: the word may come before its answer has been read.
@@ -147,40 +238,61 @@ class RedisAnswers:
             try:
                 self._numbers += 1
                 number = self._mark + str(self._numbers).encode()
-                kind, value = await self.link.run(_BEGIN, _keys(name), [number, int(LEASE * 1000)])
+                kind, value = await self.link.run(script, _keys(name), [number, _milliseconds(LEASE), *times])
             except BaseException:
                 self._waiters.leave(name, future)
                 raise
             if kind != 2:
                 self._waiters.leave(name, future)
-                if kind == 1:
-                    return unpacked(value) or ALONE
-                self._open[name] = (number, time.monotonic())
-                return RedisTicket(self, name, number)
+                return self._boarded(kind, value, name, number)
+            self._awaited[name] = value
             outcome = await self._await(name, future, until - time.monotonic() if patience > 0 else 0.0)
             if not isinstance(outcome, Again):
+                self._awaited.pop(name, None)
                 return outcome
+
+    def _boarded(self, kind: int, value: bytes, name: bytes, number: bytes) -> FoundStale:
+        self._awaited.pop(name, None)
+        ticket = None
+        if kind in (3, 5):
+            self._open[name] = (number, time.monotonic())
+            ticket = RedisTicket(self, name, number)
+        entry = unpacked(value) if kind != 3 else None
+        if entry is None:
+            return ticket or ALONE
+        return entry if kind == 1 else Outdated(entry, ticket)
 
     async def _await(self, name: bytes, future: asyncio.Future[Outcome], left: float) -> Entry | Again | Alone:
         """AGAIN after as long as a lease lives: a host that has died says nothing."""
-        if left <= 0 or left > LEASE:
-            return await self._waiters.wait(name, future, LEASE, late=AGAIN)
-        return await self._waiters.wait(name, future, left)
+        try:
+            if left <= 0 or left > LEASE:
+                return await self._waiters.wait(name, future, LEASE, late=AGAIN)
+            return await self._waiters.wait(name, future, left)
+        except Problem:
+            if not self._waiters.has(name):
+                self._awaited.pop(name, None)
+            raise
 
     # --- ending ----------------------------------------------------------------------------------------------------
 
-    async def land(self, name: bytes, number: bytes, entry: Entry, seconds: float | None) -> bool:
-        """Whether it is kept."""
-        self._open.pop(name, None)
-        ends = 0.0 if seconds is None else time.time() + seconds
-        life: bytes | int = b"" if seconds is None else max(0, int(seconds * 1000))
-        data = packed(entry._replace(written=time.time(), ends=ends))
+    async def announce(self, name: bytes, tags: tuple[str, ...], seconds: float | None) -> bool:
+        life: bytes | int = b"" if seconds is None else _milliseconds(seconds + COMPUTING)
         try:
-            kept = await self.link.run(_LAND, _keys(name), [number, data, life, CHANNEL, name + b"r"])
-            for tag in entry.tags:
-                await self.link.ask(self.link.client.sadd, _tag_set(tag), name)
+            for tag in tags:
+                await self.link.run(_ANNOUNCE, [_tag_set(tag)], [name, life])
         except GoneError:
-            self._waiters.tell(name, entry)
+            return False
+        return True
+
+    async def land(self, name: bytes, number: bytes, entry: Entry) -> bool:
+        """Whether it is kept. `entry.ends`: for how many seconds; 0: until it is forgotten."""
+        self._open.pop(name, None)
+        life: bytes | int = _milliseconds(entry.ends) if entry.ends else b""
+        try:
+            kept = await self.link.run(_LAND, _keys(name), [number, packed(entry), life, CHANNEL, name + b"r"])
+        except GoneError:
+            # It may have been forgotten while it was computed, and nobody is there to say so.
+            self._waiters.tell(name, ALONE)
             return False
         self._waiters.tell(name, entry if kept else AGAIN)
         return bool(kept)
@@ -198,34 +310,34 @@ class RedisAnswers:
                 outcome = AGAIN
         self._waiters.tell(name, outcome)
 
-    async def forget(self, key: bytes) -> bool:
-        name = stored_name(key)
-        try:
-            return bool(await self.link.run(_FORGET, _keys(name), [CHANNEL, name + b"r"]))
-        except GoneError:
-            log.error("an answer could not be forgotten, as Redis is gone; it may be given again when it is back")
-            return False
+    # --- forgetting ------------------------------------------------------------------------------------------------
 
-    def is_forgotten(self, tags: tuple[str, ...], since: float) -> bool:
-        return any(self._marks.get(tag, 0.0) >= since for tag in tags)
+    async def forget(self, key: bytes) -> bool:
+        """Raises:
+        Problem: Redis does not say that it is forgotten, so nobody may believe it.
+        """
+        try:
+            return await self._forget(stored_name(key))
+        except GoneError:
+            raise not_forgotten() from None
+
+    async def _forget(self, name: bytes) -> bool:
+        return bool(await self.link.run(_FORGET, _keys(name), [CHANNEL, name + b"r"]))
 
     async def forget_tag(self, tag: str) -> int:
-        return len(await self.forget_names(tag))
-
-    async def forget_names(self, tag: str) -> list[bytes]:
-        """The answers that had it, by their names."""
-        self._marks[tag] = time.monotonic()
-        link = self.link
-        gone: list[bytes] = []
+        """Raises `Problem` as `forget` does."""
         try:
-            await link.ask(link.client.publish, CHANNEL, b"-" * 64 + b"t" + tag.encode())
-            for name in await link.ask(link.client.smembers, _tag_set(tag)):
-                if await link.run(_FORGET, _keys(name), [CHANNEL, name + b"r"]):
-                    gone.append(name)
-                await link.ask(link.client.srem, _tag_set(tag), name)
+            names = list(await self.link.ask(self.link.client.smembers, _tag_set(tag)))
+            count = 0
+            for first in range(0, len(names), AT_ONCE):
+                some = names[first : first + AT_ONCE]
+                count += sum(await asyncio.gather(*map(self._forget, some)))
+                await self.link.ask(self.link.client.srem, _tag_set(tag), *some)
+                # Whoever began to compute one of them in between is no longer among them.
+                await asyncio.gather(*map(self._forget, some))
         except GoneError:
-            log.error("the tag %s could not be forgotten, as Redis is gone", tag)
-        return gone
+            raise not_forgotten() from None
+        return count
 
     def close(self) -> None:
         """The link is closed by whoever made it."""
@@ -239,33 +351,41 @@ class RedisAnswers:
             for name, (number, began) in tuple(self._open.items()):
                 if began < before:
                     with contextlib.suppress(GoneError):
-                        await self.link.run(_RENEW, [_keys(name)[1]], [number, int(LEASE * 1000)])
+                        await self.link.run(_RENEW, [_keys(name)[1]], [number, _milliseconds(LEASE)])
 
-    async def _listen(self) -> None:
-        while True:
-            try:
-                await self._hear_all()
-            except FAILURES as error:
-                log.debug("not listening to Redis: %s", error)
-            await asyncio.sleep(RENEW)
+    def worker_gone(self, worker: int) -> None:
+        """A worker of this host has died: what it was computing is free, here and on other hosts."""
+        gone = b"%b-%d-" % (self._host, worker)
+        self._break_leases(gone)
+        self.link.background(self._tell_gone(gone))
 
-    async def _hear_all(self) -> None:
-        async with self.link.client.pubsub() as channel:
-            await channel.subscribe(CHANNEL)
-            # What was said while nobody listened is lost.
-            self._waiters.tell_all()
-            async for message in channel.listen():
-                if message["type"] == "message":
-                    self._hear(message["data"])
+    async def _tell_gone(self, gone: bytes) -> None:
+        with contextlib.suppress(GoneError):
+            await self.link.ask(self.link.client.publish, CHANNEL, b"-" * 64 + b"g" + gone)
+
+    def _break_leases(self, gone: bytes) -> None:
+        for name, number in tuple(self._awaited.items()):
+            if number.startswith(gone):
+                self.link.background(self._break(name, number))
+
+    async def _break(self, name: bytes, number: bytes) -> None:
+        with contextlib.suppress(GoneError):
+            await self.link.run(_BREAK, [_keys(name)[1]], [number])
+        self._waiters.tell(name, AGAIN)
 
     def _hear(self, data: Any) -> None:
         name, kind, rest = data[:64], data[64:65], data[65:]
         outcome: Outcome = AGAIN
-        if kind == b"t":
-            self._marks[rest.decode()] = time.monotonic()
+        if kind == b"g":
+            self._break_leases(rest)
             return
         if kind == b"p":
             outcome = problem_of(rest)
         elif kind == b"a":
             outcome = ALONE
         self._waiters.tell(name, outcome)
+
+
+def not_forgotten() -> Problem:
+    detail = "Redis does not answer, so nothing says that this is forgotten everywhere; ask again"
+    return Problem(503, detail, headers=(("retry-after", "1"),))

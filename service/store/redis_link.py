@@ -10,14 +10,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
-import redis.asyncio as aioredis
-from redis.asyncio.cluster import ClusterNode, RedisCluster
-from redis.asyncio.sentinel import Sentinel
-from redis.exceptions import RedisError
+from redis.exceptions import AskError, ClusterDownError, ReadOnlyError, ResponseError, TryAgainError
 
 from rowcall.core.cache.redis_address import BadAddressError, RedisAddress, parse_redis
+from rowcall.service.store.redis_connection import FAILURES, Client, is_cluster, open_client
 
 log = logging.getLogger("rowcall.redis")
 
@@ -26,7 +24,13 @@ LONGEST = 1.0
 TRY_AGAIN = 1.0
 IN_FLIGHT = 4
 """Batches of reads under way at one time; what comes meanwhile goes with the next."""
-FAILURES = (RedisError, OSError, TimeoutError)
+PING = 0.3
+"""Seconds between questions whether Redis still answers a listener."""
+SILENT = 3.0
+"""Seconds without an answer after which a listener connects anew."""
+_PROBE = "redis.call('SET', KEYS[1], '1', 'PX', 1000) return 1"
+
+Hear = Callable[[bytes], Awaitable[None] | None]
 
 
 class GoneError(Exception):
@@ -39,7 +43,7 @@ class RedisLink:
     def __init__(self, address: RedisAddress) -> None:
         self._address = address
         self._timeout = min(address.timeout, LONGEST) or LONGEST
-        self.client: Any = None
+        self.client: Client = None
         self.is_cluster = False
         self.gone = True
         self._loop = asyncio.get_running_loop()
@@ -48,55 +52,23 @@ class RedisLink:
         self._flying = 0
         self._scripts: dict[str, Any] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._refusals: set[str] = set()
         self.on_back: list[Callable[[], None]] = []
 
     async def connect(self) -> None:
         """Raises:
         OSError, RedisError, TimeoutError: nobody answers.
         """
-        async with asyncio.timeout(self._address.connect_timeout + 1):
-            client = self._client()
-            try:
-                await client.ping()
-                info = await client.info("server")
-                if info.get("redis_mode") == "cluster":
-                    await client.aclose()
-                    client = self._cluster()
-                    await client.ping()
-                    self.is_cluster = True
-            except BaseException:
-                await client.aclose()
-                raise
+        client = await open_client(self._address, "rowcall")
+        try:
+            # A user whom Redis lets in and who may do nothing is better told of now.
+            await client.eval(_PROBE, 1, b"rowcall:probe")
+        except BaseException:
+            await client.aclose()
+            raise
         self.client = client
+        self.is_cluster = is_cluster(client)
         self.gone = False
-
-    def _options(self) -> dict[str, Any]:
-        address = self._address
-        options: dict[str, Any] = {
-            "username": address.user,
-            "password": address.password,
-            "client_name": address.name or "rowcall",
-            "socket_connect_timeout": address.connect_timeout,
-            "socket_timeout": None,
-            "socket_keepalive": address.keep_alive > 0,
-        }
-        if address.tls:
-            options["ssl"] = True
-        return options
-
-    def _client(self) -> Any:
-        address = self._address
-        if address.service is not None:
-            watchers: Any = cast("Any", Sentinel)(
-                list(address.hosts), socket_connect_timeout=address.connect_timeout, socket_timeout=self._timeout
-            )
-            return watchers.master_for(address.service, db=address.database, **self._options())
-        host, port = address.hosts[0]
-        return aioredis.Redis(host=host, port=port, db=address.database, **self._options())
-
-    def _cluster(self) -> Any:
-        nodes = [ClusterNode(host, port) for host, port in self._address.hosts]
-        return RedisCluster(startup_nodes=nodes, **self._options())
 
     async def close(self) -> None:
         for task in tuple(self._tasks):
@@ -159,8 +131,60 @@ class RedisLink:
             async with asyncio.timeout(self._timeout):
                 return await command(*arguments)
         except FAILURES as error:
-            self._lost(error)
+            if isinstance(error, ResponseError) and not _is_no_master(error):
+                self._refused(error)
+            else:
+                self._lost(error)
             raise GoneError from None
+
+    def _refused(self, error: ResponseError) -> None:
+        """It is there, and does not do this: its memory is full, or its user may not."""
+        kind = str(error).partition(" ")[0]
+        if kind not in self._refusals:
+            self._refusals.add(kind)
+            log.warning("Redis at %s refuses commands, these requests go on without it: %s", self._address, error)
+
+    async def listen(
+        self, channel: bytes, hear: Hear, began: Callable[[], None], heard: Callable[[float], None] | None = None
+    ) -> None:
+        """Hears what is said in a channel, for ever. To be run in the background.
+
+        began: called when it listens (again): what was said before is lost. heard: called with a time of the
+        monotonic clock; all that was said before it has been heard.
+        """
+        while True:
+            try:
+                await self._listen_once(channel, hear, began, heard)
+            except FAILURES as error:
+                log.debug("not listening to Redis: %s", error)
+            await asyncio.sleep(PING)
+
+    async def _listen_once(
+        self, channel: bytes, hear: Hear, began: Callable[[], None], heard: Callable[[float], None] | None
+    ) -> None:
+        async with self.client.pubsub() as source:
+            asked, waiting = time.monotonic(), True
+            await source.subscribe(channel)
+            while True:
+                message = await source.get_message(timeout=PING)
+                kind = None if message is None else message["type"]
+                if kind == "message":
+                    told = hear(message["data"])
+                    if told is not None:
+                        await told
+                elif kind in ("subscribe", "pong"):
+                    if kind == "subscribe":
+                        began()
+                    waiting = False
+                    if heard is not None:
+                        heard(asked)
+                past = time.monotonic() - asked
+                if waiting and past > SILENT:
+                    raise TimeoutError("a listener is not answered")
+                if not waiting and past > PING:
+                    # One question at a time, so that it is known which one an answer is for.
+                    asked, waiting = time.monotonic(), True
+                    await source.ping()
 
     # --- gone and back ---------------------------------------------------------------------------------------------
 
@@ -194,6 +218,13 @@ class RedisLink:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a task for Redis failed", exc_info=error)
+
+
+def _is_no_master(error: ResponseError) -> bool:
+    """Somebody else is the master now, or nobody yet: the client looks for him when it connects anew."""
+    if isinstance(error, (ReadOnlyError, ClusterDownError, AskError, TryAgainError)):
+        return True
+    return "READONLY" in str(error) or "CLUSTERDOWN" in str(error)
 
 
 class LateLink:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from tests.harness.events import EventStream
 from tests.harness.expect import problem
 from tests.harness.load import Load
 from tests.harness.metrics import Numbers, admin_of, numbers_of
+from tests.harness.prometheus import PROGRAM, PROMTOOL, prometheus, query
 from tests.harness.service import Service
 from tests.harness.upstream import Upstream, answer
 from tests.harness.waiting import wait_until
@@ -296,6 +300,68 @@ def test_an_address_in_use_is_told(tmp_path: Path, database: Database) -> None:
         )
     assert ended.returncode != 0
     assert "Admin:Url: cannot listen on" in ended.stdout + ended.stderr
+
+
+DASHBOARD = json.loads((Path(__file__).parents[2] / "examples/grafana-dashboard.json").read_text(encoding="utf-8"))
+EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+OF_GRAFANA = {"$__rate_interval": "1m", "$job": ".*", "$route": ".*"}
+MAY_BE_EMPTY = ('status="5xx"', 'status="499"', "> 0")
+"""Of expressions: nothing has failed, left or stayed."""
+
+
+def some_of_everything(service: Service) -> None:
+    for path in ("/many", "/kept", "/kept", "/forward", "/not/there", "/shaky", "/few"):
+        new_connection(service, path)
+    service.post("/news", json={"text": "heard by nobody"})
+
+
+def filled_in(expression: str) -> str:
+    for name, value in OF_GRAFANA.items():
+        expression = expression.replace(name, value)
+    return expression
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are(service: Service, admin: httpx.Client) -> None:
+    some_of_everything(service)
+    wait_until(lambda: numbers_of(admin).of("rowcall_upstream_requests_total") > 0, "all kinds are counted")
+    samples = numbers_of(admin).samples
+    for expression in [*EXPRESSIONS, *(one["query"]["query"] for one in DASHBOARD["templating"]["list"][1:])]:
+        names = re.findall(r"\browcall_\w+", expression)
+        assert names, expression
+        assert [name for name in names if name not in samples] == [], expression
+        known = {label for name in names for label in samples[name]} | {"job", "instance"}
+        asked = {label.strip() for by in re.findall(r"by \(([^)]*)\)", expression) for label in by.split(",")}
+        asked |= set(re.findall(r"[{,](\w+)(?:=|!=|=~|!~)\"", expression))
+        assert asked <= known, expression
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool of the Debian package prometheus is not installed")
+def test_promtool_finds_nothing_to_complain_about(admin: httpx.Client) -> None:
+    text = admin.get("/metrics").text
+    checked = subprocess.run(
+        [str(PROMTOOL), "check", "metrics"], input=text, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="the Debian package prometheus is not installed")
+def test_prometheus_answers_the_dashboard(service: Service, admin: httpx.Client, tmp_path: Path) -> None:
+    some_of_everything(service)
+    with prometheus(tmp_path, str(admin.base_url.netloc.decode())) as asked:
+        wait_until(lambda: query(asked, "count_over_time(rowcall_build_info[1m]) >= 3"), "it has looked thrice", 60)
+        some_of_everything(service)
+        wait_until(
+            lambda: (
+                [
+                    expression
+                    for expression in EXPRESSIONS
+                    if not query(asked, filled_in(expression)) and not any(part in expression for part in MAY_BE_EMPTY)
+                ]
+                == []
+            ),
+            "every panel shows something",
+            30,
+        )
 
 
 def test_under_load_nothing_is_miscounted(service: Service, admin: httpx.Client) -> None:

@@ -1,9 +1,9 @@
-"""Annotations about caching: cached, cache_expires, cache_profile (spec 2.1, reference 05, 1.2)."""
+"""Annotations about caching (spec 2.1, reference 05, 1.2): here, and at whoever keeps answers elsewhere."""
 
 from __future__ import annotations
 
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, flag
-from rowcall.core.endpoint.capabilities import Caching
+from rowcall.core.endpoint.capabilities import Caching, Stale
 from rowcall.core.text.interval import parse_interval
 
 
@@ -33,6 +33,24 @@ def _tags(draft: Draft, line: Line) -> None:
     draft.within("caching", Caching(), tags=line.arguments)
 
 
+_STALE = {"while_revalidate": "revalidate", "if_error": "error"}
+
+
+def _stale(draft: Draft, line: Line) -> None:
+    """RFC 5861: the names are those of the directives, with underscores."""
+    found: dict[str, float] = {}
+    for part in line.rest.split(","):
+        words = part.split()
+        name = words[0].lower().replace("-", "_").removeprefix("stale_") if words else ""
+        seconds = parse_interval(" ".join(words[1:])) if name in _STALE else None
+        if seconds is None or seconds <= 0 or _STALE[name] in found:
+            raise BadValueError(
+                f"'{part.strip()}' is none of while_revalidate <interval> and if_error <interval>, once"
+            )
+        found[_STALE[name]] = seconds
+    draft.within("caching", Caching(), stale=Stale(**found))
+
+
 ANNOTATIONS = (
     Annotation(
         name="cached",
@@ -57,6 +75,16 @@ ANNOTATIONS = (
         description="Caches as a profile of the configuration says. Parameters of a `cached` line win over those of "
         "the profile.",
         apply=_profile,
+    ),
+    Annotation(
+        name="cache_stale",
+        aliases=("cache_stale",),
+        syntax="cache_stale while_revalidate <interval>, if_error <interval>",
+        description="For how long a kept answer is of use after its lifetime: given at once while one request makes a "
+        "new one, or given when a new one cannot be made (a status from 500 on). One of the two is enough. Does not "
+        "turn caching on.",
+        apply=_stale,
+        minimum_words=2,
     ),
     Annotation(
         name="cache_tags",

@@ -50,7 +50,7 @@ ROWS: tuple[Key, ...] = (
     text(
         _P + "StatusHeader",
         None,
-        "Response header that says where an answer comes from: `hit`, `miss`, or `bypass`. null: none.",
+        "Response header that says where an answer comes from: `hit`, `miss`, `stale`, or `bypass`. null: none.",
     ),
     text(_P + "TagsPath", None, "Path at which signed-in users forget answers by their tags. null: there is none."),
     texts(_P + "TagsRoles", None, "Roles that may. null: all signed-in users."),

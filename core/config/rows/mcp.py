@@ -16,6 +16,11 @@ ROWS: tuple[Key, ...] = (
     text(_P + "ToolDescriptionSuffix", None, "Text behind each tool's description."),
     text(_P + "RateLimiterPolicy", None, "Rate limit of the path."),
     texts(_P + "AllowedOrigins", (), "Origins that may call."),
+    flag(
+        _P + "Resources",
+        False,
+        "Offer the catalogue as resources: which endpoints there are, and the OpenAPI document of them.",
+    ),
     section(_P + "Authorization", "Who may use tools."),
     flag(_AUTH + "RequireAuthorization", False, "Only signed-in callers."),
     texts(_AUTH + "AuthorizationServers", (), "Authorization servers that are announced."),

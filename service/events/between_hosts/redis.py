@@ -12,13 +12,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-import redis.asyncio as aioredis
-from redis.exceptions import RedisError
-
 from rowcall.core.cache.redis_address import RedisAddress
 from rowcall.service.background import pause
 from rowcall.service.events.batches import Batch, unpack
 from rowcall.service.events.between_hosts.waiting import Outbox
+from rowcall.service.store.redis_connection import FAILURES, Client, open_client
 
 log = logging.getLogger("rowcall.events")
 
@@ -26,7 +24,6 @@ BLOCK = 5.0
 """Seconds after which a read that waits is asked again, so that a connection that is dead is noticed."""
 LAG = 30.0
 """Seconds that others have for reading what this host has read; it does not know how far they are."""
-_FAILURES = (RedisError, OSError, TimeoutError)
 _START = b"0-0"
 _FIELD = b"batches"
 
@@ -50,28 +47,30 @@ class RedisBridge:
 
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
         """What has been published before this host began, if Redis can tell at once."""
-        client = self._client()
         try:
-            async with asyncio.timeout(self._address.connect_timeout + 1):
-                for _, entry in await client.xrange(self._key):
-                    _hand_over(entry, receive)
-        except _FAILURES as error:
+            client = await self._client()
+            try:
+                async with asyncio.timeout(self._address.connect_timeout + 1):
+                    for _, entry in await client.xrange(self._key):
+                        _hand_over(entry, receive)
+            finally:
+                await client.aclose()
+        except FAILURES as error:
             self._tell(error)
-        finally:
-            await client.aclose()
 
     async def write(self) -> None:
         """For ever."""
-        client = self._client()
+        client: Client = None
         attempt = 0
         while True:
             waiting = await self._outbox.first()
             try:
+                client = client or await self._client()
                 async with client.pipeline(transaction=False) as pipeline:
                     for packed in waiting:
                         pipeline.xadd(self._key, {_FIELD: packed}, maxlen=self._kept, approximate=True)
                     await pipeline.execute()
-            except _FAILURES as error:
+            except FAILURES as error:
                 self._tell(error)
                 await asyncio.sleep(pause(attempt))
                 attempt += 1
@@ -81,11 +80,12 @@ class RedisBridge:
 
     async def read(self, receive: Callable[[Batch], None]) -> None:
         """For ever."""
-        client = self._client(BLOCK + 5)
+        client: Client = None
         attempt = 0
         last = _START
         while True:
             try:
+                client = client or await self._client(BLOCK + 5)
                 for _, entries in await client.xread({self._key: last}, count=256, block=round(BLOCK * 1000)):
                     for entry_id, entry in entries:
                         last = entry_id
@@ -96,7 +96,7 @@ class RedisBridge:
                     self._gone = False
                     log.warning("Redis at %s is back: events go to other hosts again", self._address)
                 attempt = 0
-            except _FAILURES as error:
+            except FAILURES as error:
                 self._tell(error)
                 # It may come back empty, and number its entries anew; what is read again is recognised.
                 last = _START
@@ -121,20 +121,8 @@ class RedisBridge:
         if oldest is not None:
             await client.xtrim(self._key, minid=oldest)
 
-    def _client(self, timeout: float | None = None) -> Any:
-        address = self._address
-        host, port = address.hosts[0]
-        return aioredis.Redis(
-            host=host,
-            port=port,
-            db=address.database,
-            username=address.user,
-            password=address.password,
-            ssl=address.tls,
-            client_name=address.name or "rowcall-events",
-            socket_connect_timeout=address.connect_timeout,
-            socket_timeout=timeout or address.timeout,
-        )
+    async def _client(self, patience: float | None = None) -> Client:
+        return await open_client(self._address, "rowcall-events", patience or self._address.timeout)
 
     def _tell(self, error: BaseException) -> None:
         if not self._gone:

@@ -15,7 +15,7 @@ from rowcall.service.options.capabilities.mcp import mcp_options, tool_schema_op
 def descriptions(settings: Settings, database: str, auth: AuthOptions, urls: Sequence[str]) -> Descriptions:
     """database: its name. urls: where the service listens."""
     openapi = open_api(settings, database, urls)
-    mcp = mcp_options(settings, database, auth)
+    mcp = mcp_options(settings, database, auth, urls)
     return Descriptions(
         typescript=client_code_options(settings, urls),
         dart=dart_options(settings, urls),

@@ -26,10 +26,15 @@ def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi 
     if file is None and path is None:
         log.warning("%sEnabled is true, but FileName and UrlPath are both null: there is no document", _P)
         return None
+    return OpenApi(document_options(settings, database, urls), file, path, settings.flag(_P + "FileOverwrite"))
+
+
+def document_options(settings: Settings, database: str, urls: Sequence[str]) -> OpenApiOptions:
+    """How it looks, wherever it goes."""
     spec = settings.text(_P + "SpecVersion").strip()
     if spec not in VERSIONS:
         raise StartupError(f"{_P}SpecVersion: {spec!r} is none of {', '.join(VERSIONS)}")
-    options = OpenApiOptions(
+    return OpenApiOptions(
         title=settings.text_or_none(_P + "DocumentTitle") or database,
         version=settings.text(_P + "DocumentVersion"),
         description=settings.text_or_none(_P + "DocumentDescription") or None,
@@ -46,7 +51,6 @@ def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi 
         claims=_claims(settings),
         exact=settings.flag("Service:ExactTypes"),
     )
-    return OpenApi(options, file, path, settings.flag(_P + "FileOverwrite"))
 
 
 def http_file_options(settings: Settings, database: str, urls: Sequence[str]) -> HttpFileOptions | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.config import Settings
@@ -10,6 +11,7 @@ from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApi
 from rowcall.core.documents.tool_schemas import Place, ToolSchemaOptions
 from rowcall.core.documents.tools import ToolOptions
+from rowcall.service.options.capabilities.documents import document_options
 
 log = logging.getLogger("rowcall")
 
@@ -23,7 +25,7 @@ def offers_tools(settings: Settings) -> bool:
     return settings.flag(_P + "Enabled") or settings.flag(_T + "Enabled")
 
 
-def mcp_options(settings: Settings, database: str, auth: AuthOptions) -> McpOptions | None:
+def mcp_options(settings: Settings, database: str, auth: AuthOptions, urls: Sequence[str] = ()) -> McpOptions | None:
     if not settings.flag(_P + "Enabled"):
         return None
     closed = settings.flag(_A + "RequireAuthorization")
@@ -42,6 +44,7 @@ def mcp_options(settings: Settings, database: str, auth: AuthOptions) -> McpOpti
         scopes=tuple(settings.texts(_A + "ScopesSupported") or ()),
         audience=settings.text_or_none(_A + "Audience") or None,
         metadata_path=_path(settings.text_or_none(_A + "ProtectedResourceMetadataPath")),
+        catalogue=document_options(settings, database, urls) if settings.flag(_P + "Resources") else None,
         by_role=settings.flag(_A + "FilterToolsByRole"),
     )
 

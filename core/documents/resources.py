@@ -1,0 +1,59 @@
+"""The catalogue as resources of the Model Context Protocol: which endpoints there are, and how they are called.
+
+Endpoints in, texts out. Who may read about which endpoint is for the server to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from rowcall.core.documents.openapi import OpenApiOptions, TypesOf, document, is_closed, is_shown
+from rowcall.core.endpoint.endpoint import Endpoint
+
+ENDPOINTS = "rowcall://catalogue/endpoints"
+OPENAPI = "rowcall://catalogue/openapi"
+_JSON = "application/json"
+
+RESOURCES: tuple[dict[str, str], ...] = (
+    {
+        "uri": ENDPOINTS,
+        "name": "endpoints",
+        "description": "Every endpoint with its method, path, first line of its comment and who may call it.",
+        "mimeType": _JSON,
+    },
+    {
+        "uri": OPENAPI,
+        "name": "openapi",
+        "description": "The endpoints as an OpenAPI document: parameters, bodies, answers.",
+        "mimeType": _JSON,
+    },
+)
+"""`resources/list`."""
+
+
+def resource_contents(
+    uri: str, endpoints: Iterable[Endpoint], types_of: TypesOf, options: OpenApiOptions
+) -> dict[str, Any] | None:
+    """`result` of `resources/read`; None: there is no such resource."""
+    shown = [one for one in endpoints if is_shown(one, options)]
+    if uri == ENDPOINTS:
+        value: Any = [_line(one) for one in shown]
+    elif uri == OPENAPI:
+        value = document(shown, types_of, options)
+    else:
+        return None
+    return {"contents": [{"uri": uri, "mimeType": _JSON, "text": orjson.dumps(value).decode()}]}
+
+
+def _line(endpoint: Endpoint) -> dict[str, Any]:
+    closed = is_closed(endpoint)
+    return {
+        "method": endpoint.method,
+        "path": endpoint.path,
+        "routine": endpoint.routine.identity,
+        "about": next(iter(endpoint.prose), "").strip(),
+        "access": (sorted(endpoint.options.roles) or "signed in") if closed else "anyone",
+    }

@@ -1,0 +1,150 @@
+"""The one way in which anything here connects to Redis: a server, the master that Sentinels name, or a Cluster.
+
+What is found there is the same for all who ask: a client of redis-py. Each capability decides for itself what to do
+when there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from typing import Any, cast
+
+import redis.asyncio as aioredis
+from redis.asyncio.cluster import ClusterNode, RedisCluster
+from redis.asyncio.connection import ConnectionPool, SSLConnection
+from redis.asyncio.sentinel import MasterNotFoundError, Sentinel, SentinelManagedSSLConnection
+from redis.exceptions import AuthenticationError, RedisClusterException, RedisError, ResponseError
+
+from rowcall.core.cache.redis_address import RedisAddress
+
+FAILURES = (RedisError, RedisClusterException, OSError, TimeoutError)
+
+Client = Any
+"""redis-py's classes for the three kinds have no common base with these commands."""
+
+
+async def open_client(address: RedisAddress, purpose: str, patience: float | None = None) -> Client:
+    """A client that has been answered. purpose: what the server calls the connection unless `name` says it. patience:
+    seconds for which an answer is waited for; None: as long as it takes.
+
+    Raises:
+        OSError, RedisError, TimeoutError: nobody answers, or who does lets nobody in.
+    """
+    failure: BaseException | None = None
+    # Sentinels are asked one after the other by the client itself.
+    for host in address.hosts[:1] if address.service is not None else address.hosts:
+        try:
+            async with asyncio.timeout(address.connect_timeout + 1):
+                return await _opened(address, host, _options(address, purpose, patience))
+        except FAILURES as error:
+            failure = error
+    raise failure or ConnectionError("no host is named")
+
+
+async def _opened(address: RedisAddress, host: tuple[str, int], options: dict[str, Any]) -> Client:
+    client = _single(address, host, options) if address.service is None else await _master(address, options)
+    try:
+        await client.ping()
+        if address.service is None and await _mode(client) == "cluster":
+            await client.aclose()
+            client = RedisCluster(startup_nodes=[ClusterNode(*one) for one in address.hosts], **options)
+            await client.initialize()
+    except BaseException:
+        await client.aclose()
+        raise
+    return client
+
+
+def is_cluster(client: Client) -> bool:
+    return isinstance(client, RedisCluster)
+
+
+def _options(address: RedisAddress, purpose: str, patience: float | None) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "username": address.user,
+        "password": address.password,
+        "client_name": address.name or purpose,
+        "socket_connect_timeout": address.connect_timeout,
+        "socket_timeout": patience,
+        "socket_keepalive": address.keep_alive > 0,
+        **_tls(address),
+    }
+    if address.keep_alive > 0 and hasattr(socket, "TCP_KEEPIDLE"):
+        options["socket_keepalive_options"] = {socket.TCP_KEEPIDLE: address.keep_alive}
+    return options
+
+
+def _tls(address: RedisAddress) -> dict[str, Any]:
+    if not address.tls:
+        return {}
+    return {
+        "ssl": True,
+        "ssl_ca_certs": address.ca_file,
+        "ssl_certfile": address.certificate_file,
+        "ssl_keyfile": address.key_file,
+    }
+
+
+def _single(address: RedisAddress, host: tuple[str, int], options: dict[str, Any]) -> Client:
+    if not address.tls or address.tls_host is None:
+        return aioredis.Redis(host=host[0], port=host[1], db=address.database, **options)
+    named = {name: value for name, value in options.items() if name != "ssl"}
+    pool = ConnectionPool(
+        connection_class=_named(SSLConnection, address.tls_host),
+        host=host[0],
+        port=host[1],
+        db=address.database,
+        **named,
+    )
+    return aioredis.Redis.from_pool(pool)
+
+
+def _named(base: type[SSLConnection], name: str) -> type[SSLConnection]:
+    """Connections to a server whose certificate has another name than the one it is reached by (`sslHost`)."""
+
+    class NamedConnection(base):  # type: ignore[misc, valid-type]
+        def _connection_arguments(self) -> Mapping[str, Any]:
+            return {**super()._connection_arguments(), "server_hostname": name}
+
+    return NamedConnection
+
+
+async def _master(address: RedisAddress, options: dict[str, Any]) -> Client:
+    """The client asks the Sentinels again for each connection, so it follows a new master."""
+    own = {**_tls(address), "socket_connect_timeout": address.connect_timeout, "socket_timeout": 1.0}
+    service = address.service or ""
+    watchers = _watchers(address, own)
+    try:
+        await watchers.discover_master(service)
+    except (AuthenticationError, ResponseError, MasterNotFoundError):
+        # Most Sentinels ask for nothing, and some answer an error to whoever says more than they ask for.
+        if address.password is None:
+            raise
+        watchers = _watchers(address, {**own, "username": address.user, "password": address.password})
+        await watchers.discover_master(service)
+    kind: dict[str, Any] = {}
+    if address.tls and address.tls_host is not None:
+        kind = {"connection_class": _named(SentinelManagedSSLConnection, address.tls_host)}
+        options = {name: value for name, value in options.items() if name != "ssl"}
+    return watchers.master_for(service, db=address.database, **options, **kind)
+
+
+def _watchers(address: RedisAddress, own: dict[str, Any]) -> Any:
+    return cast("Any", Sentinel)(list(address.hosts), sentinel_kwargs=own)
+
+
+async def _mode(client: Client) -> str:
+    """`standalone` or `cluster`. HELLO is for everybody; INFO, which old servers need, is not."""
+    try:
+        told = await client.execute_command("HELLO")
+    except ResponseError:
+        return str((await client.info("server")).get("redis_mode", "standalone"))
+    pairs = told.items() if isinstance(told, dict) else zip(told[::2], told[1::2], strict=True)
+    found = {_text(name): value for name, value in pairs}
+    return _text(found.get("mode", "standalone"))
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

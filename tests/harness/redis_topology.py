@@ -1,0 +1,114 @@
+"""Several Redis servers that make a Cluster, or that Sentinels watch: started from the program of `redis_server`."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import redis
+
+from tests.harness.postgres import free_port
+from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.waiting import wait_until
+
+SLOTS = 16_384
+_HIGHEST = 55_000
+"""Nodes of a Cluster talk to each other at their port and 10,000."""
+
+
+def _low_port() -> int:
+    return next(port for port in iter(free_port, 0) if port <= _HIGHEST)
+
+
+class RedisClusterServers:
+    """Three masters that share the slots."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", *arguments)
+        self.nodes = [RedisServer(folder / str(number), *options, port=_low_port()) for number in range(3)]
+        clients = [node.client() for node in self.nodes]
+        for number, client in enumerate(clients):
+            first, end = (SLOTS * place // len(clients) for place in (number, number + 1))
+            client.execute_command("CLUSTER ADDSLOTS", *range(first, end))
+        for node in self.nodes[1:]:
+            clients[0].execute_command("CLUSTER MEET", "127.0.0.1", node.port)
+        wait_until(lambda: all(_is_whole(client) for client in clients), "the Cluster is whole", 30)
+        for client in clients:
+            client.close()
+
+    @property
+    def places(self) -> str:
+        return ",".join(node.place for node in self.nodes)
+
+    def keys(self) -> list[int]:
+        """How many keys each node has."""
+        counts = []
+        for node in self.nodes:
+            with node.client() as client:
+                counts.append(int(client.dbsize()))  # type: ignore[arg-type]
+        return counts
+
+    def stop(self) -> None:
+        for node in self.nodes:
+            node.stop()
+
+
+def _is_whole(client: redis.Redis) -> bool:
+    told = client.execute_command("CLUSTER INFO")
+    text = told.decode() if isinstance(told, bytes) else str(told)
+    return ("cluster_state:ok" in text or "'cluster_state': 'ok'" in text) and (
+        "cluster_known_nodes:3" in text or "'cluster_known_nodes': '3'" in text
+    )
+
+
+class SentinelServers:
+    """A master with a replica, and three Sentinels that agree when two of them do."""
+
+    SERVICE = "kept"
+
+    def __init__(self, folder: Path) -> None:
+        self.master = RedisServer(folder / "master")
+        self.replica = RedisServer(folder / "replica", "--replicaof", "127.0.0.1", str(self.master.port))
+        self.ports = [free_port() for _ in range(3)]
+        self._processes = [self._watch(folder / f"sentinel{number}", port) for number, port in enumerate(self.ports)]
+        wait_until(lambda: all(self._knows_all(port) for port in self.ports), "the Sentinels know each other", 30)
+
+    def _watch(self, folder: Path, port: int) -> subprocess.Popen[bytes]:
+        folder.mkdir(parents=True)
+        file = folder / "sentinel.conf"
+        file.write_text(
+            f"port {port}\nbind 127.0.0.1\ndir {folder}\n"
+            f"sentinel monitor {self.SERVICE} 127.0.0.1 {self.master.port} 2\n"
+            f"sentinel down-after-milliseconds {self.SERVICE} 500\n"
+            f"sentinel failover-timeout {self.SERVICE} 3000\n"
+        )
+        program = redis_program()
+        assert program is not None
+        command = [program, str(file), "--sentinel"]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def _state(self, port: int) -> dict[str, object]:
+        try:
+            with redis.Redis(port=port) as client:
+                return dict(client.sentinel_master(self.SERVICE))  # type: ignore[arg-type]
+        except (redis.ConnectionError, redis.ResponseError):
+            return {}
+
+    def _knows_all(self, port: int) -> bool:
+        state = self._state(port)
+        return state.get("num-slaves") == 1 and state.get("num-other-sentinels") == 2
+
+    @property
+    def places(self) -> str:
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    def master_port(self) -> object:
+        """As the first Sentinel names it."""
+        return self._state(self.ports[0]).get("port")
+
+    def stop(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        self.replica.stop()
+        self.master.stop()

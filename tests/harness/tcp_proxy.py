@@ -1,0 +1,69 @@
+"""Stands between the service and a server that speaks TCP: delays what passes, cuts it, or speaks TLS to one side."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+READ = 65_536
+
+
+class TcpProxy:
+    """Listens on a port of its own from construction until `close`. `delay`: seconds, for each piece in each way."""
+
+    def __init__(self, port: int, context: ssl.SSLContext | None = None) -> None:
+        self._target = port
+        self._context = context
+        self.delay = 0.0
+        self.connections = 0
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._server: asyncio.Server = self._run(self._listen())
+        self.port: int = self._server.sockets[0].getsockname()[1]
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    async def _listen(self) -> asyncio.Server:
+        return await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._context)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            other_reader, other_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:
+            writer.close()
+            return
+        self._writers |= {writer, other_writer}
+        await asyncio.gather(self._pass(reader, other_writer), self._pass(other_reader, writer))
+        self._writers -= {writer, other_writer}
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(READ):
+                if self.delay:
+                    await asyncio.sleep(self.delay)
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    def cut(self) -> None:
+        """Ends all connections; new ones may come."""
+
+        async def end() -> None:
+            for writer in tuple(self._writers):
+                writer.transport.abort()
+
+        self._run(end())
+
+    def close(self) -> None:
+        self.cut()
+        self._loop.call_soon_threadsafe(self._server.close)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)

