@@ -39,6 +39,7 @@ from rowcall.core.config.rows import (
     proxy,
     python_client_code,
     rate_limiter,
+    replicas,
     response_compression,
     security_headers,
     service,
@@ -58,6 +59,7 @@ from rowcall.core.config.rows import (
 KEYS: tuple[Key, ...] = (
     *application.ROWS,
     *connections.ROWS,
+    *replicas.ROWS,
     *ssl.ROWS,
     *data_protection.ROWS,
     *http_server.ROWS,

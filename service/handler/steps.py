@@ -37,12 +37,14 @@ from rowcall.service.cache.passthrough import around_answer
 from rowcall.service.cache.steps import around, forgetting, plan_of
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
+from rowcall.service.database.database import Database
 from rowcall.service.database.lane_choice import LaneChoice
 from rowcall.service.encryption.columns import with_opened_columns
 from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.sensitive import Discreet
 from rowcall.service.handler.command_log import description, log_command
+from rowcall.service.handler.reads import reads_of, tell_position
 from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.limits.steps import limit_anybody, limit_callers
 from rowcall.service.metrics.meters import cache_counter, count_requests, repetition_counter
@@ -208,6 +210,15 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     return _run(endpoint, services, body_writer(endpoint, services.answer_codecs), plan_of(endpoint, services))
 
 
+def say_where_it_wrote(endpoint: Endpoint, services: Services) -> Step | None:
+    """So that its client reads what it has written, where there are replicas."""
+    if services.replicas is None:
+        return None
+    routine = endpoint.routine
+    volatile = routine.volatility is Volatility.VOLATILE or not context_of(endpoint, services).leaves_nothing
+    return tell_position(endpoint, services, writes=volatile or is_procedure(routine))
+
+
 def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """Runs a routine that signs in or out, and answers for it."""
     if not is_sign(endpoint):
@@ -229,10 +240,13 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
         endpoint.options.proxy is None or uploads_here(endpoint, services.options.outbound.proxy)
     ):
         return (*((logged,) if logged else ()), take_uploads(endpoint, call, services))
-    begin = database.begin if call.context is None else database.begin_with_context
+    begin = Database.begin if call.context is None else Database.begin_with_context
     if may_have_deadline(endpoint, services):
-        begin = database.begin_by_deadline
-    return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))
+        begin = Database.begin_by_deadline
+    reads = reads_of(call, begin, endpoint, services)
+    if reads is not None:
+        return (*((logged,) if logged else ()), reads.begin, reads.settle)
+    return (*((logged,) if logged else ()), partial(begin, database, call), partial(database.settle, call))
 
 
 def _run(
@@ -412,6 +426,7 @@ STEPS: Sequence[Factory] = (
     choose_format,
     sign,
     run,
+    say_where_it_wrote,
     respond,
     send_result,
 )
