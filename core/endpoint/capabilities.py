@@ -81,6 +81,16 @@ class Forwarding(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Reading(Record):
+    """`read_from`."""
+
+    replica: bool
+    """False: the primary, whatever the configuration says."""
+    lag: float | None = None
+    """Seconds that a replica may be behind; None: as the configuration says."""
+
+
+@dataclass(frozen=True, slots=True)
 class Upload(Record):
     """`upload` and the settings of its handlers (reference 05, 5)."""
 

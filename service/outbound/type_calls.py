@@ -22,6 +22,7 @@ from rowcall.core.outbound.request_definition import RequestDefinition
 from rowcall.service.exchange.arguments import put
 from rowcall.service.exchange.attendance import while_client_waits
 from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.trace import NAMES, trace_of
 from rowcall.service.outbound.decoding import decoded_body
 from rowcall.service.outbound.timing import tell_time
 from rowcall.service.outbound.type_cache import kept_reply, request_key
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 log = logging.getLogger("rowcall")
-
-
-TRACE = ("traceparent", "tracestate")
 
 
 def ignore_nulls_of_types(endpoint: Endpoint, _services: Services) -> Step | None:
@@ -140,7 +138,7 @@ class _Call:
             raise RefusedError("Service:HttpClientOptions:Enabled is false")
         return _Attempt(
             request_key(self._definition.method, url, request.headers, body),
-            partial(client.send, request, named=self._named),
+            partial(client.send, request, named=self._named, trace=trace_of(exchange.protocol)),
             partial(client.timed_out, request.address),
             self._definition.timeout,
             client.options.max_response,
@@ -162,7 +160,7 @@ class _Call:
         """The headers of the request, and the trace that it belongs to (W3C Trace Context)."""
         headers = self._filled_headers(value_of)
         named = {name.lower() for name, _ in headers}
-        own = ((name, exchange.scope.headers.get(name)) for name in TRACE if name not in named)
+        own = ((name, exchange.scope.headers.get(name)) for name in NAMES if name not in named)
         return [*headers, *((name, value) for name, value in own if value is not None)]
 
     def _filled_headers(self, value_of: ValueOf) -> Headers:
