@@ -78,7 +78,8 @@ ORDER = {
         "sockets exchange store upstream database discovery log protection identity",
         "options pipeline",
         "response request",
-        "auth sqlfiles cache limits outbound uploads events static codegen mcp operations metrics testing encryption",
+        "auth sqlfiles cache limits outbound uploads events static codegen mcp operations metrics tracing testing "
+        "encryption",
         "handler",
         "edition supervisor worker",
         "embedded command cli",

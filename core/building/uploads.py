@@ -81,6 +81,8 @@ def _side_effects(
         yield f"files come with POST, which is the method now, and not {method}"
     if ("param_type" in used and options.transport is Transport.BODY) or options.body_parameter is not None:
         yield "the body holds the files; parameters are taken from the query string"
+    if upload.progress and (options.events is None or not options.events.publish):
+        yield "upload_progress has no effect without sse or sse_publish: nobody would hear of it"
     if upload.resumable and (options.proxy is not None or options.proxy_out is not None):
         yield "resumable has no effect for a proxy: its files go elsewhere as they come"
     if known is None:

@@ -248,6 +248,8 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
     answer = answer_of(endpoint, types, camel=options.camel, nulls=options.nulls)
+    if endpoint.options.logout:
+        return {"200": {"description": "Signed out"}, "default": problem}
     if answer is None:
         return {"204": {"description": "No content"}, "default": problem}
     content_type, schema = answer

@@ -81,6 +81,16 @@ class Forwarding(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Reading(Record):
+    """`read_from`."""
+
+    replica: bool
+    """False: the primary, whatever the configuration says."""
+    lag: float | None = None
+    """Seconds that a replica may be behind; None: as the configuration says."""
+
+
+@dataclass(frozen=True, slots=True)
 class Upload(Record):
     """`upload` and the settings of its handlers (reference 05, 5)."""
 
@@ -94,6 +104,8 @@ class Upload(Record):
     `{placeholders}`; one without is known to fit."""
     resumable: bool = False
     """Files may also come in pieces, over several requests."""
+    progress: bool = False
+    """How much has arrived is published, as the endpoint's notices are."""
 
     def setting(self, handler: str, name: str) -> str | None:
         """Value for one handler. The word without a handler in front wins (reference 05, 5.1)."""

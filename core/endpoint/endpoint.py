@@ -22,6 +22,7 @@ from rowcall.core.endpoint.capabilities import (
     Events,
     Forwarding,
     Impersonation,
+    Reading,
     Tool,
     Upload,
 )
@@ -292,6 +293,8 @@ class Options(Record):
     """Values of its requests appear neither in logs nor in errors."""
     connection: str | None = None
     """Name of the connection it runs on, as written. None: the main one."""
+    reading: Reading | None = None
+    """Whether it is read from replicas. None: as the configuration says."""
     error_policy: str | None = None
     """Name of an error policy. None: the default one."""
     retry_strategy: str | None = None

@@ -32,6 +32,9 @@ class Hearer(Protocol):
     def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
         """severity: as the server has it in every language."""
 
+    def tell(self, message: str) -> None:
+        """What the service itself has to say meanwhile."""
+
     def end(self, committed: bool) -> None:
         """committed: what the run did has taken effect. False also where that cannot be known."""
 

@@ -110,6 +110,8 @@ class Database:
         shared = (self._shared, self._generic, self._writes)
         self._watchdog = Watchdog(self._connector, self._exclusive, shared, self._background)
         self._failures = Failures(lanes.exclusive_connections)
+        self.replicas: tuple[Database, ...] = ()
+        """Where some of its requests may run."""
         self.unreached: str | None = None
         """Why the first connection could not be made."""
 
@@ -159,11 +161,32 @@ class Database:
             for connection in list(lane.connections):
                 connection.close(STOPPING)
 
+    def go_away(self, why: str) -> None:
+        """The server is not there: whoever waits for it, or runs there, is told so at once, until it comes back."""
+        for lane in self._lanes:
+            lane.go_away()
+        for lane in self._lanes:
+            for connection in list(lane.connections):
+                connection.close(why)
+
+    def come_back(self) -> None:
+        for lane in self._lanes:
+            lane.away = False
+
     def end_stream(self, request: Request, *, gone: bool) -> None:
         """The caller is through with a streaming request. gone: its client has not taken everything."""
+        for replica in self.replicas:
+            # Nothing else tells where it has run.
+            if replica.streams(request):
+                replica.end_stream(request, gone=gone)
+                return
         if gone:
             self._watchdog.abandon(request)
         self._watchdog.forget(request)
+
+    def streams(self, request: Request) -> bool:
+        """It runs here, and its connection is still its own."""
+        return self._watchdog.watches(request)
 
     def load(self) -> Iterator[LaneLoad]:
         """How busy each lane is."""
@@ -406,6 +429,8 @@ class Database:
                 self._exclusive.release(connection)
             if request.state == RequestState.WAITING:
                 return False
+            # Whoever ends it before it is judged asks what had begun.
+            exchange.request = request
             waiter = request.waiter
             if waiter is not None:
                 await waiter

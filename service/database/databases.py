@@ -29,9 +29,10 @@ class Access:
 class Databases:
     """`main` is there from the beginning; another one from when an endpoint of the edition uses it."""
 
-    def __init__(self, main: Database, others: Mapping[str, Access]) -> None:
-        """others: by case-folded name. To be made in the running event loop."""
+    def __init__(self, main: Database, others: Mapping[str, Access], replicas: Iterable[Database] = ()) -> None:
+        """others: by case-folded name. replicas: of the main one. To be made in the running event loop."""
         self.main = main
+        main.replicas = tuple(replicas)
         self._access = others
         self._others: dict[str, Database] = {}
         self._starting = Background()
@@ -40,6 +41,7 @@ class Databases:
 
     def __iter__(self) -> Iterator[Database]:
         yield self.main
+        yield from self.main.replicas
         yield from self._others.values()
 
     def named_all(self) -> Iterator[tuple[str, Database]]:

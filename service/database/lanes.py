@@ -93,6 +93,10 @@ class Overload:
         return unavailable("the service is stopping")
 
     @staticmethod
+    def away() -> Problem:
+        return unavailable("the database is not there")
+
+    @staticmethod
     def late(seconds: float) -> Problem:
         return unavailable(f"no database connection became free within {seconds:g} s")
 
@@ -171,10 +175,17 @@ class SharedLane:
         self._waiting: deque[tuple[float, Request]] = deque()
         self._queue_time = queue_time_of(name, options)
         self._closed = False
+        self.away = False
         self.on_notice: NoticeHandler | None = None
         self.elsewhere: Callable[[], int] | None = None
         self.left_behind = 0
         """Sessions that were given up and that the server may still have: they count (`watchdog.Watchdog`)."""
+
+    def go_away(self) -> None:
+        """Nothing waits here any more, until `away` is taken back. Connections are tried all the same."""
+        self.away = True
+        while self._waiting:
+            self._waiting.popleft()[1].refuse(Overload.away())
 
     @property
     def waiting(self) -> int:
@@ -215,7 +226,8 @@ class SharedLane:
             try:
                 connection = await self._connector.open()
             except Exception as error:  # whatever it is: a lane that stops trying stays without
-                log.warning("%s lane: cannot connect: %s", self.name, str(error).strip())
+                level = logging.DEBUG if self.away else logging.WARNING
+                log.log(level, "%s lane: cannot connect: %s", self.name, str(error).strip())
                 await asyncio.sleep(pause(attempt))
                 attempt += 1
                 continue
@@ -260,6 +272,8 @@ class SharedLane:
         return offer(self.connections, self._depth, self._slow, request)
 
     def _wait(self, request: Request) -> None:
+        if self.away:
+            raise Overload.away()
         self._grow(self._width.few)
         if len(self._waiting) >= self._options.queue_limit:
             raise Overload.full()
@@ -359,6 +373,7 @@ class ExclusiveLane:
         self._waiting: deque[tuple[float, asyncio.Future[Connection]]] = deque()
         self._queue_time = queue_time_of("exclusive", options)
         self._closed = False
+        self.away = False
         self._failing = False
         """The last attempt to connect has failed: one at a time is enough until one succeeds."""
         self.on_notice: NoticeHandler | None = None
@@ -387,6 +402,14 @@ class ExclusiveLane:
                 return connection
         return None
 
+    def go_away(self) -> None:
+        """Nobody waits here any more, until `away` is taken back."""
+        self.away = True
+        while self._waiting:
+            waiter = self._waiting.popleft()[1]
+            if not waiter.done():
+                waiter.set_exception(Overload.away())
+
     def room(self) -> int:
         """How many more requests could have a connection now, or as soon as it is opened."""
         return max(0, self._options.exclusive_connections - self.busy - self.left_behind - len(self._waiting))
@@ -401,6 +424,8 @@ class ExclusiveLane:
             return connection
         if self._closed:
             raise Overload.stopping()
+        if self.away:
+            raise Overload.away()
         if len(self._waiting) >= self._options.queue_limit:
             raise Overload.full()
         loop = asyncio.get_running_loop()

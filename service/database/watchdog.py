@@ -72,6 +72,9 @@ class Watchdog:
         """`disconnected` returns when the client of `request` has gone."""
         self._requests[request] = disconnected
 
+    def watches(self, request: Request) -> bool:
+        return request in self._requests
+
     def forget(self, request: Request) -> None:
         self._requests.pop(request, None)
         task = self._listening.pop(request, None)

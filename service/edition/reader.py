@@ -83,7 +83,9 @@ class EndpointReader:
         edition = await opening.attempt("read the database", lambda: self.read(1))
         if self._settings.flag("ConnectionSettings:TestConnectionStrings"):
             read = {self._key(name) for name in self._plan.sources}
-            for key in {MAIN, *self._options.others} - read:
+            # A replica that is away is none that anybody has to wait for.
+            replicas = {self._key(name) for name in self._plan.replicas}
+            for key in {MAIN, *self._options.others} - read - replicas:
                 await opening.test(key or self._plan.main, self._connector(key))
         return edition
 

@@ -71,11 +71,16 @@ class _AtOnce:
 
     def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
         publisher = self._publisher
-        if severity != publisher.level or sqlstate == _BY_THE_DRIVER:
-            return
+        if severity == publisher.level and sqlstate != _BY_THE_DRIVER:
+            self._publish(self._event(message, hint))
+
+    def tell(self, message: str) -> None:
+        self._publisher.publish(self._event(message, None))
+
+    def _event(self, message: str, hint: str | None) -> Event:
         if self._execution is None:
-            self._execution = publisher.execution_of(self._exchange)
-        self._publish(publisher.event(message, hint, self._execution))
+            self._execution = self._publisher.execution_of(self._exchange)
+        return self._publisher.event(message, hint, self._execution)
 
     def _publish(self, event: Event) -> None:
         self._publisher.publish(event)

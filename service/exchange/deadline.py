@@ -10,6 +10,7 @@ import asyncio
 from functools import partial
 
 from rowcall.core.errors.problems import Problem
+from rowcall.ext.driver.request import RequestState
 from rowcall.service.exchange.exchange import Exchange
 
 
@@ -18,7 +19,7 @@ class DeadlineError(Problem):
 
     def __init__(self, exchange: Exchange) -> None:
         begun = exchange.request
-        unsure = begun is not None and not begun.statement.repeatable
+        unsure = begun is not None and begun.state != RequestState.WAITING and not begun.statement.repeatable
         detail = "the deadline of the request has passed"
         super().__init__(504, f"{detail}; it is not known whether it took effect" if unsure else detail)
 

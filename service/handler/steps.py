@@ -37,16 +37,19 @@ from rowcall.service.cache.passthrough import around_answer
 from rowcall.service.cache.steps import around, forgetting, plan_of
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
+from rowcall.service.database.database import Database
 from rowcall.service.database.lane_choice import LaneChoice
 from rowcall.service.encryption.columns import with_opened_columns
 from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.sensitive import Discreet
 from rowcall.service.handler.command_log import description, log_command
+from rowcall.service.handler.reads import reads_of, tell_position
 from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.limits.steps import limit_anybody, limit_callers
 from rowcall.service.metrics.meters import cache_counter, count_requests, repetition_counter
 from rowcall.service.operations.audit_trail import note_call
+from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outbound.forwarding import uploads_here
 from rowcall.service.outbound.proxy import keep_for_proxy, proxy
 from rowcall.service.outbound.proxy_out import catch_result, send_result
@@ -66,6 +69,7 @@ from rowcall.service.response.headers import CommentHeaders, argument_text
 from rowcall.service.response.rendering import body_writer, particular
 from rowcall.service.response.server_timing import start_clock
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
+from rowcall.service.tracing.steps import query_tag, trace_name, trace_requests
 from rowcall.service.uploads.making import in_transaction
 from rowcall.service.uploads.resumable.protocol import resume, take_uploads
 
@@ -206,6 +210,15 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     return _run(endpoint, services, body_writer(endpoint, services.answer_codecs), plan_of(endpoint, services))
 
 
+def say_where_it_wrote(endpoint: Endpoint, services: Services) -> Step | None:
+    """So that its client reads what it has written, where there are replicas."""
+    if services.replicas is None:
+        return None
+    routine = endpoint.routine
+    volatile = routine.volatility is Volatility.VOLATILE or not context_of(endpoint, services).leaves_nothing
+    return tell_position(endpoint, services, writes=volatile or is_procedure(routine))
+
+
 def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """Runs a routine that signs in or out, and answers for it."""
     if not is_sign(endpoint):
@@ -227,10 +240,13 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
         endpoint.options.proxy is None or uploads_here(endpoint, services.options.outbound.proxy)
     ):
         return (*((logged,) if logged else ()), take_uploads(endpoint, call, services))
-    begin = database.begin if call.context is None else database.begin_with_context
+    begin = Database.begin if call.context is None else Database.begin_with_context
     if may_have_deadline(endpoint, services):
-        begin = database.begin_by_deadline
-    return (*((logged,) if logged else ()), partial(begin, call), partial(database.settle, call))
+        begin = Database.begin_by_deadline
+    reads = reads_of(call, begin, endpoint, services)
+    if reads is not None:
+        return (*((logged,) if logged else ()), reads.begin, reads.settle)
+    return (*((logged,) if logged else ()), partial(begin, database, call), partial(database.settle, call))
 
 
 def _run(
@@ -238,7 +254,7 @@ def _run(
 ) -> tuple[Step, ...]:
     writer = with_opened_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server_timing
-    measured = timed or (services.options.metrics is not None and services.options.metrics.rendering)
+    measured = timed or _is_measured(services.options)
     call = call_of(endpoint, services, TimedWriter(writer) if measured and writer is not None else writer)
     if chooses(endpoint, services):
         call.made = with_reading(call.made or call.build_statement, services.codecs)
@@ -257,6 +273,10 @@ def _run(
     return around(endpoint, services, plan, steps, hit, cache_counter(endpoint, services))
 
 
+def _is_measured(options: WorkerOptions) -> bool:
+    return options.tracing is not None or (options.metrics is not None and options.metrics.rendering)
+
+
 def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
     shape = endpoint.shape
     routine = endpoint.routine
@@ -267,10 +287,11 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
     procedure = is_procedure(routine)
     session = endpoint.session if context.leaves_nothing else UNKNOWN
     label = f"{endpoint.name} {_shown(routine)}"
+    tag = query_tag(endpoint, services)
 
     def build(mask: int) -> tuple[str, int]:
         try:
-            return call_sql(endpoint, mask), mask.bit_count()
+            return tag + call_sql(endpoint, mask), mask.bit_count()
         except UncallableError as error:
             raise Problem(404, str(error)) from None
 
@@ -332,7 +353,14 @@ def _shown(routine: Routine) -> str:
 
 ContextFactory = Callable[[Endpoint, Services], Context | None]
 
-CONTEXT: Sequence[ContextFactory] = (application_name, headers_context, user_context, database_role, before_routine)
+CONTEXT: Sequence[ContextFactory] = (
+    application_name,
+    trace_name,
+    headers_context,
+    user_context,
+    database_role,
+    before_routine,
+)
 """What requests bring along for their routine, in the order in which it is set (`service.database.context`)."""
 
 
@@ -364,6 +392,7 @@ def respond(endpoint: Endpoint, services: Services) -> Step | None:
 
 STEPS: Sequence[Factory] = (
     request_log,
+    trace_requests,
     count_requests,
     note_call,
     set_deadline,
@@ -397,6 +426,7 @@ STEPS: Sequence[Factory] = (
     choose_format,
     sign,
     run,
+    say_where_it_wrote,
     respond,
     send_result,
 )

@@ -11,13 +11,13 @@ from rowcall.service.log.entry import Entry, one_line
 
 CHANNEL = "rowcall.http"
 
-Seen = tuple[float, str, str, int, float, str, str]
-"""When it ended, method, path without query, status, seconds, endpoint or nothing, correlation id or nothing."""
+Seen = tuple[float, str, str, int, float, str, str, str]
+"""When it ended, method, path without query, status, seconds; endpoint, correlation id, trace, or nothing."""
 
 
 def request_entry(seen: Seen) -> Entry:
     """`HTTP GET /api/orders responded 200 in 1.2345 ms` (reference 06, 3.3): Error for 5xx, else Information."""
-    moment, method, path, status, seconds, endpoint, correlation = seen
+    moment, method, path, status, seconds, endpoint, correlation, trace = seen
     path = one_line(path)
     milliseconds = f"{seconds * 1000:.4f}"
     properties = {"Method": method, "Path": path, "Status": status, "Elapsed": float(milliseconds)}
@@ -25,6 +25,8 @@ def request_entry(seen: Seen) -> Entry:
         properties["Endpoint"] = endpoint
     if correlation:
         properties["CorrelationId"] = correlation
+    if trace:
+        properties["TraceId"] = trace
     return Entry(
         moment,
         logging.ERROR if status >= 500 else logging.INFO,

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rowcall.service.exchange.protocols import Handle, Headers, HeadersProtocol, ObservedProtocol
+from rowcall.service.exchange.trace import trace_of
 from rowcall.service.log.request_line import Seen
 
 CLIENT_GONE = 499
@@ -25,7 +26,7 @@ _TRACE = re.compile(r"[0-9a-f]{2}-(?P<trace>(?!0{32})[0-9a-f]{32})-[0-9a-f]{16}-
 class LoggedProtocol(ObservedProtocol):
     """Tells the request log how a request was answered, and how long after it had arrived."""
 
-    __slots__ = ("_add", "_began", "_gone", "_method", "_status", "endpoint", "path")
+    __slots__ = ("_add", "_began", "_gone", "_method", "_status", "endpoint", "path", "trace")
 
     def __init__(self, add: Callable[[Seen], None], scope: Any, protocol: Any) -> None:
         self.inner = protocol
@@ -36,6 +37,8 @@ class LoggedProtocol(ObservedProtocol):
         self._began = time.monotonic()
         self.path = scope.path
         self.endpoint = ""
+        self.trace = ""
+        """Its id, where the request is traced."""
 
     @property
     def correlation(self) -> str:
@@ -86,7 +89,7 @@ class LoggedProtocol(ObservedProtocol):
     def _tell(self, status: int) -> None:
         seconds = time.monotonic() - self._began
         status = CLIENT_GONE if self._gone else status
-        self._add((time.time(), self._method, self.path, status, seconds, self.endpoint, self.correlation))
+        self._add((time.time(), self._method, self.path, status, seconds, self.endpoint, self.correlation, self.trace))
 
 
 class CorrelatedProtocol(HeadersProtocol):
@@ -134,6 +137,8 @@ def trace_id(scope: Any, protocol: Any) -> str:
     """`traceId` of a problem: the correlation id, else the trace of a W3C `traceparent`, else one of our own."""
     if correlation := correlation_of(protocol):
         return correlation
+    if (traced := trace_of(protocol)) is not None:
+        return traced.traceparent
     parent = _TRACE.fullmatch(scope.headers.get("traceparent") or "")
     trace, flags = (parent["trace"], parent["flags"]) if parent else (secrets.token_hex(16), "00")
     return f"00-{trace}-{secrets.token_hex(8)}-{flags}"

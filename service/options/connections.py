@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rowcall.core.config import ConfigError, Settings
+from rowcall.core.text.globs import matches
 from rowcall.service.options.connection_string import ConnectionInfo, main_connection_name
 from rowcall.service.startup_error import StartupError
 
@@ -39,6 +40,8 @@ class ConnectionPlan:
     """Endpoints may run on them."""
     sources: tuple[str, ...] = ()
     """Where routines are looked for."""
+    replicas: tuple[str, ...] = ()
+    """Those of the others that are replicas of the main one."""
     runs_at_home: bool = False
     """Routines run where they were found. False: on the main connection, wherever that was."""
 
@@ -62,6 +65,7 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
     main = main_connection_name(settings)
     names = settings.names("ConnectionStrings")
     asked = tuple(_asked(settings, names))
+    replicas = _replicas(settings, _without(names, main))
     listed = settings.texts("Service:RoutineOptions:ReadMetadataFromConnections") or ()
     multiple = settings.flag("Service:UseMultipleConnections")
     if listed:
@@ -69,11 +73,11 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
             log.info("Service:RoutineOptions:ReadMetadataFromConnections makes all connections usable by endpoints")
         found = [_known(names, name, "Service:RoutineOptions:ReadMetadataFromConnections") for name in listed]
         sources = tuple(dict.fromkeys(found))
-        return ConnectionPlan(main, _without(names, main), True, sources, True)
+        return ConnectionPlan(main, _without(names, main), True, sources, replicas, True)
     metadata = settings.text_or_none("ConnectionSettings:MetadataQueryConnectionName")
     source = _known(names, metadata, "ConnectionSettings:MetadataQueryConnectionName") if metadata else main
-    others = _without(names if multiple else dict.fromkeys((source, *asked)), main)
-    return ConnectionPlan(main, others, multiple, (source,))
+    others = _without(names if multiple else dict.fromkeys((source, *asked, *replicas)), main)
+    return ConnectionPlan(main, others, multiple, (source,), replicas)
 
 
 def _asked(settings: Settings, names: Iterable[str]) -> Iterator[str]:
@@ -82,6 +86,20 @@ def _asked(settings: Settings, names: Iterable[str]) -> Iterator[str]:
         wanted = settings.text_or_none(key) if settings.flag(enabled) else None
         if wanted:
             yield _known(names, wanted, key)
+
+
+def _replicas(settings: Settings, names: tuple[str, ...]) -> tuple[str, ...]:
+    if not settings.flag("ConnectionSettings:Replicas:Enabled"):
+        return ()
+    patterns = settings.texts("ConnectionSettings:Replicas:ConnectionNames") or ()
+    found = tuple(name for name in names if any(matches(name, pattern) for pattern in patterns))
+    if not found:
+        wanted = ", ".join(patterns) or "nothing"
+        raise StartupError(
+            f"ConnectionSettings:Replicas:ConnectionNames: none of the ConnectionStrings besides the main one is named "
+            f"{wanted}; add one, or set ConnectionSettings:Replicas:Enabled to false"
+        )
+    return found
 
 
 def _known(names: Iterable[str], wanted: str, key: str) -> str:

@@ -6,6 +6,7 @@ import logging
 import os
 import uuid
 from collections.abc import Iterator
+from functools import partial
 
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
 from rowcall.core.building.known_names import KnownNames
@@ -44,6 +45,8 @@ from rowcall.service.options.server.deadlines import deadline_options
 from rowcall.service.options.server.forwarded_headers import forwarding
 from rowcall.service.options.server.http import http_options
 from rowcall.service.options.server.metrics import metrics_options
+from rowcall.service.options.server.replicas import replica_options
+from rowcall.service.options.server.tracing import tracing_options
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
@@ -120,6 +123,8 @@ def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[Switch
         yield SwitchedOff("retry_strategy", _RETRIES, "nothing is tried again")
     if not settings.flag("Service:McpOptions:Enabled"):
         yield SwitchedOff("mcp", "Service:McpOptions:Enabled", "no tool is offered")
+    if options.replicas is None:
+        yield SwitchedOff("read_from", "ConnectionSettings:Replicas:Enabled", "the main connection is read")
     if not options.auth.schemes:
         switches = "Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth"
         yield SwitchedOff("login", switches, "there is no scheme to sign in with, and every sign-in is answered 500")
@@ -187,7 +192,9 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
                 name, *_access(settings, name, info), routable=plan.routable, source=name in plan.sources
             )
             for name, info in connections.others.items()
+            if plan.routable or name not in plan.replicas
         },
+        replicas=replica_options(settings, connections, partial(_access, settings)),
         main_names=plan.main_names,
         http=http_options(settings),
         policies=error_policies(settings),
@@ -213,6 +220,8 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         limits=limit_options(settings),
         health=health_options(settings),
         metrics=metrics_options(settings),
+        tracing=tracing_options(settings),
+        query_tags=settings.flag("Tracing:QueryTags"),
         static=static_file_options(settings),
         audit_trail=audit_trail_options(settings),
         statistics=statistics_options(settings, target, connections),

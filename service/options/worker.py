@@ -28,6 +28,7 @@ from rowcall.core.uploads.options import UploadOptions
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
+from rowcall.service.database.replicas.options import ReplicaOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName
 from rowcall.service.options.capabilities.audit_trail import AuditTrailOptions
@@ -35,6 +36,7 @@ from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.options.capabilities.operations import HealthOptions, StatisticsOptions
 from rowcall.service.options.capabilities.static_files import StaticFileOptions
 from rowcall.service.options.server.metrics import MetricsOptions
+from rowcall.service.options.server.tracing import TracingOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,8 @@ class WorkerOptions:
     database: DatabaseOptions
     others: Mapping[str, Access] = field(default_factory=dict)
     """Databases besides the main one, by case-folded name of their connection."""
+    replicas: ReplicaOptions | None = None
+    """Of the main one."""
     main_names: frozenset[str] = frozenset()
     """Case-folded names by which endpoints may call the main one."""
     http: HttpOptions = HttpOptions()
@@ -172,6 +176,9 @@ class WorkerOptions:
     store: str = ""
     """Folder of the host's store, made by the supervisor."""
     health: HealthOptions | None = None
+    tracing: TracingOptions | None = None
+    """None: nothing is traced."""
+    query_tags: bool = False
     metrics: MetricsOptions | None = None
     """None: nothing is counted."""
     openapi: OpenApi | None = None

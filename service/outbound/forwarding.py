@@ -24,6 +24,7 @@ from rowcall.core.outbound.forwarding import (
 )
 from rowcall.core.outbound.options import ProxyOptions
 from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.exchange.trace import trace_of
 from rowcall.service.outbound.automatic import automatic_parameters, context_headers, context_names, given_values
 from rowcall.service.outbound.bodies import SMALL, announced_length, gathered, may_have_body, pieces, whole_body
 from rowcall.service.upstream.messages import Answer, OutgoingRequest
@@ -101,7 +102,7 @@ class Forward:
             expects = (exchange.scope.headers.get("expect") or "").lower() == "100-continue"
             streamed = body is not None and not isinstance(body, bytes)
             request = OutgoingRequest(method, address, headers, body, length, expects_continue=expects and streamed)
-            return await client.send(request, named=True)
+            return await client.send(request, named=True, trace=trace_of(exchange.protocol))
 
     def _address(self, host: str, path: str, query: str) -> Address:
         """What is the same for all requests is read once. Raises `BadUrlError`."""

@@ -19,6 +19,7 @@ from rowcall.core.outbound.forwarding import BODY_METHODS, proxy_url
 from rowcall.service.exchange.attendance import while_client_waits
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.exchange.trace import trace_of
 from rowcall.service.outbound.forwarding import NO_HOST
 from rowcall.service.outbound.proxy import FAILURES, answer_headers, failure
 from rowcall.service.outbound.relay import relay
@@ -84,8 +85,9 @@ class _Sender:
                 carried = headers if method in BODY_METHODS else []
                 if host.startswith("/"):
                     return await inside(method, host, carried, body if isinstance(body, bytes) else None, exchange)
+                trace = trace_of(exchange.protocol)
                 address = read_address(proxy_url(host, exchange.scope.path, exchange.scope.query_string))
-                return await client.send(OutgoingRequest(method, address, carried, body), named=True)
+                return await client.send(OutgoingRequest(method, address, carried, body), named=True, trace=trace)
         finally:
             # Whatever nobody has sent on must not hold up the routine that still writes it.
             result.close()

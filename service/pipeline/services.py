@@ -10,6 +10,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.database.call import Hear
 from rowcall.service.database.database import Database
+from rowcall.service.database.replicas.replicas import Replicas
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.leaving import Leaving
 from rowcall.service.identity.identity import Identity
@@ -61,6 +62,8 @@ class Services:
     leaving: Leaving = field(default_factory=Leaving)
     """That of the worker."""
 
+    replicas: Replicas | None = None
+    """Of the main database, where some requests are read from them."""
     main: Database | None = None
     """The main one, where `database` is another."""
 

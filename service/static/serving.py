@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable
 from typing import Any
 from urllib.parse import quote
@@ -28,7 +29,11 @@ class StaticFiles:
         self._folder = Folder(options.root)
         self._pages = None if options.pages is None else Pages(options, options.pages, identity.antiforgery)
         self._closed: dict[str, bool] = {}
-        self._cached: Headers = [("cache-control", options.cache_control)] if options.cache_control else []
+        said = options.cache_control
+        self._cached: Headers = [("cache-control", said)] if said else []
+        # A proxy must not keep for everybody what is for who is signed in.
+        keeps_apart = said and not {"private", "no-store"}.isdisjoint(re.split(r"[,\s]+", said.lower()))
+        self._cached_apart: Headers = self._cached if keeps_apart else [("cache-control", "private, no-cache")]
 
     def find(self, scope: Any) -> StaticFile | str | None:
         """None: whoever stands behind answers."""
@@ -95,7 +100,7 @@ class StaticFiles:
 
     def _send(self, scope: Any, protocol: Any, found: StaticFile, *, private: bool) -> None:
         asked = scope.headers
-        cached = [("cache-control", "private, no-cache")] if private and not self._cached else self._cached
+        cached = self._cached_apart if private else self._cached
         headers: Headers = [("etag", found.tag), ("last-modified", found.date), ("accept-ranges", "bytes"), *cached]
         if found.siblings:
             headers.append(("vary", "Accept-Encoding"))

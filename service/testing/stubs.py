@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from rowcall.core.outbound.options import ClientOptions
 from rowcall.core.testing.request import Stub
+from rowcall.service.exchange.trace import Trace
 from rowcall.service.upstream.client import Client
 from rowcall.service.upstream.errors import OutboundError
 from rowcall.service.upstream.messages import Answer, OutgoingRequest
@@ -21,7 +22,7 @@ class StubbedClient(Client):
         self.unexpected: list[str] = []
         """What was asked of nobody since this was emptied."""
 
-    async def send(self, request: OutgoingRequest, *, named: bool) -> Answer:
+    async def send(self, request: OutgoingRequest, *, named: bool, trace: Trace | None = None) -> Answer:
         if not self.stubs:
             return await super().send(request, named=named)
         # What was declared last is about what comes next.

@@ -14,7 +14,7 @@ from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.uploads.folders import Incomplete, MissingFolderError
 from rowcall.service.uploads.handler import HandlerCommon, Turn, judge, stored_file_checks
 from rowcall.service.uploads.incoming import File
-from rowcall.service.uploads.spool import write_all
+from rowcall.service.uploads.spool import not_stored, write_all
 
 
 class FileSystem:
@@ -46,7 +46,7 @@ class FileSystem:
         except MissingFolderError as error:
             raise Problem(500, f"the folder {error} for uploaded files does not exist") from None
         except OSError as error:
-            raise Problem(500, f"the file cannot be stored in {self._path}: {error.strerror}") from None
+            raise not_stored(error, f"the file cannot be stored in {self._path}") from None
         return [self._entry(file, name, Status.OK)]
 
     def refused(self, file: File, status: Status) -> list[Entry]:

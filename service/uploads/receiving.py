@@ -31,6 +31,7 @@ from rowcall.service.uploads.handler import FormatError, Handler, Turn
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.making import handler_factories
 from rowcall.service.uploads.multipart import Form
+from rowcall.service.uploads.progress import told
 from rowcall.service.uploads.spool import set_aside
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Receiving:
         self._in_transaction = services.options.wrap_in_transaction or any(
             self._factories[key].in_transaction for key in self._keys if key in self._factories
         )
+        self._tells_progress = upload.progress
         self._tells_claims = bool(options.common.claims_key)
 
     async def receive(self, exchange: Exchange, files: Files | None = None) -> None:
@@ -132,7 +134,10 @@ class Receiving:
 
     async def _pieces(self, exchange: Exchange, turn: Turn) -> AsyncIterator[bytes]:
         pieces = body_pieces(exchange.scope, exchange.protocol, self._limit, self._patience)
-        async for piece in digested(exchange.scope, pieces):
+        pieces = digested(exchange.scope, pieces)
+        if self._tells_progress and self._call.hear is not None:
+            pieces = told(exchange.scope, pieces, self._call.hear(exchange))
+        async for piece in pieces:
             yield piece
         turn.body_read = True
 

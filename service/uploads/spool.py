@@ -6,13 +6,16 @@ They have no name in any folder, so nothing of them stays whatever happens to th
 from __future__ import annotations
 
 import asyncio
+import errno
 import tempfile
 from collections.abc import AsyncIterator
 from typing import BinaryIO, TypeVar
 
+from rowcall.core.errors.problems import Problem
 from rowcall.service.uploads.incoming import File, read_back
 
 Given = TypeVar("Given")
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 GATHERED_BYTES = 1_048_576
 """Written at once: each turn to the thread that writes costs as much as a few kilobytes."""
@@ -39,13 +42,24 @@ class Stored:
 
 async def set_aside(file: File) -> Stored:
     """Reads the whole file. What is made of it goes with its context."""
-    stored = tempfile.TemporaryFile(buffering=0, prefix="rowcall-")  # noqa: SIM115 (its context is that of the result)
+    stored: BinaryIO | None = None
     try:
+        stored = tempfile.TemporaryFile(buffering=0, prefix="rowcall-")  # noqa: SIM115 (the result closes it)
         await write_all(file, stored)
-    except BaseException:
-        stored.close()
+    except BaseException as error:
+        if stored is not None:
+            stored.close()
+        if isinstance(error, OSError):
+            raise not_stored(error, "the file cannot wait on the disk of the host") from None
         raise
     return Stored(file.name, file.content_type, stored, file.size)
+
+
+def not_stored(error: OSError, what: str) -> Problem:
+    """507 where there is no room, else 500. what: it is that fails."""
+    full = error.errno in _FULL
+    title = "Insufficient Storage" if full else None
+    return Problem(507 if full else 500, f"{what}: {error.strerror}", title=title)
 
 
 async def write_all(file: File, target: BinaryIO) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rowcall.core.outbound.address import Address, BadUrlError, Origin, joined
 from rowcall.core.outbound.guard import Guard
 from rowcall.core.outbound.options import ClientOptions
+from rowcall.service.exchange.trace import NAMES, Trace
 from rowcall.service.upstream.circuits import FAILING, Circuits
 from rowcall.service.upstream.errors import NotReachedError, OutboundError
 from rowcall.service.upstream.messages import IDEMPOTENT, Answer, Headers, OutgoingRequest
@@ -51,13 +52,27 @@ class Client:
     def close(self) -> None:
         self._pool.close()
 
-    async def send(self, request: OutgoingRequest, *, named: bool) -> Answer:
+    async def send(self, request: OutgoingRequest, *, named: bool, trace: Trace | None = None) -> Answer:
         """The answer, its body still to be read. named: the operator has named the host; else the guard judges it.
+        trace: that the request is part of.
 
         Raises:
             OutboundError: there is no answer.
             RefusedError: the request, or a redirect of it, may not go where it wants to.
         """
+        if trace is None:
+            return await self._send(request, named=named)
+        span = trace.outgoing(request.method, request.address.origin.authority)
+        headers = [(name, value) for name, value in request.headers if name.lower() not in NAMES]
+        status = 0
+        try:
+            answer = await self._send(_changed(request, headers=[*headers, *span.headers]), named=named)
+            status = answer.status
+        finally:
+            span.end(status)
+        return answer
+
+    async def _send(self, request: OutgoingRequest, *, named: bool) -> Answer:
         guard = None if named else self.options.guard
         own = request.address.origin if named else None
         request = _with_credentials(request)

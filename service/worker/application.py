@@ -36,6 +36,7 @@ from rowcall.service.cache.tags import tag_routes
 from rowcall.service.codegen.documents import document_routes
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
+from rowcall.service.database.replicas.replicas import Replicas
 from rowcall.service.edition.edition import Edition
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.publishing import hear_notices
@@ -141,7 +142,9 @@ class Application:
         """To be made in the running event loop."""
         self._options = options
         BODIES.configure(options.http.bodies)
-        self._databases = Databases(Database(options.target, options.database), options.others)
+        self._replicas = None if options.replicas is None else Replicas(options.replicas, options.target)
+        replicas = () if self._replicas is None else self._replicas.databases
+        self._databases = Databases(Database(options.target, options.database), options.others, replicas)
         self._table = _empty_table()
         self._prepared: Table | None = None
         self._loop = asyncio.get_running_loop()
@@ -243,6 +246,8 @@ class Application:
         if self._options.notices is not None or self._options.events.warn_unbound:
             self._databases.set_notice_handler(self.unheard)
         await self._databases.main.start()
+        if self._replicas is not None:
+            self._replicas.start()
         check = self._options.auth.session_check
         if check is not None:
             self._watching = self._loop.create_task(self._watch_readers(max(1.0, check.seconds)))
@@ -273,6 +278,7 @@ class Application:
             inside=None if inside is None else inside.call,
             safe_codecs=safe_codecs_for(edition.types, self._options),
             type_answers=self._type_answers,
+            replicas=self._replicas,
             hear=partial(hear_notices, options=self._options.events, publish=self._publish),
         )
         streams = dict(stream_steps(edition.endpoints, services, self.events))
@@ -358,6 +364,8 @@ class Application:
         if self._options.audit_trail is not None:
             await trail_of(self._options.audit_trail, self._for_all).finish()
         self._host.close()
+        if self._replicas is not None:
+            self._replicas.close()
         await self._databases.close()
 
     def handle_files(self, scope: Any, protocol: Any) -> None:

@@ -1,11 +1,11 @@
 """The manual's pages as something to run: their configuration, their SQL, and requests with the answers they promise.
 
-On a page, ```sql blocks are loaded in order into one database, and a block ```sql sql/name.sql is a file. A block
-```json rowcall.json is the configuration that the page is served with. An ```http block holds one exchange or several:
-request line, header lines, an empty line and the body; then the same for the response. `…` in a promised answer stands
-for any text, and so does a name in angle brackets, `⟨token⟩`, which stands for that text in the requests that follow on
-the page. An ```events block is a stream: the request that opens it, those that are sent then, and what comes over the
-stream.
+On a page, ```sql blocks are loaded in order into one database, and a block ```sql sql/name.sql is a file, as is
+```html wwwroot/name.html. A block ```json rowcall.json is the configuration that the page is served with. An ```http
+block holds one exchange or several: request line, header lines, an empty line and the body; then the same for the
+response. `…` in a promised answer stands for any text, and so does a name in angle brackets, `⟨token⟩`, which stands
+for that text in the requests that follow on the page. An ```events block is a stream: the request that opens it, those
+that are sent then, and what comes over the stream.
 """
 
 from __future__ import annotations
@@ -91,6 +91,8 @@ def read_page(path: Path) -> Page:
             sql.append(block["text"])
         elif block["kind"].startswith("sql "):
             files.append((block["kind"].removeprefix("sql "), block["text"]))
+        elif " wwwroot/" in block["kind"]:
+            files.append((block["kind"].partition(" ")[2], block["text"].removesuffix("\n")))
         elif block["kind"] == "http":
             exchanges += _exchanges(block["text"], text[: block.start("text")].count("\n") + 1)
         elif block["kind"] == "events":

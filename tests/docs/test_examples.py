@@ -34,7 +34,8 @@ def test_examples_do_what_the_page_says(page: Page, own_database: Database, serv
     write_files(tmp_path, dict(page.files))
     pattern = "Service:SqlFileSource:FilePattern"
     # Files of a page that names no pattern are only shown.
-    files = {pattern: f"{tmp_path}/{page.settings[pattern]}"} if pattern in page.settings else {}
+    places = [key for key in (pattern, "StaticFiles:RootPath") if key in page.settings]
+    files = {key: f"{tmp_path}/{page.settings[key]}" for key in places}
     service = serve_once(own_database, page.sql, {"Service:RequiresAuthorization": None, **page.settings, **files})
     known: dict[str, str] = {}
     wrong = [

@@ -1,4 +1,5 @@
-"""A collector of OpenTelemetry logs, over HTTP and over gRPC, made of the protocol's own published classes."""
+"""A collector of OpenTelemetry logs and traces, over HTTP, and of logs over gRPC, made of the protocol's own published
+classes."""
 
 from __future__ import annotations
 
@@ -17,6 +18,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import (
     LogsServiceServicer,
     add_LogsServiceServicer_to_server,
 )
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as trace_messages
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 
 @dataclass
@@ -26,6 +29,7 @@ class Received:
     url: str = ""
     requests: list[tuple[dict[str, str], messages.ExportLogsServiceRequest]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
+    traces: list[tuple[dict[str, str], trace_messages.ExportTraceServiceRequest]] = field(default_factory=list)
 
     @property
     def records(self) -> list[tuple[str, str, str]]:
@@ -36,6 +40,16 @@ class Received:
             for resource in request.resource_logs
             for scope in resource.scope_logs
             for record in scope.log_records
+        ]
+
+    @property
+    def spans(self) -> list[Span]:
+        return [
+            span
+            for _, request in self.traces
+            for resource in request.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
         ]
 
     @property
@@ -55,8 +69,12 @@ def collect_over_http() -> Iterator[Received]:
                 body = gzip.decompress(body)
             received.paths.append(self.path)
             headers = {name.lower(): value for name, value in self.headers.items()}
-            received.requests.append((headers, messages.ExportLogsServiceRequest.FromString(body)))
-            answer = messages.ExportLogsServiceResponse().SerializeToString()
+            if self.path.endswith("/v1/traces"):
+                received.traces.append((headers, trace_messages.ExportTraceServiceRequest.FromString(body)))
+                answer = trace_messages.ExportTraceServiceResponse().SerializeToString()
+            else:
+                received.requests.append((headers, messages.ExportLogsServiceRequest.FromString(body)))
+                answer = messages.ExportLogsServiceResponse().SerializeToString()
             self.send_response(200)
             self.send_header("content-type", "application/x-protobuf")
             self.send_header("content-length", str(len(answer)))

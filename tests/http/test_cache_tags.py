@@ -13,7 +13,7 @@ from tests.harness.redis_server import RedisServer, redis_program
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
-from tests.http.members import EVERY_SCHEME, MO, bearer, member_sql, tokens
+from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens
 
 SQL = """
 create sequence runs;
@@ -114,7 +114,7 @@ def test_answers_are_forgotten_by_tag(service: Service, boss: dict[str, str]) ->
 
 
 def test_not_everybody_forgets(service: Service, boss: dict[str, str]) -> None:
-    mo = bearer(tokens(service, "BearerToken", "mo", MO)["accessToken"])
+    mo = bearer(tokens(service, "BearerToken", "mo")["accessToken"])
     statuses = [ask(service, "/forget?tag=prices", who, "POST").status_code for who in (None, mo)]
     assert statuses == [401, 403]
     assert ask(service, "/forget", boss, "POST").status_code == 400

@@ -271,9 +271,13 @@ def test_a_page_is_filled_for_whoever_asks(service: Service) -> None:
     service.client.cookies.clear()
 
 
-def test_caching_is_as_configured(root: Path, database: Database, serve_once: Serve) -> None:
-    service = serve_once(database, "", {**settings(root), "StaticFiles:CacheControl": "public, max-age=60"})
+def test_caching_is_as_configured(root: Path, own_database: Database, serve_once: Serve) -> None:
+    cached = {"StaticFiles:CacheControl": "public, max-age=60", "StaticFiles:AuthorizePaths:0": "/admin/*"}
+    service = serve_once(own_database, SQL, {**settings(root), **cached})
     assert service.get("/page.html").headers["cache-control"] == "public, max-age=60"
+    # What is for who is signed in, a proxy must not hand to others.
+    service.post("/login", json={"name": "kiri"})
+    assert service.get("/admin/").headers["cache-control"] == "private, no-cache"
 
 
 def test_a_folder_that_is_not_there_ends_the_start(own_database: Database, tmp_path: Path) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,11 @@ comment on function up_slow(json) is 'HTTP POST
 upload for file_system
 param _meta is upload metadata
 unique_name = false';
+create function up_resumable(_meta json) returns json language sql as 'select _meta';
+comment on function up_resumable(json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+resumable';
 create function ready() returns int language sql stable as 'select 1';
 comment on function ready() is 'HTTP GET';
 """
@@ -215,3 +223,50 @@ def test_chunks_that_break_off_are_refused(service: Service, database: Database,
         connection.shutdown(socket.SHUT_WR)
         wait_until(lambda: connection.recv(1024) is not None, "it answers or closes")
     wait_until(lambda: nothing_stays(database, folder), "nothing stays")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a megabyte."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    if os.getuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a file system needs root and CAP_SYS_ADMIN")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_disk_that_is_full(database: Database, serve_once: Serve, small_disk: Path) -> None:
+    files, parts = small_disk / "files", small_disk / "parts"
+    chosen = {**settings(files), "Service:UploadOptions:Resumable:Path": str(parts)}
+    service = serve_once(database, "", chosen)
+    large = ("large.csv", b"1,2\n" * 500_000, "text/csv")
+    for path in ("up-files", "up"):
+        found = problem(service.post(f"/api/{path}", files={"f": large}), 507)
+        assert "No space left on device" in found["detail"]
+        assert nothing_stays(database, files)
+    tus = {"tus-resumable": "1.0.0"}
+    problem(service.post("/api/up-resumable", headers={**tus, "upload-length": "2000000"}), 507)
+    created = service.post("/api/up-resumable", headers={**tus, "upload-defer-length": "1"})
+    url = created.request.url.join(created.headers["location"])
+    piece = {**tus, "content-type": "application/offset+octet-stream", "upload-offset": "0"}
+    problem(service.client.patch(url, headers=piece, content=b"x" * 2_000_000), 507)
+    offset = int(service.client.head(url, headers=tus).headers["upload-offset"])
+    assert offset == next(path.stat().st_size for path in parts.iterdir() if path.suffix == ".bytes")
+    assert service.client.delete(url, headers=tus).status_code == 204
+    small = ("small.csv", b"1,2\n", "text/csv")
+    assert service.post("/api/up-files", files={"f": small}).status_code == 200
+    no_connection_is_lost(service, database)
+
+
+def test_files_that_may_not_grow(database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    """Also where a file only waits for its handlers: the disk of the host."""
+    service = serve_once(database, "", settings(tmp_path / "files"))
+    for pid in service.pids():
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+    large = ("large.csv", b"1,2\n" * 500_000, "text/csv")
+    for path in ("up-files", "up"):
+        assert "File too large" in problem(service.post(f"/api/{path}", files={"f": large}), 507)["detail"]
+    assert nothing_stays(database, tmp_path / "files")
+    no_connection_is_lost(service, database)

@@ -12,6 +12,7 @@ from rowcall.core.annotations.declaration import (
     assigned_flag,
     flag,
 )
+from rowcall.core.endpoint.capabilities import Reading
 from rowcall.core.text.interval import parse_interval
 
 
@@ -42,6 +43,19 @@ def _assign_deadline(draft: Draft, value: str) -> None:
     if seconds is None:
         raise BadValueError(f"'{value}' is not an interval; Service:Deadlines:Default holds")
     draft.set(deadline=seconds)
+
+
+def _read_from(draft: Draft, line: Line) -> None:
+    _assign_read_from(draft, line.joined)
+
+
+def _assign_read_from(draft: Draft, value: str) -> None:
+    place, _, limit = value.partition(" ")
+    word, _, interval = limit.strip().partition(" ")
+    seconds = parse_interval(interval) if word.lower() == "within" else None
+    if place.lower() not in ("primary", "replica") or (limit and (seconds is None or place.lower() == "primary")):
+        raise BadValueError(f"'{value}' is none of: primary, replica, replica within 5 seconds")
+    draft.set(reading=Reading(place.lower() == "replica", seconds))
 
 
 def _buffer_rows(draft: Draft, line: Line) -> None:
@@ -126,6 +140,17 @@ ANNOTATIONS = (
         "endpoints choose. The case of the name does not matter.",
         apply=_name("connection"),
         assign=_assigned_name("connection"),
+        minimum_words=2,
+    ),
+    Annotation(
+        name="read_from",
+        aliases=("read_from",),
+        syntax="read_from primary | read_from replica [within <interval>]",
+        description="Where `ConnectionSettings:Replicas` is on: `primary` keeps the endpoint away from replicas, "
+        "`replica` sends it to one whatever the routine is declared as, `within` only to one that is no further "
+        "behind. Procedures and uploads always run on the primary.",
+        apply=_read_from,
+        assign=_assign_read_from,
         minimum_words=2,
     ),
     Annotation(

@@ -205,4 +205,26 @@ RESUMABLE = Annotation(
     assign=_assign_resumable,
 )
 
-ANNOTATIONS = (UPLOAD, RESUMABLE, *SETTINGS)
+
+def _progress(draft: Draft, line: Line) -> None:
+    if line.arguments:
+        raise BadValueError("nothing is expected behind it")
+    draft.within("upload", Upload(), enabled=True, progress=True)
+
+
+def _assign_progress(draft: Draft, value: str) -> None:
+    wanted = switch(value)
+    draft.within("upload", Upload(), enabled=wanted or draft.get("upload", Upload()).enabled, progress=wanted)
+
+
+PROGRESS = Annotation(
+    name="upload_progress",
+    aliases=("upload_progress",),
+    syntax="upload_progress",
+    description="Uploads: tells subscribers of the endpoint's events how many bytes have arrived, as JSON: "
+    '`{"received":65536,"of":1048576}`. Needs `sse`, and implies `upload`.',
+    apply=_progress,
+    assign=_assign_progress,
+)
+
+ANNOTATIONS = (UPLOAD, RESUMABLE, PROGRESS, *SETTINGS)

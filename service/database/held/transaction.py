@@ -21,7 +21,7 @@ from rowcall.core.errors.error_policy import DatabaseError
 from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.request import Loss, Request, Statement
-from rowcall.service.database.call import Call
+from rowcall.service.database.call import Call, Hearer
 from rowcall.service.database.context import Ahead, Values
 from rowcall.service.database.failures import Failures
 from rowcall.service.database.lanes import RESET_SECONDS, ExclusiveLane
@@ -57,6 +57,8 @@ class Transaction:
         self._resets = resets
         self._connection: Connection | None = None
         self._open = False
+        self._hearer = None if call.hear is None else _Throughout(call.hear(exchange))
+        """Hears the notices of everything that runs in here."""
         self.sqlstate: str | None = None
         """Of the last command that failed."""
 
@@ -71,6 +73,8 @@ class Transaction:
             return
         if self._open:
             self._roll_back(connection)
+            if self._hearer is not None:
+                self._hearer.close(committed=False)
         self._lane.let_go(connection, resets=self._resets)
 
     def _roll_back(self, connection: Connection) -> None:
@@ -162,11 +166,14 @@ class Transaction:
             if connection is not None and request.finished:
                 self._open = False
                 _no_longer_owned(connection)
+                if self._hearer is not None:
+                    self._hearer.close(committed=request.succeeded)
 
     def _place(self, request: Request) -> Request:
         connection = self._connection
         request.waiter = asyncio.get_running_loop().create_future()
         request.connection = connection
+        request.hearer = self._hearer
         if connection is None or not connection.submit(request):
             raise unavailable("the connection to the database was lost before the request took effect")
         return request
@@ -191,6 +198,28 @@ class Transaction:
         message = hide_values(error.message, self._exchange.arguments) if call.sensitive else error.message
         log.error("%s: %s: %s", call.label, error.sqlstate, message)
         return call.policy.problem(DatabaseError(error.sqlstate, message))
+
+
+class _Throughout:
+    """Hears all requests of a transaction, of which none is its end."""
+
+    __slots__ = ("_hearer",)
+
+    def __init__(self, hearer: Hearer) -> None:
+        self._hearer = hearer
+
+    def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
+        self._hearer.hear(severity, sqlstate, message, hint)
+
+    def tell(self, message: str) -> None:
+        self._hearer.tell(message)
+
+    def end(self, committed: bool) -> None:
+        """Of one request."""
+
+    def close(self, *, committed: bool) -> None:
+        """Of the transaction."""
+        self._hearer.end(committed)
 
 
 def _no_longer_owned(connection: Connection) -> None:

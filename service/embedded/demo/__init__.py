@@ -7,10 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import importlib.resources
+import importlib.util
+from pathlib import Path
 
 import psycopg
 
 from rowcall.service.options.connection_string import ConnectionInfo
+
+
+def _viewer() -> tuple[tuple[str, str], ...]:
+    """Where the package has the files of the OpenAPI viewer; nothing where it is not installed."""
+    found = importlib.util.find_spec("swagger_ui")
+    if found is None or found.origin is None:
+        return ()
+    return ("StaticFiles:Enabled", "true"), ("StaticFiles:RootPath", str(Path(found.origin).parent / "static"))
+
 
 SETTINGS = (
     ("Service:CrudSource:Enabled", "true"),
@@ -27,6 +38,12 @@ SETTINGS = (
     ("Auth:PasskeyAuth:CompleteAddExistingUserCommand", "select demo.passkey_keep($1, $3, $4, $7)"),
     ("Auth:PasskeyAuth:AuthenticateDataCommand", "select * from demo.passkey_of($1)"),
     ("Auth:PasskeyAuth:CompleteAuthenticateCommand", "select * from demo.passkey_sign_in($1, $2)"),
+    ("Service:OpenApiOptions:Enabled", "true"),
+    ("Service:OpenApiOptions:FileName", ""),
+    ("Service:OpenApiOptions:SpecVersion", "3.1"),
+    ("Service:OpenApiOptions:DocumentTitle", "Bicycle couriers"),
+    ("Service:ExactTypes", "true"),
+    *_viewer(),
     ("Service:SqlFileSource:FilePattern", f"{importlib.resources.files(__name__)}/files/*.sql"),
     ("TestRunner:FilePattern", f"{importlib.resources.files(__name__)}/tests/*.test.sql"),
 )
@@ -62,6 +79,7 @@ EXAMPLES = (
         "curl {base}/login",
         "a page to sign in with; open it in a browser, as alma (pedals) or dagny (bells), or with a passkey",
     ),
+    ("curl {base}/api-page", "a page that shows the OpenAPI document, to read and to try; open it in a browser"),
     ("curl {base}/orders", "a page to upload CSV files with; each line orders a parcel"),
     (
         'curl -i {base}/sign-in --json \'{{"name":"alma","password":"pedals"}}\'',

@@ -122,6 +122,7 @@ begin atomic
 end;
 comment on function courier_by_id(int) is 'HTTP GET /couriers/{id}
 single
+response_null_handling not_found
 allow_anonymous';
 
 -- Optional parameters: leave out what you do not care about.
@@ -139,7 +140,7 @@ begin atomic
       and p.weight >= _min_weight
       and (_open is null or (p.delivered is null) = _open)
     order by p.id
-    limit least(_limit, 4000);
+    limit least(greatest(_limit, 0), 4000);
 end;
 comment on function search_parcels(text, text, real, boolean, int) is 'HTTP GET /parcels
 allow_anonymous';
@@ -153,6 +154,7 @@ begin atomic
 end;
 comment on function journey(int) is 'HTTP GET /parcels/{parcel_id}/journey
 single
+response_null_handling not_found
 allow_anonymous';
 
 -- Json made in the database goes out untouched.
@@ -173,13 +175,13 @@ allow_anonymous';
 create function busiest(top int default 3) returns table (courier text, parcels bigint) language sql stable
 begin atomic
     select c.name, count(*) from demo.parcel p join demo.courier c on c.id = p.courier
-    group by c.name order by 2 desc, 1 limit top;
+    group by c.name order by 2 desc, 1 limit greatest(top, 0);
 end;
 create function busiest(day date, top int) returns table (courier text, parcels bigint) language sql stable
 begin atomic
     select c.name, count(*) from demo.parcel p join demo.courier c on c.id = p.courier
     where p.ordered >= day and p.ordered < day + 1
-    group by c.name order by 2 desc, 1 limit top;
+    group by c.name order by 2 desc, 1 limit greatest(top, 0);
 end;
 comment on function busiest(int) is 'HTTP GET /busiest
 allow_anonymous';
@@ -506,6 +508,33 @@ $$;
 comment on function round_page() is 'HTTP GET /round-page
 allow_anonymous
 Content-Type: text/html; charset=utf-8';
+
+-- The viewer of the OpenAPI document: its two files come from a package, everything from this service, nothing inline.
+create function api_page() returns text language sql immutable return $$<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Bicycle couriers: the API</title>
+<link rel="icon" href="favicon-32x32.png">
+<link rel="stylesheet" href="swagger-ui.css">
+<div id="api"></div>
+<script src="swagger-ui-bundle.js"></script>
+<script src="api-page.js"></script>
+</html>
+$$;
+comment on function api_page() is 'HTTP GET /api-page
+allow_anonymous
+openapi hide
+Content-Type: text/html; charset=utf-8
+Content-Security-Policy: default-src ''none''; script-src ''self''; style-src ''self'' ''unsafe-inline''; img-src ''self'' data:; connect-src ''self''; base-uri ''none''; form-action ''none''; frame-ancestors ''none''';
+
+create function api_page_script() returns text language sql immutable return $$SwaggerUIBundle({
+  url: "openapi.json",
+  dom_id: "#api",
+  validatorUrl: null,
+});
+$$;
+comment on function api_page_script() is 'HTTP GET /api-page.js
+allow_anonymous
+openapi hide
+Content-Type: text/javascript; charset=utf-8';
 
 -- A table without any function in front: reading, adding, changing and removing rows come from its comment alone.
 create table complaint (

@@ -35,6 +35,7 @@ def doubts(options: WorkerOptions, listeners: int) -> Iterator[str]:
 
 def _room(options: WorkerOptions, listeners: int) -> int:
     databases = [options.database, *(access.options for access in options.others.values() if access.routable)]
+    databases += [] if options.replicas is None else [server.database for server in options.replicas.servers]
     streams = sum(database.lanes.exclusive_connections for database in databases)
     shared = sum(2 * one.lanes.shared_connections + one.lanes.write_connections for one in databases)
     return room_for_connections(limit(), streams + shared + OWN_SESSIONS * len(databases), streams, listeners)

@@ -28,7 +28,7 @@ from rowcall.core.uploads.options import Resumable
 from rowcall.core.uploads.resumable import About, is_id, loaded
 from rowcall.service.background import Background
 from rowcall.service.store.bus import Bus
-from rowcall.service.uploads.spool import ended, write_pieces
+from rowcall.service.uploads.spool import ended, not_stored, write_pieces
 
 log = logging.getLogger("rowcall")
 
@@ -40,7 +40,6 @@ ASK_AGAIN = 0.05
 LONGEST_SWEEP = 3600.0
 """Seconds between two looks for files that have expired."""
 _BYTES, _ABOUT = ".bytes", ".json"
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 Given = TypeVar("Given")
 
@@ -50,14 +49,14 @@ async def aside(work: Callable[[], Given]) -> Given:
     try:
         return await ended(asyncio.get_running_loop().run_in_executor(None, work))
     except OSError as error:
-        raise not_stored(error) from None
+        raise _kept_from(error) from None
 
 
-def not_stored(error: OSError) -> Problem:
-    if error.errno in _FULL:
-        return Problem(507, "there is no room for the file", title="Insufficient Storage")
+def _kept_from(error: OSError) -> Problem:
+    problem = not_stored(error, "the file cannot be kept until it is complete")
     log.error("resumable uploads: %s", error)
-    return Problem(500, "the file cannot be stored; the log of the service has it")
+    problem.logged = True
+    return problem
 
 
 class Part:
@@ -216,7 +215,7 @@ class Parts:
         try:
             await write_pieces(_until_wanted(part, source, checked), part.file)
         except OSError as error:
-            raise not_stored(error) from None
+            raise _kept_from(error) from None
         finally:
             self._held.pop(part.id, None)
 

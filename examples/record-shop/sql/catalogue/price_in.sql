@@ -1,5 +1,6 @@
 -- HTTP GET /albums/{album_id}/price-in/{currency}
 -- single
+-- response_null_handling not_found
 -- param :rate rate shop.exchange_rate
 select a.title,
        upper(:currency) as currency,

@@ -7,4 +7,4 @@ from demo.parcel p join demo.district d on d.code = p.district
 where p.delivered is not null
 group by d.name
 order by avg(p.delivered - p.ordered) desc, d.name
-limit :top;
+limit greatest(:top, 0);

@@ -1,0 +1,158 @@
+"""The runs of one call that only reads: on a replica where one will do, and on the primary otherwise.
+
+Whatever goes wrong because it was a replica is no answer: the same call runs again, on the primary. It has written
+nothing, so that does no harm. What the routine itself says is its answer, wherever it ran.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from rowcall.core.errors.problems import Problem
+from rowcall.ext.driver.request import Request
+from rowcall.service.database.call import Call
+from rowcall.service.database.database import Database
+from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.database.replicas.replica import Replica
+from rowcall.service.database.replicas.replicas import Replicas
+from rowcall.service.exchange.deadline import DeadlineError
+from rowcall.service.exchange.exchange import Exchange, Waiting
+
+log = logging.getLogger("rowcall.database")
+
+READ_ONLY = "25006"
+OF_THE_SERVER = frozenset({
+    READ_ONLY, "40001", "40P01", "55000", "57P01", "57P02", "57P03", "57P05", "53100", "53200", "53300",
+})  # fmt: skip
+"""SQLSTATEs that say nothing of the call: it was in the way of what is replayed, writes, or the server ends."""
+NOT_THERE_YET = frozenset({"42P01", "42883", "42703", "42704", "3F000", "3D000", "26000", "0A000"})
+"""What it names may have been made on the primary a moment ago."""
+
+Begin = Callable[[Database, Call, Exchange], Waiting]
+Position = Callable[[Exchange], int | None]
+"""What the client has written, as a position of the log: a replica has to have that too. 0: nothing; None: the primary
+has to be read."""
+
+
+class Reads:
+    """`begin` and `settle` as `Database` has them."""
+
+    def __init__(
+        self, call: Call, begin: Begin, primary: Database, replicas: Replicas, lag: float | None, position: Position
+    ) -> None:
+        """begin: the way in which a request of the call begins. lag: in seconds; None: any."""
+        self._call = call
+        self._begin = begin
+        self._primary = primary
+        self._replicas = replicas
+        self._lag = lag
+        self._position = position
+        self._calls: dict[Replica, Call] = {}
+        """What is learned of a call is learned for each server."""
+        self._shared: dict[Exchange, Replica] = {}
+        """Those in the hands of the driver, which always come back to `settle`."""
+        self._writes = False
+
+    def begin(self, exchange: Exchange) -> Waiting:
+        position = None if self._writes else self._position(exchange)
+        if position is None:
+            return self._begin(self._primary, self._call, exchange)
+        replica = self._replicas.choose(self._lag, position)
+        if replica is not None:
+            return self._begin_on(replica, exchange)
+        if position and self._replicas.able(self._lag):
+            return self._wait(exchange, position)
+        return self._begin(self._primary, self._call, exchange)
+
+    async def _wait(self, exchange: Exchange, position: int) -> None:
+        replica = await self._replicas.wait_for(self._lag, position)
+        if replica is None:
+            await self._primary.run_alone(self._call, exchange)
+            return
+        try:
+            await replica.database.run_alone(self._call_on(replica), exchange)
+        except Problem as problem:
+            await self._elsewhere(exchange, problem)
+
+    def _begin_on(self, replica: Replica, exchange: Exchange) -> Waiting:
+        try:
+            waiting = self._begin(replica.database, self._call_on(replica), exchange)
+        except Problem as problem:
+            return self._elsewhere(exchange, problem)
+        if isinstance(waiting, Request):
+            self._shared[exchange] = replica
+            return waiting
+        return None if waiting is None else self._guarded(exchange, waiting)
+
+    def settle(self, exchange: Exchange) -> Waiting:
+        replica = self._shared.pop(exchange, None)
+        if replica is None:
+            return self._primary.settle(self._call, exchange)
+        try:
+            waiting = replica.database.settle(self._call_on(replica), exchange)
+        except Problem as problem:
+            return self._elsewhere(exchange, problem)
+        return None if waiting is None or isinstance(waiting, Request) else self._guarded(exchange, waiting)
+
+    async def _guarded(self, exchange: Exchange, waiting: Awaitable[None]) -> None:
+        try:
+            await waiting
+        except Problem as problem:
+            await self._elsewhere(exchange, problem)
+
+    async def _elsewhere(self, exchange: Exchange, problem: Problem) -> None:
+        """The same on the primary, where the problem was the replica's. Raises `Problem`."""
+        sqlstate = _sqlstate(exchange)
+        if isinstance(problem, DeadlineError) or not (_lost(exchange, problem) or sqlstate in _OTHERS):
+            raise problem
+        if sqlstate == READ_ONLY and not self._writes:
+            self._writes = True
+            log.warning("%s writes, whatever it says of itself: it is no longer sent to replicas", self._call.label)
+        self._replicas.doubt()
+        log.info("%s: runs on the primary, as a replica has failed: %s", self._call.label, problem.detail)
+        await self._primary.run_alone(self._call, exchange)
+
+    def _call_on(self, replica: Replica) -> Call:
+        call = self._calls.get(replica)
+        if call is None:
+            call = self._calls[replica] = _unlearned(self._call)
+        return call
+
+
+_OTHERS = OF_THE_SERVER | NOT_THERE_YET
+
+
+def _sqlstate(exchange: Exchange) -> str:
+    request = exchange.request
+    return "" if request is None or request.error is None else request.error.sqlstate
+
+
+def _lost(exchange: Exchange, problem: Problem) -> bool:
+    """No connection, no room, or the connection broke."""
+    return problem.status == 503 and not _sqlstate(exchange)
+
+
+def _unlearned(call: Call) -> Call:
+    """The same call on another server, of which nothing is known there. No attempt is repeated there after a pause: the
+    primary is the next one."""
+    return replace(
+        call,
+        retry=None,
+        pace=LaneChoice(call.pace.threshold),
+        shared=False,
+        wired=({}, {}, {}, {}),
+        arming=set(),
+        runs_alone=0,
+        statements={},
+        generic=set(),
+        checked=set(),
+        small=False,
+        large=False,
+        shared_settings=[],
+        shared_ahead=None,
+        known=False,
+        seconds=0.0,
+        wide=True,
+    )

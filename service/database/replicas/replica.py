@@ -1,0 +1,117 @@
+"""One replica: whether it is there, how far it is, and the connections to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+
+import psycopg
+
+from rowcall.core.text.wal_position import parse_position
+from rowcall.service.database.connector import Connector
+from rowcall.service.database.database import Database
+from rowcall.service.database.replicas.asking import Asking
+from rowcall.service.database.replicas.options import ReplicaServer
+from rowcall.service.database.replicas.primary import Primary
+
+log = logging.getLogger("rowcall.database")
+
+STATE = "select pg_is_in_recovery(), pg_last_wal_replay_lsn()::text"
+POLL = 0.005
+"""Seconds between two looks while somebody waits for a position."""
+
+
+class Replica:
+    def __init__(self, server: ReplicaServer) -> None:
+        self.name = server.name
+        self.database = Database(server.target, server.database)
+        self._asking = Asking(Connector(server.target))
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._polling: asyncio.Task[None] | None = None
+        self._behind_since = -math.inf
+        self._started = False
+        self._why: str | None = None
+        """What was wrong when it was looked at last."""
+        self.up = False
+        self.position = 0
+
+    def lag(self) -> float:
+        """Seconds that it is behind at most; infinite: nobody knows."""
+        return self._loop.time() - self._behind_since if self._behind_since else 0.0
+
+    async def look(self, primary: Primary) -> None:
+        """Finds out how it is."""
+        try:
+            recovering, position = await self._asking.ask(STATE)
+        except psycopg.Error as error:
+            self._gone(f"it cannot be asked: {' '.join(str(error).split())}")
+            return
+        if not recovering:
+            self._gone("it is no replica: it does not replay another server's changes")
+            return
+        self._moved(str(position))
+        self._behind_since = primary.behind_since(self.position)
+        if not self._started:
+            self._started = True
+            await self.database.start()
+        if not self.up:
+            self.up = True
+            self._why = None
+            self.database.come_back()
+            log.info("replica %s is read from", self.name)
+
+    def _gone(self, why: str) -> None:
+        if self._why != why:
+            log.warning("replica %s is not read from: %s", self.name, why)
+        self._why = why
+        if self.up:
+            self.up = False
+            self.database.go_away(f"replica {self.name} is gone")
+        for _, waiter in self._waiting:
+            if not waiter.done():
+                waiter.cancel()
+
+    def _moved(self, text: str) -> None:
+        position = parse_position(text)
+        if position is None:
+            return
+        self.position = position
+        left = []
+        for entry in self._waiting:
+            if entry[1].done():
+                continue
+            if entry[0] <= position:
+                entry[1].set_result(None)
+            else:
+                left.append(entry)
+        self._waiting = left
+
+    async def reach(self, position: int, seconds: float) -> bool:
+        """Waits until it has replayed everything up to there. False: it has not, within that time."""
+        if position <= self.position:
+            return True
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append((position, waiter))
+        if self._polling is None or self._polling.done():
+            self._polling = self._loop.create_task(self._poll())
+        await asyncio.wait({waiter}, timeout=seconds)
+        if waiter.done():
+            return not waiter.cancelled()
+        waiter.cancel()
+        return False
+
+    async def _poll(self) -> None:
+        while any(not waiter.done() for _, waiter in self._waiting) and self.up:
+            try:
+                self._moved(str((await self._asking.ask(STATE))[1]))
+            except psycopg.Error:
+                return  # the next look says what is wrong
+            await asyncio.sleep(POLL)
+
+    def close(self) -> None:
+        """Of what asks; the connections are closed with those of the other databases."""
+        if self._polling is not None:
+            self._polling.cancel()
+        self._asking.close()

@@ -1,0 +1,79 @@
+"""All replicas of the main database, and which of them a request may read from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from rowcall.service.background import Background
+from rowcall.service.database.connector import Connector, Target
+from rowcall.service.database.database import Database
+from rowcall.service.database.replicas.options import ReplicaOptions
+from rowcall.service.database.replicas.primary import Primary
+from rowcall.service.database.replicas.replica import Replica
+
+
+class Replicas:
+    """To be made in the running event loop."""
+
+    def __init__(self, options: ReplicaOptions, primary: Target) -> None:
+        self.options = options
+        self.primary = Primary(Connector(primary))
+        self._replicas = [Replica(server) for server in options.servers]
+        self._turn = 0
+        self._background = Background()
+        self._doubted = asyncio.Event()
+
+    @property
+    def databases(self) -> Iterator[Database]:
+        return (replica.database for replica in self._replicas)
+
+    def start(self) -> None:
+        self._background.keep("the watch over the primary", self._watch_primary)
+        for replica in self._replicas:
+            self._background.keep(f"the watch over replica {replica.name}", lambda one=replica: self._watch(one))  # type: ignore[misc]
+
+    async def _watch_primary(self) -> None:
+        while True:
+            await self.primary.sample()
+            await asyncio.sleep(self.options.check)
+
+    async def _watch(self, replica: Replica) -> None:
+        while True:
+            await replica.look(self.primary)
+            self._doubted.clear()
+            try:
+                async with asyncio.timeout(self.options.check):
+                    await self._doubted.wait()
+            except TimeoutError:
+                continue
+
+    def doubt(self) -> None:
+        """Something has failed: whoever has gone shall be noticed at once."""
+        self._doubted.set()
+
+    def choose(self, lag: float | None, position: int) -> Replica | None:
+        """One that is no further behind than `lag` seconds and has reached `position`, in turns; None: none is."""
+        able = [one for one in self.able(lag) if one.position >= position]
+        if not able:
+            return None
+        self._turn += 1
+        return able[self._turn % len(able)]
+
+    def able(self, lag: float | None) -> list[Replica]:
+        """Those that are not too far behind. None: however far they are."""
+        return [one for one in self._replicas if one.up and (lag is None or one.lag() <= lag)]
+
+    async def wait_for(self, lag: float | None, position: int) -> Replica | None:
+        """The one that is furthest, once it has reached `position`; None: it has not, within its time."""
+        able = self.able(lag)
+        if not able:
+            return None
+        furthest = max(able, key=lambda one: one.position)
+        return furthest if await furthest.reach(position, self.options.wait) and furthest.up else None
+
+    def close(self) -> None:
+        self._background.cancel()
+        self.primary.close()
+        for replica in self._replicas:
+            replica.close()

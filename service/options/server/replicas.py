@@ -1,0 +1,57 @@
+"""Settings → the replicas of the main database: one server for each host of their connection strings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from rowcall.core.config import Settings
+from rowcall.service.database.connector import Target
+from rowcall.service.database.database import DatabaseOptions
+from rowcall.service.database.replicas.options import ReplicaOptions, ReplicaServer
+from rowcall.service.options.connection_string import ConnectionInfo
+from rowcall.service.options.connections import Connections
+
+_P = "ConnectionSettings:Replicas:"
+
+Access = Callable[[str, ConnectionInfo], tuple[Target, DatabaseOptions]]
+
+
+def replica_options(settings: Settings, connections: Connections, access: Access) -> ReplicaOptions | None:
+    """None where nothing is read from replicas. access: how a worker reaches a database."""
+    if not connections.plan.replicas:
+        return None
+    header = settings.text_or_none(_P + "TokenHeader")
+    return ReplicaOptions(
+        tuple(
+            server
+            for name in connections.plan.replicas
+            for server in _servers(name, *access(name, connections.others[name]))
+        ),
+        only_annotated=settings.choice(_P + "Reads") == "Annotated",
+        longest_lag=settings.seconds_or_none(_P + "MaxLag"),
+        wait=settings.seconds(_P + "WaitForWrite"),
+        check=max(0.01, settings.seconds(_P + "CheckInterval")),
+        cookie=settings.text_or_none(_P + "TokenCookie"),
+        header=None if header is None else header.lower(),
+        lifetime=settings.seconds(_P + "TokenLifetime"),
+    )
+
+
+def _servers(name: str, target: Target, database: DatabaseOptions) -> Iterator[ReplicaServer]:
+    """Which of them replays changes is found out again and again, so that no attribute has to choose."""
+    hosts = list(_hosts(target.parameters))
+    for parameters in hosts:
+        shown = name if len(hosts) == 1 else f"{name} ({parameters['host']}:{parameters.get('port', '5432')})"
+        yield ReplicaServer(shown, Target(parameters, target.pooler, target.timeout), database)
+
+
+def _hosts(parameters: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    common = {key: value for key, value in parameters.items() if key != "target_session_attrs"}
+    hosts = common.get("host", "").split(",")
+    ports = common.get("port", "").split(",")
+    if len(hosts) == 1 or "hostaddr" in common:
+        yield common
+        return
+    for number, host in enumerate(hosts):
+        port = ports[number] if len(ports) == len(hosts) else ports[0]
+        yield {**common, "host": host, **({"port": port} if port else {})}

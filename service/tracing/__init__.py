@@ -1,0 +1,1 @@
+"""The way of single requests, as spans of OpenTelemetry."""

@@ -1,0 +1,192 @@
+"""Spans of one request: the request itself, and in it the wait, the database, rendering, requests to other servers.
+
+Made with OpenTelemetry's SDK, which samples, gathers and sends them in a thread of its own (`rowcall[tracing]`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioBased
+from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from rowcall.ext.rendering.timed_rows import TimedPlan
+from rowcall.service.exchange.exchange import ClientGoneError, Exchange
+from rowcall.service.exchange.protocols import Headers
+from rowcall.service.exchange.trace import NAMES, TracedProtocol
+from rowcall.service.options.server.tracing import TracingOptions
+
+LAST_SENDING = 3.0
+"""Seconds for what is left when the service stops."""
+CLIENT_GONE = 499
+
+_propagator = TraceContextTextMapPropagator()
+
+
+class Tracing:
+    """Of one worker, from construction until `close`."""
+
+    def __init__(self, options: TracingOptions) -> None:
+        ratio = TraceIdRatioBased(options.ratio)
+        sampler: Sampler = ParentBased(ratio) if options.trusts else ratio
+        self._provider = TracerProvider(sampler, Resource.create(dict(options.resource)), shutdown_on_exit=False)
+        url = options.endpoint.rstrip("/")
+        exporter = OTLPSpanExporter(
+            endpoint=url if url.endswith("/v1/traces") else f"{url}/v1/traces",
+            headers=dict(options.headers),
+            timeout=10,
+        )
+        self._provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=options.delay * 1000))
+        self.tracer = self._provider.get_tracer("rowcall")
+
+    def close(self) -> None:
+        # A collector that is away must not hold up the end of the service.
+        sending = threading.Thread(target=self._provider.shutdown, daemon=True)
+        sending.start()
+        sending.join(LAST_SENDING)
+
+
+class RequestTrace:
+    """What happens to one request, until it has ended and is answered."""
+
+    def __init__(self, tracing: Tracing, exchange: Exchange, name: str, attributes: dict[str, Any]) -> None:
+        given = exchange.scope.headers
+        carrier = {name: value for name in NAMES if (value := given.get(name)) is not None}
+        parent = _propagator.extract(carrier)
+        self._tracer = tracing.tracer
+        self._exchange: Exchange | None = exchange
+        self._name = str(attributes.get("code.function.name", ""))
+        self._zero = time.time_ns() - time.monotonic_ns()
+        self._span = self._tracer.start_span(name, parent, SpanKind.SERVER, attributes)
+        self._context = set_span_in_context(self._span, parent)
+        self._status = 0
+        self._answered = 0.0
+        self.sampled = self._span.is_recording()
+        context = self._span.get_span_context()
+        self.trace_id = f"{context.trace_id:032x}"
+        self.traceparent = f"00-{self.trace_id}-{context.span_id:016x}-{int(context.trace_flags):02x}"
+
+    def answered(self, status: int) -> None:
+        """An answer begins."""
+        if self._status:
+            return
+        self._status = status
+        self._answered = time.monotonic()
+        if self._exchange is None:
+            self._finish()
+
+    def end(self, exchange: Exchange, error: Exception | None) -> None:
+        """The last step is done, or one has failed and is answered next."""
+        if self.sampled:
+            self._tell_database(exchange)
+        self._exchange = None
+        if isinstance(error, ClientGoneError) and not self._status:
+            self._status = CLIENT_GONE
+        if error is None or self._status:
+            self._finish()
+
+    def _finish(self) -> None:
+        self._span.set_attribute("http.response.status_code", self._status)
+        if self._status >= 500:
+            self._span.set_status(Status(StatusCode.ERROR))
+            self._span.set_attribute("error.type", str(self._status))
+        self._span.end()
+
+    def _tell_database(self, exchange: Exchange) -> None:
+        request = exchange.request
+        if request is None or not request.began:
+            return  # a kept answer, or none was needed
+        now = time.monotonic()
+        ended = now if request.streaming or not self._answered or not request.finished else self._answered
+        started = max(request.began, ended - request.seconds)
+        self._tell("wait for a connection", request.began, started)
+        attributes = {
+            "db.system.name": "postgresql",
+            "db.stored_procedure.name": self._name,
+            "db.response.returned_rows": request.rows,
+        }
+        if request.error is not None:
+            attributes["db.response.status_code"] = request.error.sqlstate
+        database = self._tell("database", started, ended, SpanKind.CLIENT, attributes)
+        if isinstance(request.plan, TimedPlan):
+            # It is spread over the time in which rows come; told as if it had been at the end.
+            seconds = min(request.plan.seconds, ended - started)
+            self._tell("render", ended - seconds, ended, within=database)
+
+    def _tell(
+        self,
+        name: str,
+        began: float,
+        ended: float,
+        kind: SpanKind = SpanKind.INTERNAL,
+        attributes: dict[str, Any] | None = None,
+        within: Any = None,
+    ) -> Any:
+        context = self._context if within is None else set_span_in_context(within)
+        span = self._tracer.start_span(name, context, kind, attributes, start_time=self._moment(began))
+        span.end(self._moment(max(began, ended)))
+        return span
+
+    def _moment(self, monotonic: float) -> int:
+        return self._zero + round(monotonic * 1_000_000_000)
+
+    def outgoing(self, method: str, authority: str) -> OutgoingSpan:
+        attributes = {"http.request.method": method, "server.address": authority}
+        span = self._tracer.start_span(f"{method} {authority}", self._context, SpanKind.CLIENT, attributes)
+        return OutgoingSpan(span)
+
+
+class OutgoingSpan:
+    """A request to another server, until the head of its answer is there."""
+
+    def __init__(self, span: Any) -> None:
+        self._span = span
+        carrier: dict[str, str] = {}
+        _propagator.inject(carrier, set_span_in_context(span))
+        self.headers: Headers = list(carrier.items())
+
+    def end(self, status: int) -> None:
+        if status:
+            self._span.set_attribute("http.response.status_code", status)
+        if status >= 400 or not status:
+            self._span.set_status(Status(StatusCode.ERROR))
+            self._span.set_attribute("error.type", str(status or "no answer"))
+        self._span.end()
+
+
+class SpanProtocol(TracedProtocol):
+    """Tells when an answer begins, and with which status."""
+
+    trace: RequestTrace
+
+    def response_empty(self, status: int, headers: Headers) -> None:
+        self.inner.response_empty(status, headers)
+        self.trace.answered(status)
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        self.inner.response_bytes(status, headers, body)
+        self.trace.answered(status)
+
+    def response_str(self, status: int, headers: Headers, body: str) -> None:
+        self.inner.response_str(status, headers, body)
+        self.trace.answered(status)
+
+    def response_file(self, status: int, headers: Headers, file: str) -> None:
+        self.inner.response_file(status, headers, file)
+        self.trace.answered(status)
+
+    def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
+        self.inner.response_file_range(status, headers, file, start, end)
+        self.trace.answered(status)
+
+    def response_stream(self, status: int, headers: Headers) -> Any:
+        stream = self.inner.response_stream(status, headers)
+        self.trace.answered(status)
+        return stream

@@ -1,0 +1,64 @@
+"""Which endpoints are traced, and what the database is told of it."""
+
+from __future__ import annotations
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.database.context import Context
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.exchange.trace import trace_of
+from rowcall.service.log.request_log import logged
+from rowcall.service.pipeline.services import Services
+
+
+def trace_requests(endpoint: Endpoint, services: Services) -> Step | None:
+    """In front of everything that may refuse. None where nothing is traced."""
+    options = services.options.tracing
+    if options is None:
+        return None
+    # OpenTelemetry's SDK is only for those who use it.
+    from rowcall.service.tracing.spans import RequestTrace, SpanProtocol, Tracing
+
+    tracing = services.host.once("tracing", lambda: Tracing(options))
+    routine = f"{endpoint.routine.schema}.{endpoint.routine.name}"
+    fixed = {"http.request.method": endpoint.method, "http.route": endpoint.path, "code.function.name": routine}
+    secret = endpoint.options.sensitive
+
+    def trace(exchange: Exchange) -> None:
+        scope = exchange.scope
+        attributes = {**fixed, "url.scheme": scope.scheme, "http.request.method": scope.method}
+        if not secret:
+            attributes["url.path"] = scope.path
+        found = RequestTrace(tracing, exchange, endpoint.name, attributes)
+        protocol = exchange.protocol
+        if (told := logged(protocol)) is not None:
+            told.trace = found.trace_id
+        if type(protocol) is HeadProtocol:
+            protocol.inner = SpanProtocol(protocol.inner, found)
+        else:
+            exchange.protocol = SpanProtocol(protocol, found)
+        exchange.at_end(found.end)
+
+    return trace
+
+
+def trace_name(_endpoint: Endpoint, services: Services) -> Context | None:
+    """The trace as application_name for the time of the call, where that is asked for: a value, so that the statement
+    stays the same and prepared."""
+    options = services.options.tracing
+    if options is None or not options.names:
+        return None
+
+    def setting(exchange: Exchange) -> tuple[bytes, ...]:
+        trace = trace_of(exchange.protocol)
+        return () if trace is None or not trace.sampled else (b"application_name", trace.traceparent.encode())
+
+    return Context(settings=(setting,))
+
+
+def query_tag(endpoint: Endpoint, services: Services) -> str:
+    """In front of the statement of an endpoint: the same for all its requests, so that it stays prepared."""
+    if not services.options.query_tags:
+        return ""
+    name = "".join(letter for letter in endpoint.name if letter.isprintable())
+    return f"/* {name.replace('*/', '* /').replace('/*', '/ *')} */ "

@@ -1,0 +1,299 @@
+"""Reading from replicas, with real streaming replication: who is read, what is seen, and what happens when one goes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from tests.conftest import INSTALLATIONS
+from tests.harness.database import Database, create_database
+from tests.harness.replication import ReplicatedServer, replicated
+from tests.harness.routines import routines
+from tests.harness.service import Service
+from tests.harness.sql_files import write_files
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+PORT = "select current_setting('port')::int"
+REPLICAS = "ConnectionSettings:Replicas:"
+
+SQL = """
+create table notes(id serial primary key, note text);
+create sequence turns;
+comment on table notes is 'HTTP GET
+for select';
+create view place as select current_setting('port')::int as port;
+comment on view place is 'HTTP GET
+for select';
+""" + routines([
+    ("here() returns int stable", PORT, "HTTP GET /here"),
+    ("never_changes() returns int immutable", PORT, "HTTP GET /never-changes"),
+    ("at_home() returns int stable", PORT, "HTTP GET /at-home\nread_from primary"),
+    ("sent() returns int volatile", PORT, "HTTP GET /sent\nread_from replica"),
+    ("may_write() returns int volatile", PORT, "HTTP GET /may-write"),
+    ("fresh() returns int stable", PORT, "HTTP GET /fresh\nread_from replica within 300 ms"),
+    ("limited() returns int stable", PORT, "HTTP GET /limited\ndeadline 30s"),
+    ("note(_note text) returns int", f"insert into notes(note) values (_note); {PORT}", "HTTP POST /note"),
+    ("procedure noted(_note text) language plpgsql",
+     "begin insert into notes(note) values (_note); commit; end",
+     "HTTP POST /noted"),
+    ("seen(_note text) returns json stable",
+     "select json_build_object('port', current_setting('port')::int,"
+     " 'seen', exists(select from notes where note = _note))", "HTTP GET /seen"),
+    ("turn() returns bigint stable", "select nextval('turns')", "HTTP GET /turn"),
+    ("many(_rows int) returns table(n int, filler text) stable",
+     "select n, repeat('x', 100) from generate_series(1, _rows) n", "HTTP GET /many"),
+    ("held() returns int language plpgsql stable",
+     "begin perform pg_advisory_xact_lock_shared(7); return current_setting('port'); end", "HTTP GET /held"),
+    ("failing() returns int language plpgsql stable", "begin raise exception 'no'; end", "HTTP GET /failing"),
+])  # fmt: skip
+
+Servers = list[ReplicatedServer]
+
+
+@pytest.fixture(scope="module")
+def servers(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    if not (INSTALLATIONS and (INSTALLATIONS[0].bin / "pg_basebackup").exists()):
+        pytest.skip("no PostgreSQL with pg_basebackup found")
+    made = replicated(INSTALLATIONS[0], run_folder / tmp_path_factory.mktemp("replicated").name, 2)
+    yield made
+    for server in made:
+        if server.running:
+            server.stop("immediate")
+
+
+@pytest.fixture(scope="module")
+def shop(servers: Servers) -> Database:
+    made = create_database(servers[0])
+    made.execute(SQL)
+    for standby in servers[1:]:
+        wait_until(lambda one=standby: one.has_reached(servers[0]), "the standby has it")  # type: ignore[misc]
+    return made
+
+
+def settings(shop: Database, *replicas: ReplicatedServer, **others: str) -> dict[str, str]:
+    found = {f"ConnectionStrings:Replica{port.port}": port.conninfo(shop.name) for port in replicas}
+    return {
+        **found,
+        REPLICAS + "Enabled": "true",
+        REPLICAS + "CheckInterval": "50ms",
+        **{REPLICAS + name: value for name, value in others.items()},
+    }
+
+
+@pytest.fixture(scope="module")
+def service(shop: Database, servers: Servers, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    folder = tmp_path_factory.mktemp("files")
+    write_files(folder, {"read.sql": f"-- HTTP GET /read\n-- single\n{PORT} as port;"})
+    chosen = settings(shop, *servers[1:], MaxLag="") | {
+        "Service:SqlFileSource:FilePattern": f"{folder}/*.sql",
+        "Service:CrudSource:Enabled": "true",
+    }
+    made = serve(shop, "", chosen, workers=2)
+    wait_until(lambda: made.log.count("is read from") == 4, "both workers know both replicas")
+    return made
+
+
+def test_what_only_reads_is_spread_over_the_replicas(service: Service, servers: Servers) -> None:
+    ports = {server.port for server in servers[1:]}
+    for path in ("/here", "/never-changes", "/sent", "/limited"):
+        assert {int(service.get(path).text) for _ in range(40)} == ports, path
+    assert {int(service.get("/read").text) for _ in range(20)} == ports
+
+
+@pytest.mark.parametrize("path", ["/at-home", "/may-write"])
+def test_the_rest_stays_on_the_primary(service: Service, servers: Servers, path: str) -> None:
+    assert {int(service.get(path).text) for _ in range(20)} == {servers[0].port}
+
+
+def test_tables_are_read_from_replicas_too(service: Service, servers: Servers) -> None:
+    ports = {row["port"] for _ in range(20) for row in service.get("/api/place").json()}
+    assert ports == {server.port for server in servers[1:]}
+
+
+def test_large_results_give_their_connections_back(service: Service, servers: Servers) -> None:
+    for _ in range(40):
+        assert len(service.get("/many?rows=20000").json()) == 20_000
+    busy = "select count(*) from pg_stat_activity where state = 'active' and query like '%many%'"
+    for server in servers[1:]:
+        wait_until(lambda one=server: one.ask(busy + " and pid <> pg_backend_pid()") == 0, "nothing runs")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("write", ["/note", "/noted"])
+def test_a_client_reads_what_it_has_written(service: Service, servers: Servers, write: str) -> None:
+    note = f"by {write}"
+    with httpx.Client(base_url=service.url, timeout=60) as writer, ExitStack() as still:
+        for standby in servers[1:]:
+            still.enter_context(standby.standing_still())
+        written = writer.post(write, json={"note": note})
+        assert written.is_success, written.text
+        token = written.headers["read-after"]
+        assert f"rowcall-position={token}; max-age=60; path=/; httponly; samesite=lax" in written.headers["set-cookie"]
+        # Every worker knows, whoever has taken the write.
+        for _ in range(10):
+            assert writer.get("/seen", params={"note": note}).json() == {"port": servers[0].port, "seen": True}
+            by_header = service.get("/seen", params={"note": note}, headers={"Read-After": token}).json()
+            assert by_header == {"port": servers[0].port, "seen": True}
+            somebody_else = service.get("/seen", params={"note": note}).json()
+            assert somebody_else["seen"] is False
+            assert somebody_else["port"] != servers[0].port
+        still.close()
+        found = wait_until(
+            lambda: (one := writer.get("/seen", params={"note": note}).json())["port"] != servers[0].port and one,
+            "a replica has it",
+        )
+        assert found["seen"] is True
+
+
+@pytest.mark.parametrize("token", ["primary", "nonsense", "FFFFFFFF/FFFFFFFF"])
+def test_other_words_mean_the_primary(service: Service, servers: Servers, token: str) -> None:
+    assert int(service.get("/here", headers={"Read-After": token}).text) == servers[0].port
+
+
+def test_a_replica_that_is_too_far_behind_is_left_alone(service: Service, servers: Servers) -> None:
+    ports = {server.port for server in servers[1:]}
+    wait_until(lambda: int(service.get("/fresh").text) in ports, "the replicas have caught up")
+    with servers[1].standing_still(), servers[2].standing_still():
+        httpx.post(f"{service.url}/note", json={"note": "far"})
+        # Of 20 in a row, so that both workers have been asked.
+        wait_until(
+            lambda: all(int(service.get("/fresh").text) == servers[0].port for _ in range(20)), "it is read elsewhere"
+        )
+        assert int(service.get("/here").text) in ports
+    wait_until(lambda: int(service.get("/fresh").text) in ports, "the replicas have caught up")
+
+
+def test_what_writes_all_the_same_runs_on_the_primary(service: Service) -> None:
+    turns = [int(service.get("/turn").text) for _ in range(20)]
+    assert turns == sorted(set(turns))
+    service.wait_for_log("writes, whatever it says of itself: it is no longer sent to replicas")
+
+
+def test_an_error_of_the_routine_is_the_answer(service: Service, servers: Servers) -> None:
+    before = service.log.count("runs on the primary")
+    assert service.get("/failing").json()["title"] == "no"
+    assert service.log.count("runs on the primary") == before
+
+
+def test_a_client_waits_for_a_replica_that_is_about_to_have_it(
+    shop: Database, servers: Servers, serve_once: Serve
+) -> None:
+    service = serve_once(shop, "", settings(shop, servers[1], WaitForWrite="30s"))
+    wait_until(lambda: int(service.get("/here").text) == servers[1].port, "the replica is read from")
+    begun = threading.Event()
+
+    def read(token: str) -> dict[str, object]:
+        with httpx.Client(base_url=service.url, timeout=60) as client:
+            begun.set()
+            found: dict[str, object] = client.get(
+                "/seen", params={"note": "soon"}, headers={"Read-After": token}
+            ).json()
+            return found
+
+    with ThreadPoolExecutor(1) as pool:
+        with servers[1].standing_still():
+            token = httpx.post(f"{service.url}/note", json={"note": "soon"}).headers["read-after"]
+            reading = pool.submit(read, token)
+            assert begun.wait(10)
+            assert service.get("/seen?note=soon").json() == {"port": servers[1].port, "seen": False}
+        assert reading.result() == {"port": servers[1].port, "seen": True}
+
+
+def test_a_replica_that_dies_is_missed_by_nobody(shop: Database, servers: Servers, serve_once: Serve) -> None:
+    service = serve_once(shop, "", settings(shop, servers[2]))
+    wait_until(lambda: int(service.get("/here").text) == servers[2].port, "the replica is read from")
+    for _ in range(60):  # so often that it shares connections
+        assert int(service.get("/here").text) == servers[2].port
+
+    def held() -> httpx.Response:
+        with httpx.Client(base_url=service.url, timeout=60) as client:
+            return client.get("/held")
+
+    with ThreadPoolExecutor(4) as pool, psycopg.connect(servers[2].conninfo(shop.name), autocommit=True) as other:
+        other.execute("select pg_advisory_lock(7)")
+        waiting = [pool.submit(held) for _ in range(4)]
+        there = "select count(*) from pg_stat_activity where wait_event = 'advisory'"
+        wait_until(lambda: servers[2].ask(there) == 4, "they wait on the replica")
+        servers[2].stop("immediate")
+        assert [int(one.result().text) for one in waiting] == [servers[0].port] * 4
+    for _ in range(20):
+        assert int(service.get("/here").text) == servers[0].port
+    service.wait_for_log("is not read from: it cannot be asked")
+    servers[2].start()
+    wait_until(lambda: int(service.get("/here").text) == servers[2].port, "it is read from again")
+    for _ in range(20):
+        assert int(service.get("/here").text) == servers[2].port
+
+
+def test_a_replica_that_hangs_is_given_up(shop: Database, servers: Servers, serve_once: Serve) -> None:
+    service = serve_once(shop, "", settings(shop, servers[2]))
+    wait_until(lambda: int(service.get("/here").text) == servers[2].port, "the replica is read from")
+    with servers[2].hanging():
+        assert int(service.get("/here").text) == servers[0].port
+        service.wait_for_log("it cannot be asked: no answer within 2 s")
+        assert int(service.get("/here").text) == servers[0].port
+    wait_until(lambda: int(service.get("/here").text) == servers[2].port, "it is read from again")
+
+
+def test_a_service_starts_without_its_replica(shop: Database, servers: Servers, serve_once: Serve) -> None:
+    away = settings(shop) | {
+        "ConnectionStrings:ReplicaAway": "postgresql://postgres@127.0.0.1:1/x",
+        "ConnectionStrings:Replica": shop.conninfo,
+    }
+    service = serve_once(shop, "", away | {"Service:UseMultipleConnections": "true"})
+    assert int(service.get("/here").text) == servers[0].port
+    service.wait_for_log("replica ReplicaAway is not read from")
+    service.wait_for_log("replica Replica is not read from: it is no replica")
+
+
+def test_a_standby_takes_over(run_folder: Path, tmp_path: Path, serve_once: Serve) -> None:
+    """Both hosts stand in both strings: who is what is found out."""
+    if not (INSTALLATIONS and (INSTALLATIONS[0].bin / "pg_basebackup").exists()):
+        pytest.skip("no PostgreSQL with pg_basebackup found")
+    first, second = replicated(INSTALLATIONS[0], run_folder / f"{tmp_path.name}-failover", 1)
+    try:
+        shop = create_database(first)
+        shop.execute(SQL)
+        wait_until(lambda: second.has_reached(first), "the standby has it")
+        hosts = f"postgresql://postgres@127.0.0.1:{first.port},127.0.0.1:{second.port}/{shop.name}"
+        service = serve_once(
+            shop,
+            "",
+            settings(shop)
+            | {
+                "ConnectionStrings:Default": f"{hosts}?target_session_attrs=read-write",
+                "ConnectionStrings:Replicas": hosts,
+            },
+            workers=2,
+        )
+        wait_until(lambda: service.log.count(f":{second.port}) is read from") == 2, "both workers know the replica")
+        wait_until(
+            lambda: all(int(service.get("/here").text) == second.port for _ in range(20)), "the replica is read from"
+        )
+        assert int(httpx.post(f"{service.url}/note", json={"note": "1"}).text) == first.port
+        first.stop("immediate")
+        assert int(service.get("/here").text) == second.port
+        second.promote()
+        writes = wait_until(
+            lambda: (one := httpx.post(f"{service.url}/note", json={"note": "2"})).status_code == 200 and one,
+            "it is written again",
+            30,
+        )
+        assert int(writes.text) == second.port
+        assert int(service.get("/here").text) == second.port
+        first.follow(second)
+        wait_until(
+            lambda: all(int(service.get("/here").text) == first.port for _ in range(20)), "the old one is read from", 30
+        )
+        assert int(httpx.post(f"{service.url}/note", json={"note": "3"}).text) == second.port
+    finally:
+        for server in (first, second):
+            if server.running:
+                server.stop("immediate")

@@ -1,0 +1,240 @@
+"""The way of single requests, told to a collector of OpenTelemetry (issue 22; W3C Trace Context)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from tests.harness.collector import Received, collect_over_http
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.harness.upstream import Seen, Upstream, answer
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create function item(_id int) returns text language sql stable as $$ select 'item ' || _id $$;
+comment on function item(int) is 'HTTP GET /items/{_id}';
+create function many() returns table (n int) language sql stable as $$ select generate_series(1, 7) $$;
+comment on function many() is 'HTTP GET /many';
+create function wrong() returns int language sql as $$ select 1 / 0 $$;
+comment on function wrong() is 'HTTP GET /wrong';
+create function named() returns text language sql as $$ select current_setting('application_name') $$;
+comment on function named() is 'HTTP GET /named';
+create function told() returns text language plpgsql as
+    $$ begin return (select query from pg_stat_activity where pid = pg_backend_pid()); end $$;
+comment on function told() is 'HTTP GET /told';
+create function kept() returns text language sql stable as $$ select 'kept' $$;
+comment on function kept() is 'HTTP GET /kept
+cached';
+create function forward() returns void language sql as '';
+comment on function forward() is 'HTTP GET /forward
+proxy';
+create function hidden(_secret text) returns text language sql stable as $$ select 'x' $$;
+comment on function hidden(text) is 'HTTP GET /hidden/{_secret}
+sensitive';
+"""
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+CALLER = "00f067aa0ba902b7"
+SAMPLED = {"traceparent": f"00-{TRACE}-{CALLER}-01", "tracestate": "vendor=1"}
+NOT_SAMPLED = {"traceparent": f"00-{TRACE}-{CALLER}-00"}
+SETTINGS = {
+    "Tracing:Enabled": "true",
+    "Tracing:SampleRatio": "1",
+    "Tracing:Interval": "50ms",
+    "Tracing:ApplicationName": "true",
+    "Tracing:QueryTags": "true",
+    "Tracing:Headers:x-token": "secret-of-the-collector",
+    "Tracing:Resource:service.namespace": "shops",
+    "ApplicationName": "record-shop",
+    "CacheOptions:Enabled": "true",
+    "Service:ProxyOptions:Enabled": "true",
+    "ErrorHandlingOptions:RemoveTraceId": "false",
+    "Log:ConsoleFormat": "Json",
+    "StartupMessage": "Started in {time}",
+}
+
+
+@pytest.fixture(scope="module")
+def collector() -> Iterator[Received]:
+    with collect_over_http() as received:
+        yield received
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, upstream: Upstream, collector: Received) -> Service:
+    upstream.on("/forward", heard)
+    settings = {**SETTINGS, "Tracing:Endpoint": collector.url, "Service:ProxyOptions:Host": upstream.url}
+    return serve(database, SQL, settings, workers=2)
+
+
+def heard(seen: Seen, _connection: Any) -> bytes:
+    """What the other server has been told."""
+    return answer({"traceparent": seen.all("traceparent"), "tracestate": seen.all("tracestate")})
+
+
+def spans_of(collector: Received, trace: str) -> dict[str, Span]:
+    """By name, once the first one of the trace has ended; it ends last."""
+
+    def found() -> list[Span]:
+        spans = [span for span in collector.spans if span.trace_id.hex() == trace]
+        return spans if any(span.kind == Span.SPAN_KIND_SERVER for span in spans) else []
+
+    return {span.name: span for span in wait_until(found, "the spans have arrived", 30)}
+
+
+def attributes(span: Span) -> dict[str, Any]:
+    return {
+        one.key: one.value.int_value if one.value.HasField("int_value") else one.value.string_value
+        for one in span.attributes
+    }
+
+
+def traced(number: int, *, flags: str = "01") -> tuple[str, dict[str, str]]:
+    """A trace of its own."""
+    trace = f"{number:032x}"
+    return trace, {"traceparent": f"00-{trace}-{CALLER}-{flags}"}
+
+
+def test_a_request_has_spans_for_the_request_the_wait_the_database_and_rendering(
+    service: Service, collector: Received
+) -> None:
+    trace, headers = traced(1)
+    service.get("/items/7", headers=headers)
+    spans = spans_of(collector, trace)
+    assert set(spans) == {"GET /items/{_id}", "wait for a connection", "database", "render"}
+    request = spans["GET /items/{_id}"]
+    assert (request.parent_span_id.hex(), request.kind) == (CALLER, Span.SPAN_KIND_SERVER)
+    assert (
+        attributes(request).items()
+        >= {
+            "http.request.method": "GET",
+            "http.route": "/items/{_id}",
+            "url.path": "/items/7",
+            "http.response.status_code": 200,
+            "code.function.name": "public.item",
+        }.items()
+    )
+    database = spans["database"]
+    assert database.kind == Span.SPAN_KIND_CLIENT
+    assert attributes(database).items() >= {"db.system.name": "postgresql", "db.response.returned_rows": 1}.items()
+    for name, parent in (("wait for a connection", request), ("database", request), ("render", database)):
+        assert spans[name].parent_span_id == parent.span_id
+    for span in spans.values():
+        assert span.start_time_unix_nano <= span.end_time_unix_nano
+        assert request.start_time_unix_nano <= span.start_time_unix_nano
+        assert span.end_time_unix_nano <= request.end_time_unix_nano
+    assert spans["wait for a connection"].end_time_unix_nano == database.start_time_unix_nano
+
+
+def test_the_collector_is_told_who_sends(service: Service, collector: Received) -> None:
+    trace, headers = traced(2)
+    service.get("/many", headers=headers)
+    spans_of(collector, trace)
+    sent, request = collector.traces[0]
+    assert sent["x-token"] == "secret-of-the-collector"
+    resource = {one.key: one.value.string_value for one in request.resource_spans[0].resource.attributes}
+    assert resource["service.name"] == "record-shop"
+    assert resource["service.namespace"] == "shops"
+    assert "secret-of-the-collector" not in service.log
+
+
+def test_an_error_is_told(service: Service, collector: Received) -> None:
+    trace, headers = traced(3)
+    assert service.get("/wrong", headers=headers).json()["traceId"].split("-")[1] == trace
+    spans = spans_of(collector, trace)
+    assert spans["GET /wrong"].status.code == Status.STATUS_CODE_ERROR
+    assert attributes(spans["GET /wrong"])["http.response.status_code"] == 500
+    assert attributes(spans["database"])["db.response.status_code"] == "22012"
+
+
+def test_what_was_refused_is_traced_too(service: Service, collector: Received) -> None:
+    trace, headers = traced(4)
+    service.get("/items/x", headers=headers)
+    spans = spans_of(collector, trace)
+    assert set(spans) == {"GET /items/{_id}"}
+    assert attributes(spans["GET /items/{_id}"])["http.response.status_code"] == 400
+    assert spans["GET /items/{_id}"].status.code == Status.STATUS_CODE_UNSET
+
+
+def test_a_kept_answer_has_no_span_of_the_database(service: Service, collector: Received) -> None:
+    service.get("/kept", headers=NOT_SAMPLED)
+    trace, headers = traced(5)
+    service.get("/kept", headers=headers)
+    assert set(spans_of(collector, trace)) == {"GET /kept"}
+
+
+def test_other_servers_are_told_the_span_that_asks_them(service: Service, collector: Received) -> None:
+    told = service.get("/forward", headers=SAMPLED).json()
+    spans = spans_of(collector, TRACE)
+    outgoing = next(span for span in spans.values() if span.kind == Span.SPAN_KIND_CLIENT)
+    assert told == {"traceparent": [f"00-{TRACE}-{outgoing.span_id.hex()}-01"], "tracestate": ["vendor=1"]}
+    assert outgoing.parent_span_id == spans["GET /forward"].span_id
+    assert attributes(outgoing)["http.response.status_code"] == 200
+
+
+def test_what_a_caller_does_not_trace_is_passed_on_and_not_told(service: Service, collector: Received) -> None:
+    before, headers = traced(6, flags="00")
+    told = service.get("/forward", headers=headers).json()
+    assert re.fullmatch(f"00-{before}-[0-9a-f]{{16}}-00", told["traceparent"][0])
+    trace, headers = traced(7)
+    for _ in range(4):  # of both workers
+        service.get("/many", headers=headers)
+    spans_of(collector, trace)
+    assert before not in {span.trace_id.hex() for span in collector.spans}
+
+
+@pytest.mark.parametrize("given", [None, "nonsense", f"00-{'0' * 32}-{CALLER}-01", "ff-1-2-3"])
+def test_a_request_without_a_usable_trace_begins_one(service: Service, given: str | None) -> None:
+    """Bit 2 says that its id is random (W3C Trace Context, level 2)."""
+    headers = {} if given is None else {"traceparent": given}
+    told = service.get("/forward", headers=headers).json()["traceparent"]
+    assert len(told) == 1
+    assert re.fullmatch(r"00-(?!0{32})[0-9a-f]{32}-[0-9a-f]{16}-0[13]", told[0])
+
+
+def test_the_log_has_the_trace(service: Service) -> None:
+    trace, headers = traced(8)
+    service.get("/many", headers=headers)
+    assert "GET /many" in service.wait_for_log(trace)
+
+
+def test_the_database_is_told_the_trace(service: Service) -> None:
+    trace, headers = traced(9)
+    assert re.fullmatch(f"00-{trace}-[0-9a-f]{{16}}-01", service.get("/named", headers=headers).text)
+    assert trace not in service.get("/named", headers=NOT_SAMPLED).text
+
+
+def test_the_database_is_told_the_endpoint(service: Service) -> None:
+    assert service.get("/told").text.startswith("/* GET /told */ ")
+
+
+def test_values_of_sensitive_endpoints_are_in_no_span(service: Service, collector: Received) -> None:
+    trace, headers = traced(10)
+    service.get("/hidden/password", headers=headers)
+    spans_of(collector, trace)
+    assert all(b"password" not in request.SerializeToString() for _, request in collector.traces)
+
+
+def test_the_share_decides_for_who_is_not_trusted_and_a_collector_that_is_away_stops_nothing(
+    database: Database, serve_once: Serve, upstream: Upstream
+) -> None:
+    service = serve_once(
+        database,
+        "",
+        {
+            "Tracing:Enabled": "true",
+            "Tracing:SampleRatio": "0",
+            "Tracing:TrustCallers": "false",
+            "Tracing:Endpoint": "http://127.0.0.1:9",
+            "Service:ProxyOptions:Enabled": "true",
+            "Service:ProxyOptions:Host": upstream.url,
+        },
+    )
+    told = service.get("/forward", headers=SAMPLED).json()["traceparent"]
+    assert re.fullmatch(f"00-{TRACE}-[0-9a-f]{{16}}-00", told[0])
+    assert service.stop() == 0

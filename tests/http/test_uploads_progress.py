@@ -1,0 +1,127 @@
+"""Subscribers hear of an upload while it runs: its row commands' notices, its routine's, and how much has arrived
+(reference 05, 6.3; issue 18)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.harness.browser import browser, needs_browser
+from tests.harness.database import Database
+from tests.harness.events import EventStream
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SCHEMA = """
+create function heard_line(_number int, _cells text[]) returns int language plpgsql as $$ begin
+    raise info 'row %', _number;
+    return _cells[1]::int;
+end $$;
+create function up_heard(_files json) returns json language plpgsql as $$ begin
+    raise info 'the routine runs';
+    return _files;
+end $$;
+comment on function up_heard(json) is 'HTTP POST
+sse progress
+upload for csv
+param _files is upload metadata
+row_command = select heard_line($1, $2)';
+create function up_settled(_files json) returns json language plpgsql as $$ begin
+    raise info 'the routine runs';
+    return _files;
+end $$;
+comment on function up_settled(json) is 'HTTP POST
+sse progress
+sse_after_commit
+upload for csv
+param _files is upload metadata
+row_command = select heard_line($1, $2)';
+create function up_counted(_files json) returns json language sql as 'select _files';
+comment on function up_counted(json) is 'HTTP POST
+sse progress
+upload_progress
+upload for large_object
+param _files is upload metadata';
+create function up_unheard(_files json) returns json language sql as 'select _files';
+comment on function up_unheard(json) is 'HTTP POST
+upload_progress
+upload for large_object';
+create function form() returns text language sql immutable return $$<!doctype html>
+<form id="form"><input type="file" name="file" multiple> <button>Send</button></form>
+<progress id="arrived" value="0" max="1"></progress> <ul id="words"></ul> <p id="said"></p>
+<script>
+document.getElementById("form").onsubmit = event => {
+  event.preventDefault();
+  const id = crypto.randomUUID();
+  const events = new EventSource("up-counted/progress?" + id);
+  events.onmessage = event => {
+    const told = JSON.parse(event.data);
+    arrived.value = told.received / told.of;
+    words.append(Object.assign(document.createElement("li"), { textContent: event.data }));
+  };
+  events.onopen = async () => {
+    const sent = { method: "POST", body: new FormData(form), headers: { "X-NpgsqlRest-ID": id } };
+    const answer = await (await fetch("up-counted", sent)).json();
+    said.textContent = answer.map(one => `${one.fileName}: ${one.status}`).join(", ");
+  };
+};
+</script>
+$$;
+comment on function form() is 'HTTP GET
+Content-Type: text/html; charset=utf-8';
+"""
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SCHEMA, {"Service:UploadOptions:Enabled": "true"}, workers=2)
+
+
+def test_notices_of_rows_and_of_the_routine_are_heard(service: Service) -> None:
+    with EventStream(service, "/api/up-heard/progress?job-1") as stream:
+        headers = {"X-NpgsqlRest-ID": "job-1"}
+        assert service.post("/api/up-heard", files={"f": ("a.csv", b"7\n8\n")}, headers=headers).status_code == 200
+        stream.wait_for("row 1", "row 2", "the routine runs")
+
+
+def test_what_waits_for_the_commit_is_heard_after_it_or_not_at_all(service: Service) -> None:
+    with EventStream(service, "/api/up-settled/progress") as stream:
+        problem(service.post("/api/up-settled", files={"f": ("a.csv", b"7\nx\n")}), 400)
+        assert service.post("/api/up-settled", files={"f": ("a.csv", b"7\n8\n9\n")}).status_code == 200
+        stream.wait_for("row 1", "row 2", "row 3", "the routine runs")
+
+
+def test_how_much_has_arrived_is_heard(service: Service) -> None:
+    with EventStream(service, "/api/up-counted/progress") as stream:
+        response = service.post("/api/up-counted", files={"f": ("a", b"x" * 3_000_000)})
+        size = int(response.request.headers["content-length"])
+        stream.wait(lambda: stream.messages and json.loads(stream.messages[-1])["received"] == size, "the last word")
+        received = [json.loads(message)["received"] for message in stream.messages]
+        assert received == sorted(set(received))
+        assert {json.loads(message)["of"] for message in stream.messages} == {size}
+
+
+def test_progress_that_nobody_would_hear_is_told_at_the_start(service: Service) -> None:
+    service.wait_for_log("upload_progress has no effect without sse")
+
+
+@pytest.fixture(scope="module")
+def page(service: Service) -> Iterator[Page]:
+    with browser() as opened:
+        page = opened.new_page()
+        page.goto(f"{service.url}/api/form")
+        yield page
+
+
+@needs_browser
+def test_a_form_with_several_files_shows_what_the_service_tells(page: Page) -> None:
+    files = [{"name": f"{n}.bin", "mimeType": "application/octet-stream", "buffer": b"x" * 400_000} for n in range(3)]
+    page.set_input_files("[name=file]", files)  # type: ignore[arg-type]
+    page.click("text=Send")
+    expect(page.locator("#said")).to_have_text("0.bin: Ok, 1.bin: Ok, 2.bin: Ok")
+    expect(page.locator("#words li").last).to_contain_text('{"received":1200')
+    page.wait_for_function("arrived.value === 1")
