@@ -323,7 +323,8 @@ class Supervisor:
 
     def _asked_to_end(self) -> None:
         """The first time in order; once more, at once."""
-        if self._leaving is not None:
+        if self._leaving is not None or self._stop.is_set():
+            self._code = 0
             self._hurry.set()
             return
         self._manager.stopping("stopping")
