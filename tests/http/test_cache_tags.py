@@ -152,10 +152,9 @@ def test_a_client_that_has_the_answer_is_told_so(service: Service) -> None:
     for path in ("/api/tagged-text?a=1", "/api/tagged-kept?a=1"):
         answer = ask(service, path)
         mark = answer.headers["etag"]
-        for wanted in (mark, f"W/{mark}", f'"other", {mark}', "*"):
+        for wanted in (mark, mark.removeprefix("W/"), f'"other", {mark}', "*"):
             again = ask(service, path, {"if-none-match": wanted})
-            if "kept" in path or wanted:
-                assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", mark)
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", mark)
             assert "content-type" not in again.headers
         assert ask(service, path, {"if-none-match": '"other"'}).status_code == 200
     assert ask(service, "/api/tagged-text").headers["etag"] != ask(service, "/api/tagged-text?a=2").headers["etag"]
