@@ -7,8 +7,8 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 SOURCES := $(wildcard ext/*/*.pyx ext/*/*.pxd ext/*/*.h) setup.py
 CHECKED := core ext service tests bench ci setup.py
-# One for each processor, but not so many that the servers of the tests starve each other.
-TEST_PROCESSES ?= auto --maxprocesses 4
+# One more than processors, as tests also wait, but not so many that their servers starve each other.
+TEST_PROCESSES ?= $(shell n=$$(( $$(getconf _NPROCESSORS_ONLN) + 1 )); echo $$(( n > 4 ? 4 : n )))
 # How long `make fuzz` stays with each target.
 SECONDS ?= 60
 

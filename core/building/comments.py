@@ -86,7 +86,7 @@ def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
     return annotation
 
 
-_HEADERS_TOO = frozenset({"connection", "etag"})
+_HEADERS_TOO = frozenset({"connection", "etag", "vary"})
 """Annotations that are called like headers of HTTP: with a colon behind them the header is meant."""
 
 

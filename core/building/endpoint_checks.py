@@ -11,7 +11,7 @@ from rowcall.core.annotations import BY_NAME
 from rowcall.core.catalogue.catalog import Volatility
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode
-from rowcall.core.endpoint.header_lines import unknown_placeholders
+from rowcall.core.endpoint.header_lines import shared_personal_answers, unknown_placeholders
 from rowcall.core.endpoint.resolved_parameters import expression_diagnostics
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.http.routing import RouteError, check_path, unbound_segments
@@ -100,6 +100,10 @@ def _placeholders(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     return unknown_placeholders(endpoint)
 
 
+def _shared_answers(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    return shared_personal_answers(endpoint)
+
+
 def _expressions(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     return expression_diagnostics(endpoint)
 
@@ -113,5 +117,6 @@ CHECKS: tuple[Check, ...] = (
     _raw_body,
     _headers_parameter,
     _placeholders,
+    _shared_answers,
     _expressions,
 )

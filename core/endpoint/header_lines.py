@@ -13,15 +13,17 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from rowcall.core.data.record import Record
-from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.endpoint import Endpoint, Options
 from rowcall.core.endpoint.template import Template, ValueOf, parse_template, placeholder_names, virtual_parameters
 from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.text.cache_control import is_private, private
 
 MAX_VALUE = 1000
 """Bytes of one value as it is sent. Proxies often take no more than 4,096 for all headers together."""
 
 _DISPOSITION = "content-disposition"
 _COOKIE = "set-cookie"
+_CACHE_CONTROL = "cache-control"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _DELIMITERS = re.compile(r'["\\;]')
 _FILE_NAME = re.compile(r'filename\s*=\s*(?:"(?P<quoted>[^"]*)"|(?P<bare>[^;]*))', re.IGNORECASE)
@@ -66,8 +68,34 @@ def header_lines(endpoint: Endpoint) -> HeaderLines:
     options = endpoint.options
     return HeaderLines(
         None if options.content_type is None else parse_template(options.content_type, names, staying),
-        tuple((name.lower(), parse_template(value, names, staying)) for name, value in options.headers),
+        tuple(
+            (name.lower(), parse_template(_private(name, value, options), names, staying))
+            for name, value in options.headers
+        ),
     )
+
+
+def _is_personal(options: Options) -> bool:
+    """What it answers depends on who asks, or is not for everybody."""
+    closed = options.requires_authorization or options.roles or options.basic_auth is not None
+    return bool(closed or options.user_parameters or options.user_context or options.role_from_claim)
+
+
+def _private(name: str, value: str, options: Options) -> str:
+    return private(value) if name.lower() == _CACHE_CONTROL and _is_personal(options) else value
+
+
+def shared_personal_answers(endpoint: Endpoint) -> Iterator[Diagnostic]:
+    """A `Cache-Control` that would let shared caches give one caller's answer to others: it is sent as private."""
+    if not _is_personal(endpoint.options):
+        return
+    for name, value in endpoint.options.headers:
+        if name.lower() == _CACHE_CONTROL and not is_private(value):
+            message = (
+                f"{endpoint.name} is not for everybody, so its answers are sent with `{private(value)}` instead of "
+                f"`{value}`; write private, or no-store, or let everybody in with allow_anonymous"
+            )
+            yield Diagnostic(endpoint.routine.identity, f"{name}: {value}", message)
 
 
 def unknown_placeholders(endpoint: Endpoint) -> Iterator[Diagnostic]:

@@ -6,6 +6,7 @@ import codecs
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 
 import orjson
 
@@ -29,6 +30,17 @@ _KNOWN = (
 _SPELLING = {name.lower(): name for name in _KNOWN.split()}
 
 
+def retry_after(value: str | None, now: float) -> float | None:
+    """Seconds that a `Retry-After` asks for: a number, or a date (RFC 9110, 10.2.3). now: seconds since 1970."""
+    text = (value or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - now)
+    except ValueError:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class Reply(Record):
     """What has come of one call. Without an answer there is an error and no body."""
@@ -38,6 +50,8 @@ class Reply(Record):
     headers: str | None = None
     content_type: str | None = None
     error: str | None = None
+    retry_after: float | None = None
+    """Seconds for which the other service wants to be left alone."""
 
     @property
     def success(self) -> bool:

@@ -22,10 +22,14 @@ from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.text.interval import parse_interval
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "QUERY")
+IDEMPOTENT = ("GET", "PUT", "DELETE", "QUERY")
+"""Sent twice they do no more than once (RFC 9110, 9.2.2)."""
 FALLBACK_SECONDS = 30.0
 """Where a directive has no duration that could be read."""
 
-_DIRECTIVE = re.compile(r"[#@\s]*(?P<word>timeout|retry_delay|cache)(?:\s*[=:]\s*|\s+|$)(?P<value>.*)", re.IGNORECASE)
+_DIRECTIVE = re.compile(
+    r"[#@\s]*(?P<word>timeout|retry_delay|cache|hedge)(?:\s*[=:]\s*|\s+|$)(?P<value>.*)", re.IGNORECASE
+)
 _UNSENT = re.compile(r"content-.*|allow|expires|last-modified", re.IGNORECASE)
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -48,6 +52,8 @@ class RequestDefinition(Record):
     cached: bool = False
     cache_seconds: float | None = None
     """None: until the service stops."""
+    hedge: float | None = None
+    """Seconds without an answer after which the same request is sent a second time. None: never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,7 @@ class _Draft:
     retry_codes: tuple[int, ...] = ()
     cached: bool = False
     cache_seconds: float | None = None
+    hedge: float | None = None
     headers: dict[str, tuple[str, str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -125,6 +132,9 @@ def _definition(method: str, url: str, body: str | None, draft: _Draft) -> Reque
     if draft.cached and method != "GET":
         draft.problems.append(f"only answers to GET are kept, not those to {method}")
         draft.cached, draft.cache_seconds = False, None
+    if draft.hedge is not None and method not in IDEMPOTENT:
+        draft.problems.append(f"{method} is not hedged: what is sent twice may take effect twice")
+        draft.hedge = None
     return RequestDefinition(
         method,
         url,
@@ -136,6 +146,7 @@ def _definition(method: str, url: str, body: str | None, draft: _Draft) -> Reque
         retry_codes=draft.retry_codes,
         cached=draft.cached,
         cache_seconds=draft.cache_seconds,
+        hedge=draft.hedge,
     )
 
 
@@ -167,7 +178,13 @@ def _read_cache(value: str, draft: _Draft) -> None:
         draft.cached = False
 
 
-_READERS = {"timeout": _read_timeout, "retry_delay": _read_retry_delay, "cache": _read_cache}
+def _read_hedge(value: str, draft: _Draft) -> None:
+    draft.hedge = parse_interval(value)
+    if draft.hedge is None:
+        draft.problems.append(f"'{value}' is not an interval; the request is sent once")
+
+
+_READERS = {"timeout": _read_timeout, "retry_delay": _read_retry_delay, "cache": _read_cache, "hedge": _read_hedge}
 
 
 def _listed(text: str) -> Iterator[str]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+Change = Callable[[int, list[tuple[str, str]], bytes], tuple[int, list[tuple[str, str]]]]
+"""Status, headers and body → status and headers."""
 
 
 class HeadProtocol:
@@ -10,6 +14,8 @@ class HeadProtocol:
 
     def __init__(self, protocol: Any) -> None:
         self.inner = protocol
+        self.change: Change | None = None
+        """What is done to status and headers because of the body."""
         self.client_disconnect = protocol.client_disconnect
 
     def __call__(self) -> Any:
@@ -23,4 +29,9 @@ class HeadProtocol:
         self.inner.response_empty(status, headers)
 
     def response_bytes(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+        if self.change is not None:
+            status, headers = self.change(status, headers, body)
+            if status == 304:
+                self.inner.response_empty(status, headers)
+                return
         self.inner.response_empty(status, [*headers, ("content-length", str(len(body)))])

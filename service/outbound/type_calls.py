@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,7 @@ from rowcall.core.endpoint.template import Template, ValueOf, parse_template, pl
 from rowcall.core.outbound.address import BadUrlError, names_its_host, read_address, shown_url
 from rowcall.core.outbound.guard import RefusedError
 from rowcall.core.outbound.outgoing import TypeCall
-from rowcall.core.outbound.reply import FAILED, TIMED_OUT, Reply, headers_json
+from rowcall.core.outbound.reply import FAILED, TIMED_OUT, Reply, headers_json, retry_after
 from rowcall.core.outbound.request_definition import RequestDefinition
 from rowcall.service.exchange.arguments import put
 from rowcall.service.exchange.attendance import while_client_waits
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 log = logging.getLogger("rowcall")
+
+LONGEST_PAUSE = 30.0
+"""Seconds: a server that wants to be left alone for longer is not asked once more for the same request."""
 
 
 def ignore_nulls_of_types(endpoint: Endpoint, _services: Services) -> Step | None:
@@ -142,6 +147,7 @@ class _Call:
             partial(client.timed_out, request.address),
             self._definition.timeout,
             client.options.max_response,
+            hedge=self._definition.hedge,
         )
 
     def _attempt_inside(self, exchange: Exchange, target: str, value_of: ValueOf) -> _Attempt:
@@ -179,7 +185,7 @@ class _Call:
             began = asyncio.get_running_loop().time()
             reply = await attempt.run()
             elapsed = (asyncio.get_running_loop().time() - began) * 1000
-            delay = next(delays, None) if attempt.transient and _wants_retry(definition, reply) else None
+            delay = _pause(next(delays, None), reply) if attempt.transient and _wants_retry(definition, reply) else None
             self._report(shown, reply, number, elapsed, delay)
             if delay is None:
                 return reply
@@ -197,6 +203,13 @@ class _Call:
             log.warning("%s: %s", what, outcome)
         else:
             log.error("%s: %s", what, outcome)
+
+
+def _pause(delay: float | None, reply: Reply) -> float | None:
+    """Seconds until the next attempt: no fewer than the other service asks for. None: there is none."""
+    if delay is None or reply.retry_after is None:
+        return delay
+    return max(delay, reply.retry_after) if reply.retry_after <= LONGEST_PAUSE else None
 
 
 def _wants_retry(definition: RequestDefinition, reply: Reply) -> bool:
@@ -224,6 +237,7 @@ class _Attempt:
         limit: int | None,
         *,
         inside: bool = False,
+        hedge: float | None = None,
     ) -> None:
         self.key = key
         """Equal for requests that are the same in everything that is sent."""
@@ -232,13 +246,14 @@ class _Attempt:
         self._timeout = timeout
         self._limit = limit
         self._inside = inside
+        self._hedge = hedge
         self.transient = True
         """What failed may succeed another time."""
 
     async def run(self) -> Reply:
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._exchange()
+                return await (self._exchange() if self._hedge is None else self._hedged(self._hedge))
         except TimeoutError:
             self._on_timeout()
             return Reply(TIMED_OUT, error=f"Request timed out after {self._timeout:g} seconds")
@@ -248,6 +263,27 @@ class _Attempt:
         except OutboundError as error:
             return Reply(FAILED, error=str(error))
 
+    async def _hedged(self, seconds: float) -> Reply:
+        """Two of the same once the first has been silent for so long. The first answer counts, whatever it says, and
+        the other request is given up."""
+        loop = asyncio.get_running_loop()
+        first = loop.create_task(self._exchange())
+        running = {first}
+        try:
+            done, _ = await asyncio.wait(running, timeout=seconds)
+            if done:
+                return first.result()
+            running.add(loop.create_task(self._exchange()))
+            while True:
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                answered = next((task for task in done if task.exception() is None), None)
+                if answered is not None or not running:
+                    return (answered or done.pop()).result()
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
     async def _exchange(self) -> Reply:
         answer = await self._send()
         try:
@@ -255,8 +291,11 @@ class _Attempt:
         except BaseException:
             answer.close()
             raise
-        reply = Reply(answer.status, body, headers_json(answer.headers), answer.header("content-type"))
+        wait = retry_after(answer.header("retry-after"), time.time())
+        reply = Reply(
+            answer.status, body, headers_json(answer.headers), answer.header("content-type"), retry_after=wait
+        )
         if self._inside and not reply.success:
             error = f"Internal request returned {answer.status}"
-            return Reply(reply.status, reply.body, reply.headers, reply.content_type, error)
+            return replace(reply, error=error)
         return reply

@@ -70,6 +70,9 @@ class CompressedProtocol(ObservedProtocol):
             headers = _told(headers, coding)
         if coding is not None:
             headers = [field for field in headers if field[0].lower() != "content-length"]
+        if status == 304:
+            # It says what the whole answer would say (RFC 9110, 15.4.5), and that may have been compressed.
+            headers = _told(headers, None)
         self.inner.response_empty(status, headers)
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:

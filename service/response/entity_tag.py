@@ -1,11 +1,13 @@
 """`etag`: an answer of GET says what it is, and a client that has it already is told so with 304 (RFC 9110, 8.8.3).
 
-The tag is made of the body as it is sent, so it is the same for kept answers and for those of a run. What is streamed
-has none, for its headers leave before its end is known.
+The tag is made of the body, so it is the same for kept answers and for those of a run, for GET and for HEAD. It is a
+weak one: what is compressed on its way is the same answer in other bytes. What is streamed has none, for its headers
+leave before its end is known.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import blake2b
 
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -24,11 +26,24 @@ def tag_answers(endpoint: Endpoint, _services: Services) -> Step | None:
         return None
 
     def tag(exchange: Exchange) -> None:
-        if type(exchange.protocol) is not HeadProtocol:
-            wanted = ",".join(exchange.scope.headers.get_all("if-none-match"))
-            exchange.protocol = _TaggingProtocol(exchange.protocol, wanted)
+        wanted = ",".join(exchange.scope.headers.get_all("if-none-match"))
+        protocol = exchange.protocol
+        if type(protocol) is HeadProtocol:
+            protocol.change = partial(tagged, wanted)
+        else:
+            exchange.protocol = _TaggingProtocol(protocol, wanted)
 
     return tag
+
+
+def tagged(wanted: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
+    """Status and headers of the answer with its tag: 304 for who has it. wanted: `If-None-Match`."""
+    if status != 200:
+        return status, headers
+    mark = f'W/"{blake2b(body, digest_size=12).hexdigest()}"'
+    if wanted and _fits(wanted, mark):
+        return 304, [*((name, value) for name, value in headers if name.lower() not in _OF_BODIES), ("etag", mark)]
+    return status, [*headers, ("etag", mark)]
 
 
 class _TaggingProtocol(ObservedProtocol):
@@ -39,15 +54,11 @@ class _TaggingProtocol(ObservedProtocol):
         self._wanted = wanted
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        if status != 200:
-            self.inner.response_bytes(status, headers, body)
-            return
-        mark = f'"{blake2b(body, digest_size=12).hexdigest()}"'
-        if self._wanted and _fits(self._wanted, mark):
-            kept = [(name, value) for name, value in headers if name.lower() not in _OF_BODIES]
-            self.inner.response_empty(304, [*kept, ("etag", mark)])
+        status, headers = tagged(self._wanted, status, headers, body)
+        if status == 304:
+            self.inner.response_empty(304, headers)
         else:
-            self.inner.response_bytes(status, [*headers, ("etag", mark)], body)
+            self.inner.response_bytes(status, headers, body)
 
     def response_empty(self, status: int, headers: Headers) -> None:
         self.inner.response_empty(status, headers)
@@ -58,4 +69,5 @@ class _TaggingProtocol(ObservedProtocol):
 
 def _fits(wanted: str, mark: str) -> bool:
     """Weak comparison, as RFC 9110, 13.1.2 has it."""
-    return wanted.strip() == "*" or mark in (one.strip().removeprefix("W/") for one in wanted.split(","))
+    opaque = mark.removeprefix("W/")
+    return wanted.strip() == "*" or opaque in (one.strip().removeprefix("W/") for one in wanted.split(","))

@@ -7,6 +7,7 @@ from functools import partial
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.header_lines import HeaderSection, header_lines, no_value
 from rowcall.core.errors.problems import Problem
+from rowcall.core.text.cache_control import allows_errors
 from rowcall.service.exchange.exchange import Exchange
 
 Headers = list[tuple[str, str]]
@@ -47,11 +48,16 @@ def comment_fields(exchange: Exchange) -> Headers:
     return [] if exchange.comment_headers is None else list(exchange.comment_headers.fields(exchange))
 
 
+def _is_for_errors(name: str, value: str) -> bool:
+    """How long an answer may be kept says nothing about an error."""
+    return name != "expires" and (name != "cache-control" or allows_errors(value))
+
+
 def problem_headers(exchange: Exchange, problem: Problem) -> Headers:
     """Those of an error response: its own, then the comment's that it does not set itself."""
     own = {name.lower() for name, _ in problem.headers}
     headers = list(problem.headers)
     if exchange.comment_headers is not None:
         fields = exchange.comment_headers.fields(exchange)
-        headers += [(name, value) for name, value in fields if name not in own]
+        headers += [(name, value) for name, value in fields if name not in own and _is_for_errors(name, value)]
     return headers

@@ -24,6 +24,8 @@ LONGEST = 1.0
 TRY_AGAIN = 1.0
 IN_FLIGHT = 4
 """Batches of reads under way at one time; what comes meanwhile goes with the next."""
+AT_ONCE = 32
+"""Commands under way at one time, and so connections: opening hundreds for a crowd takes longer than waiting."""
 PING = 0.3
 """Seconds between questions whether Redis still answers a listener."""
 SILENT = 3.0
@@ -53,6 +55,7 @@ class RedisLink:
         self._scripts: dict[str, Any] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._refusals: set[str] = set()
+        self._slots = asyncio.Semaphore(AT_ONCE)
         self.on_back: list[Callable[[], None]] = []
 
     async def connect(self) -> None:
@@ -128,8 +131,11 @@ class RedisLink:
         if self.gone or command is None:
             raise GoneError
         try:
-            async with asyncio.timeout(self._timeout):
-                return await command(*arguments)
+            async with self._slots:
+                if self.gone:
+                    raise GoneError
+                async with asyncio.timeout(self._timeout):
+                    return await command(*arguments)
         except FAILURES as error:
             if isinstance(error, ResponseError) and not _is_no_master(error):
                 self._refused(error)

@@ -6,15 +6,24 @@ import asyncio
 import os
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeVar
 
+import orjson
+
+from rowcall.core.errors.problems import Problem
 from rowcall.core.operations.exposition import OPEN_METRICS, PLAIN, Family, exposition, wants_open_metrics
-from rowcall.service.metrics.admin import AdminListener, Asked, Pages, Told
+from rowcall.service.metrics.admin import AdminListener, Asked, Tell, Told
 from rowcall.service.metrics.report import Gauge, Process, Processes, counted, gauges
 from rowcall.service.options.server.metrics import AdminOptions
+from rowcall.service.supervisor.profiling import LONGEST, SECONDS, Profiler
 
 _ANSWER_WITHIN = 5.0
+
+
+Result = TypeVar("Result")
 
 
 class Admin:
@@ -26,6 +35,7 @@ class Admin:
         folder: Path,
         sample: Callable[[], Awaitable[Sequence[Sequence[Gauge] | None]]],
         workers: Callable[[], Sequence[int | None]],
+        profiler: Profiler,
     ) -> None:
         """folder: the host's store. sample: what each worker says, None for one that says nothing. workers: their
         process ids by number. To be made in the running event loop. Raises StartupError.
@@ -37,7 +47,10 @@ class Admin:
         self._processes = Processes()
         self._one_at_a_time = threading.Lock()
         self.restarts = 0
-        pages: Pages = {("GET", options.metrics_path): self._metrics} if options.metrics_path else {}
+        self._profiler = profiler
+        pages: dict[tuple[str, str], Tell] = {("POST", "/profile"): self._profile}
+        if options.metrics_path:
+            pages["GET", options.metrics_path] = self._metrics
         self._listener = AdminListener(options, pages)
         self.url = self._listener.url
 
@@ -51,6 +64,18 @@ class Admin:
         with self._one_at_a_time:
             families = [*counted(self._folder), *gauges(one for one in told if one is not None), *self._own(told)]
         return Told(OPEN_METRICS if open_metrics else PLAIN, exposition(families, open_metrics=open_metrics))
+
+    def _profile(self, asked: Asked) -> Told:
+        seconds = _seconds(asked)
+        if not 0 < seconds <= LONGEST:
+            raise Problem(400, f"seconds: between 0 and {LONGEST:g}")
+        only = asked.query.get("worker")
+        if only is not None and not only.isdecimal():
+            raise Problem(400, f"worker: {only[:50]!r} is no number of a worker")
+        profiling = self._profiler.profile(seconds, None if only is None else int(only))
+        profiles = asyncio.run_coroutine_threadsafe(_awaited(profiling), self._loop).result()
+        members = {"seconds": seconds, "profiles": [asdict(profile) for profile in profiles]}
+        return Told("application/json", orjson.dumps(members))
 
     def _own(self, told: Sequence[Sequence[Gauge] | None]) -> list[Family]:
         numbers = {number: pid for number, pid in enumerate(self._workers()) if pid is not None}
@@ -68,7 +93,12 @@ def _single(name: str, kind: str, text: str, value: float) -> Family:
     return Family(name, kind, text, [((), value)])
 
 
-async def _awaited(
-    sampling: Awaitable[Sequence[Sequence[Gauge] | None]],
-) -> Sequence[Sequence[Gauge] | None]:
-    return await sampling
+async def _awaited(work: Awaitable[Result]) -> Result:
+    return await work
+
+
+def _seconds(asked: Asked) -> float:
+    try:
+        return float(asked.query.get("seconds", SECONDS))
+    except ValueError:
+        raise Problem(400, f"seconds: {asked.query['seconds'][:50]!r} is no number") from None

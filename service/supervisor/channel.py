@@ -192,6 +192,27 @@ class Sampled:
     gauges: list[tuple[str, Mapping[str, str], float]]
 
 
+@dataclass(frozen=True, slots=True)
+class ProfileWanted:
+    """Worker → supervisor: somebody has asked it for a profile, by a signal."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeProfile:
+    """Supervisor → worker: look at yourself for so long. Number of the question."""
+
+    number: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileTaken:
+    """Worker → supervisor: the answer."""
+
+    number: int
+    text: str
+
+
 EventMessage = EventsPublished | EventsWanted | NoticeUnheard
 
 Message = (
@@ -213,6 +234,9 @@ Message = (
     | NoticeUnheard
     | Sample
     | Sampled
+    | ProfileWanted
+    | TakeProfile
+    | ProfileTaken
     | Leave
     | Stop
 )

@@ -40,7 +40,7 @@ from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.server import client_connections
 from rowcall.service.options.server.affinity import cores_of, worker_count
 from rowcall.service.options.server.http import doubts, listener_plans, unix_mode
-from rowcall.service.options.server.metrics import admin_options
+from rowcall.service.options.server.metrics import admin_options, profiling_options
 from rowcall.service.options.server.shutdown import shutdown_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
@@ -65,6 +65,8 @@ from rowcall.service.supervisor.channel import (
     NoticeUnheard,
     Prepare,
     Prepared,
+    ProfileTaken,
+    ProfileWanted,
     Sample,
     Sampled,
     Serving,
@@ -72,11 +74,13 @@ from rowcall.service.supervisor.channel import (
     Start,
     Stop,
     Swap,
+    TakeProfile,
     TokenJudged,
     TokenUsed,
 )
 from rowcall.service.supervisor.handover import HandoverPoint, Predecessor
 from rowcall.service.supervisor.prefork import Copy, Template
+from rowcall.service.supervisor.profiling import Profiler, Subject
 from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay, cause
 from rowcall.service.supervisor.service_manager import ServiceManager
 from rowcall.service.supervisor.start_progress import Progress
@@ -126,7 +130,7 @@ class WorkerProcess:
         self.started = time.monotonic()
         self.serving = 0
         self._answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
-        self._samples: dict[int, asyncio.Future[Gauges]] = {}
+        self._questions: dict[int, asyncio.Future[Any]] = {}
         self.gone = False
         self.last_error: str | None = None
         """What it has logged as its last."""
@@ -157,14 +161,23 @@ class WorkerProcess:
 
     async def sample(self, number: int, seconds: float) -> Gauges | None:
         """How it says that things are; None when it has not said anything within `seconds`."""
-        future = self._samples[number] = asyncio.get_running_loop().create_future()
-        self.channel.send(Sample(number))
+        found: Gauges | None = await self._told(Sample(number), seconds)
+        return found
+
+    async def profile(self, number: int, seconds: float) -> str | None:
+        """What it has seen itself do for so long; None when it has not said anything."""
+        found: str | None = await self._told(TakeProfile(number, seconds), seconds + SAMPLE_WITHIN * 10)
+        return found
+
+    async def _told(self, question: Sample | TakeProfile, seconds: float) -> Any:
+        future = self._questions[question.number] = asyncio.get_running_loop().create_future()
+        self.channel.send(question)
         try:
             return await asyncio.wait_for(future, seconds)
         except TimeoutError:
             return None
         finally:
-            del self._samples[number]
+            del self._questions[question.number]
 
     def _remember_error(self, entries: Iterable[Entry | Seen]) -> None:
         for entry in entries:
@@ -181,6 +194,7 @@ class WorkerProcess:
         on_keys_wanted: Callable[[], None],
         on_token_used: Callable[[TokenUsed], None],
         on_event: Callable[[EventMessage], None],
+        on_profile: Callable[[], None],
     ) -> None:
         """Takes the worker's messages until it is gone."""
         with contextlib.suppress(EOFError):
@@ -197,10 +211,12 @@ class WorkerProcess:
                     on_token_used(message)
                 elif isinstance(message, EventsPublished | EventsWanted | NoticeUnheard):
                     on_event(message)
-                elif isinstance(message, Sampled):
-                    asked = self._samples.get(message.number)
+                elif isinstance(message, Sampled | ProfileTaken):
+                    asked = self._questions.get(message.number)
                     if asked is not None and not asked.done():
-                        asked.set_result(message.gauges)
+                        asked.set_result(message.gauges if isinstance(message, Sampled) else message.text)
+                elif isinstance(message, ProfileWanted):
+                    on_profile()
                 elif isinstance(message, Prepared | Serving):
                     error = message.error if isinstance(message, Prepared) else None
                     future = self._answers.get((type(message), message.number))
@@ -236,7 +252,8 @@ class Supervisor:
         self._count = worker_count(settings)
         self._admin_options = admin_options(settings)
         self._admin: Admin | None = None
-        self._samples = itertools.count()
+        self._questions = itertools.count()
+        self._profiler = Profiler(profiling_options(settings), self._subjects)
         self._cores = [cores_of(settings, number) for number in range(self._count)]
         self._manager = ServiceManager(os.environ)
         self._shutdown = shutdown_options(settings)
@@ -283,6 +300,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._asked_to_end)
+        loop.add_signal_handler(signal.SIGUSR1, lambda: self._background.start(self._profiler.asked_by_signal()))
         loop.add_signal_handler(signal.SIGHUP, self._read_everything)
         loop.add_signal_handler(signal.SIGUSR2, self._begin_succession)
         try:
@@ -305,7 +323,8 @@ class Supervisor:
 
     def _asked_to_end(self) -> None:
         """The first time in order; once more, at once."""
-        if self._leaving is not None:
+        if self._leaving is not None or self._stop.is_set():
+            self._code = 0
             self._hurry.set()
             return
         self._manager.stopping("stopping")
@@ -402,6 +421,7 @@ class Supervisor:
             self._store.path,
             self._sample,
             lambda: [None if worker is None else worker.process.pid for worker in self._workers],
+            self._profiler,
         )
         log.info("the admin listener is at %s", self._admin.url)
 
@@ -418,9 +438,16 @@ class Supervisor:
             else:
                 return
 
+    def _subjects(self) -> dict[int, Subject]:
+        running = [worker for worker in self._workers if worker is not None and not worker.gone]
+        return {
+            worker.number: Subject(worker.process.pid, partial(worker.profile, next(self._questions)))
+            for worker in running
+        }
+
     async def _sample(self) -> list[Gauges | None]:
         workers = [worker for worker in self._workers if worker is not None and not worker.gone]
-        number = next(self._samples)
+        number = next(self._questions)
         return await asyncio.gather(*(worker.sample(number, SAMPLE_WITHIN) for worker in workers))
 
     async def _take_place(self) -> None:
@@ -510,6 +537,7 @@ class Supervisor:
                 self._keeper.look_again,
                 lambda question: self._background.start(self._judge(worker, question)),
                 partial(self._event, worker),
+                lambda: self._background.start(self._profiler.asked_by_signal(worker.number)),
             )
         except Exception:
             # Nobody would notice its end any more.

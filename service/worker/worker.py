@@ -40,6 +40,8 @@ from rowcall.service.supervisor.channel import (
     NoticeUnheard,
     Prepare,
     Prepared,
+    ProfileTaken,
+    ProfileWanted,
     Sample,
     Sampled,
     Serving,
@@ -47,6 +49,7 @@ from rowcall.service.supervisor.channel import (
     Start,
     Stop,
     Swap,
+    TakeProfile,
     TokenJudged,
     TokenUsed,
 )
@@ -92,6 +95,7 @@ class Worker:
         # The supervisor decides when to stop; a Ctrl-C in the terminal reaches the whole process group.
         for number in (signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, lambda: None)
+        loop.add_signal_handler(signal.SIGUSR1, lambda: self._channel.send(ProfileWanted()))
         loop.add_signal_handler(signal.SIGTERM, self._stopping.set)
         if self._threads is not None:
             loop.set_default_executor(ThreadPoolExecutor(self._threads))
@@ -137,6 +141,8 @@ class Worker:
                 self._feed.arrive(message.packed)
             elif isinstance(message, EventsSoFar):
                 self._feed.begin(message.packed)
+            elif isinstance(message, TakeProfile):
+                self._background.start(self._profile(message))
             elif isinstance(message, Sample):
                 self._channel.send(Sampled(message.number, self._application.gauges()))
             elif isinstance(message, Swap):
@@ -146,6 +152,12 @@ class Worker:
             elif isinstance(message, Stop):
                 self._stop_within = message.seconds
                 self._stopping.set()
+
+    async def _profile(self, message: TakeProfile) -> None:
+        # Imported where it is used, which is seldom.
+        from rowcall.service.metrics.sampling import sampled
+
+        self._channel.send(ProfileTaken(message.number, await sampled(message.seconds)))
 
     def _prepare(self, message: Prepare) -> None:
         number = message.number

@@ -5,13 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
-COMMAND = (sys.executable, "-W", "error", "-m", "rowcall.service.cli")
+from tests.harness.launcher import Launcher, launcher
+
+STRICT = ("-W", "error")
+COMMAND = (sys.executable, *STRICT, "-m", "rowcall.service.cli")
 
 
 def rowcall(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """In `folder`, without the PG… variables of the tests unless they are given."""
+    template = launcher(*STRICT)
+    if template is not None and not any(map(_changes_python, environment)):
+        return _copy(template, folder, arguments, {**clean_environment(), **environment})
     return subprocess.run(
         [*COMMAND, *arguments],
         cwd=folder,
@@ -25,3 +32,18 @@ def rowcall(folder: Path, *arguments: str, **environment: str) -> subprocess.Com
 
 def clean_environment() -> dict[str, str]:
     return {name: text for name, text in os.environ.items() if not name.startswith("PG")}
+
+
+def _copy(
+    template: Launcher, folder: Path, arguments: tuple[str, ...], environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        code = template.start(arguments, folder, environment, output, errors).wait(120)
+        output.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(arguments, code, output.read().decode(), errors.read().decode())
+
+
+def _changes_python(variable: str) -> bool:
+    """Read when Python starts and imports, which a copy has behind it."""
+    return variable.startswith(("PYTHON", "LANG", "LC_", "PSYCOPG"))

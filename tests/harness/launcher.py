@@ -59,11 +59,12 @@ class Launched:
 class Launcher:
     """The process that has imported the command, seen from the tests."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], *options: str) -> None:
+        """options: of Python."""
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.harness.launcher", str(theirs.fileno())],
+                [sys.executable, *options, "-m", "tests.harness.launcher", str(theirs.fileno())],
                 cwd=ROOT,
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
@@ -73,18 +74,27 @@ class Launcher:
         self.exit_code = self._template.exit_code
 
     def start(
-        self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str], output: IO[bytes]
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        output: IO[bytes],
+        errors: IO[bytes] | None = None,
     ) -> Launched:
+        """errors: where these go if not to the output."""
         wanted = {"arguments": arguments, "folder": str(folder), "environment": dict(environment)}
-        return Launched(self, self._template.copy(json.dumps(wanted).encode(), [output.fileno()]))
+        descriptors = [output.fileno(), (errors or output).fileno()]
+        return Launched(self, self._template.copy(json.dumps(wanted).encode(), descriptors))
 
 
 @functools.cache
-def launcher() -> Launcher | None:
-    """That of this process of pytest; None where copies of a process are no safe thing to have."""
+def launcher(*options: str) -> Launcher | None:
+    """That of this process of pytest, for these options of Python; None where copies of a process are no safe thing to
+    have.
+    """
     if not possible():
         return None
-    return Launcher(service_environment())
+    return Launcher(service_environment(), *options)
 
 
 def service_environment() -> dict[str, str]:
@@ -109,12 +119,13 @@ def _be_template(channel: socket.socket) -> None:
     sys.exit(cli.main(wanted["arguments"]))
 
 
-def _become(wanted: Mapping[str, Any], output: int) -> None:
+def _become(wanted: Mapping[str, Any], output: int, errors: int) -> None:
     os.setsid()
     os.chdir(wanted["folder"])
     os.dup2(output, 1)
-    os.dup2(output, 2)
+    os.dup2(errors, 2)
     os.close(output)
+    os.close(errors)
     os.environ.clear()
     os.environ.update(wanted["environment"])
     time.tzset()

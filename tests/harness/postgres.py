@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import psutil  # type: ignore[import-untyped]
 
@@ -146,9 +145,9 @@ def free_port() -> int:
 
 
 @functools.cache
-def _reservations() -> IO[bytes]:
+def _reservations() -> int:
     """A file whose bytes stand for ports: whoever holds the lock of one has the port. Locks end with their process."""
-    return (Path(tempfile.gettempdir()) / f"rowcall-test-ports-{os.getuid()}").open("ab")
+    return os.open(Path(tempfile.gettempdir()) / f"rowcall-test-ports-{os.getuid()}", os.O_RDWR | os.O_CREAT, 0o600)
 
 
 class PostgresServer:

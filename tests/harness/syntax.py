@@ -11,6 +11,8 @@ VALUES = {
     "<true or false>": ("true", "FALSE", "{_id}"),
     "<number>": ("1", "8192"),
     "<interval>": ("5s", "1.5h", "00:00:01", "250"),
+    "<directive>": ("no-cache", "max-age=60"),
+    "<header>": ("Accept-Language", "*"),
     "<path>": ("/a/{_id}", "orders", "/a/{_id?}"),
     "<tag>": ("function", "stable"),
     "<role>": ("admin", "42"),

@@ -35,14 +35,16 @@ class TcpProxy:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self._writers.add(writer)
         try:
             other_reader, other_writer = await asyncio.open_connection("127.0.0.1", self._target)
         except OSError:
             writer.close()
-            return
-        self._writers |= {writer, other_writer}
-        await asyncio.gather(self._pass(reader, other_writer), self._pass(other_reader, writer))
-        self._writers -= {writer, other_writer}
+        else:
+            self._writers.add(other_writer)
+            await asyncio.gather(self._pass(reader, other_writer), self._pass(other_reader, writer))
+            self._writers.discard(other_writer)
+        self._writers.discard(writer)
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
@@ -63,7 +65,16 @@ class TcpProxy:
         self._run(end())
 
     def close(self) -> None:
-        self.cut()
-        self._loop.call_soon_threadsafe(self._server.close)
+        async def end() -> None:
+            self._server.close()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            for writer in tuple(self._writers):
+                writer.transport.abort()
+
+        self._run(end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
+        self._loop.close()

@@ -74,13 +74,13 @@ def test_nobody_is_refused_before_his_body_is_read(service: Service) -> None:
 
 
 def test_so_is_who_may_call_none_of_them(service: Service) -> None:
-    token = tokens(service, "BearerToken", "open", "")["accessToken"]
+    token = tokens(service, "BearerToken", "open")["accessToken"]
     with announced(service, "/api/many", 29_000_000, Authorization=f"Bearer {token}") as connection:
         assert status(connection) == 403
 
 
 def test_who_may_call_one_of_them_is_heard(service: Service) -> None:
-    headers = bearer(tokens(service, "BearerToken", "mo", "swordfish")["accessToken"])
+    headers = bearer(tokens(service, "BearerToken", "mo")["accessToken"])
     assert service.post("/api/many", json={"a": "x", "b": "y"}, headers=headers).text == "two"
     problem(service.post("/api/many", json={"a": "x"}, headers=headers), 403)
 

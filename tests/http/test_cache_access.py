@@ -8,7 +8,7 @@ import pytest
 from tests.harness.database import Database
 from tests.harness.service import Service
 from tests.http.conftest import Serve
-from tests.http.members import EVERY_SCHEME, MO, bearer, member_sql, tokens
+from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens
 
 SQL = """
 create sequence runs;
@@ -58,7 +58,7 @@ def kiri(service: Service) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def mo(service: Service) -> dict[str, str]:
-    return bearer(tokens(service, "BearerToken", "mo", MO)["accessToken"])
+    return bearer(tokens(service, "BearerToken", "mo")["accessToken"])
 
 
 def test_nobody_is_let_in_by_a_kept_answer(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:

@@ -5,6 +5,8 @@ Two instances with two workers each stand for two hosts; what they share is Redi
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import os
 import signal
 from collections import Counter
@@ -214,6 +216,61 @@ def test_the_next_one_goes_on_when_a_worker_dies(instances: list[Service], prepa
     assert len(set(bodies)) <= 1
     assert instances[-1] is instances[0] or len(bodies) == 6
     wait_until(lambda: len(instances[0].pids()) == 2, "the worker is replaced")
+
+
+async def _crowd(instances: list[Service], path: str, asked: asyncio.Event, count: int) -> list[bytes]:
+    """The bodies of as many requests at one time, each on a connection of its own; b"" where it was cut off."""
+    sent = itertools.count(1)
+
+    async def one(service: Service) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", service.port)
+        writer.write(f"GET /api/{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        await writer.drain()
+        if next(sent) == count:
+            asked.set()
+        try:
+            head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        except ConnectionError:
+            return b""
+        finally:
+            writer.close()
+        assert not head or b" 200 " in head.split(b"\r\n")[0], head
+        return body
+
+    return await asyncio.gather(*(one(instances[number % len(instances)]) for number in range(count)))
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["", "killed"])
+def test_five_hundred_misses_are_one_run(instances: list[Service], prepared: Database, killed: bool) -> None:
+    path = unique("slow")
+    before = prepared.value("select ran()")
+
+    async def asked_by_many() -> list[bytes]:
+        asked = asyncio.Event()
+        with prepared.locked(11):
+            crowd = asyncio.create_task(_crowd(instances, path, asked, 500))
+            await asked.wait()
+            await asyncio.to_thread(wait_until, prepared.waiting, "somebody computes", 30)
+            if killed:
+                await asyncio.to_thread(_kill_who_computes, instances, prepared)
+        return await crowd
+
+    bodies = Counter(asyncio.run(asked_by_many()))
+    cut_off = bodies.pop(b"", 0)
+    assert len(bodies) == 1
+    assert bodies.total() >= (100 if killed else 500), "those of the other workers, at least"
+    assert cut_off == 0 or killed
+    assert prepared.value("select last_value from runs") == before + 1
+    for service in set(instances):
+        wait_until(lambda service=service: len(service.pids()) == 2, "the worker is replaced")  # type: ignore[misc]
+
+
+def _kill_who_computes(instances: list[Service], database: Database) -> None:
+    (running,) = database.backends("wait_event = 'advisory'")
+    pids = [pid for service in instances for pid in service.pids()]
+    os.kill(next(pid for pid in pids if _talks_to(pid, database, running)), signal.SIGKILL)
+    database.terminate(f"pid = {running}")
+    wait_until(lambda: database.backends("wait_event = 'advisory'") not in ([], [running]), "another computes", 30)
 
 
 def computing(database: Database) -> list[tuple[object, ...]]:

@@ -13,7 +13,7 @@ from tests.harness.redis_server import RedisServer, redis_program
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
-from tests.http.members import EVERY_SCHEME, MO, bearer, member_sql, tokens
+from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens
 
 SQL = """
 create sequence runs;
@@ -114,7 +114,7 @@ def test_answers_are_forgotten_by_tag(service: Service, boss: dict[str, str]) ->
 
 
 def test_not_everybody_forgets(service: Service, boss: dict[str, str]) -> None:
-    mo = bearer(tokens(service, "BearerToken", "mo", MO)["accessToken"])
+    mo = bearer(tokens(service, "BearerToken", "mo")["accessToken"])
     statuses = [ask(service, "/forget?tag=prices", who, "POST").status_code for who in (None, mo)]
     assert statuses == [401, 403]
     assert ask(service, "/forget", boss, "POST").status_code == 400
@@ -152,10 +152,9 @@ def test_a_client_that_has_the_answer_is_told_so(service: Service) -> None:
     for path in ("/api/tagged-text?a=1", "/api/tagged-kept?a=1"):
         answer = ask(service, path)
         mark = answer.headers["etag"]
-        for wanted in (mark, f"W/{mark}", f'"other", {mark}', "*"):
+        for wanted in (mark, mark.removeprefix("W/"), f'"other", {mark}', "*"):
             again = ask(service, path, {"if-none-match": wanted})
-            if "kept" in path or wanted:
-                assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", mark)
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", mark)
             assert "content-type" not in again.headers
         assert ask(service, path, {"if-none-match": '"other"'}).status_code == 200
     assert ask(service, "/api/tagged-text").headers["etag"] != ask(service, "/api/tagged-text?a=2").headers["etag"]

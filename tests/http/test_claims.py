@@ -76,7 +76,7 @@ def kiri(service: Service) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def mo(service: Service) -> dict[str, str]:
-    return bearer(tokens(service, "BearerToken", "mo", "swordfish")["accessToken"])
+    return bearer(tokens(service, "BearerToken", "mo")["accessToken"])
 
 
 CLAIMS = {"user_id": "41", "user_name": "kiri", "user_roles": ["boss", "gate"], "depot": "north"}

@@ -69,8 +69,13 @@ def test_versions_follow_each_other_and_no_client_notices(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     """More workers than before, then fewer: sockets are added, and shared out."""
-    settings = {"HttpServer:HandoverSocket": str(tmp_path / "handover"), "HttpServer:Shutdown:GoodbyeTime": "1 second"}
-    first = serve_once(own_database, SQL, settings, workers=2)
+    port, path = free_port(), tmp_path / "api.sock"
+    settings = {
+        "Urls": f"http://127.0.0.1:{port};http://unix:{path}",
+        "HttpServer:HandoverSocket": str(tmp_path / "handover"),
+        "HttpServer:Shutdown:GoodbyeTime": "1 second",
+    }
+    first = serve_once(own_database, SQL, settings, workers=2, port=port)
     with ThreadPoolExecutor() as pool:
         with (
             Load(first.port, echo, 8) as kept,
@@ -92,7 +97,10 @@ def test_versions_follow_each_other_and_no_client_notices(
     assert first.process.wait(60) == 0
     assert kept.statuses().keys() == new.statuses().keys() == {200}, [one for one in kept.outcomes if one.status != 200]
     assert third.get("/echo?id=1").text == "1"
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
+        assert client.get("http://service/echo?id=2").text == "2"
     assert third.stop() == 0
+    assert not path.exists()
     assert not (tmp_path / "handover").exists()
 
 

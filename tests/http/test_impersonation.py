@@ -62,6 +62,8 @@ SETTINGS = {
     A + "ParameterNameClaimsMapping:_user_id": "user_id",
     A + "ParameterNameClaimsMapping:_impersonator_id": "impersonator_id",
     A + "ContextKeyClaimsMapping:request.impersonator_id": "impersonator_id",
+    "Auth:PasskeyAuth:Enabled": "true",
+    "Auth:PasskeyAuth:RelyingPartyOrigins:0": "https://shop.example",
     "Service:AuditTrail:Enabled": "true",
     "Service:AuditTrail:Interval": "100 milliseconds",
 }
@@ -142,6 +144,10 @@ def test_what_is_not_for_who_acts_as_another(service: Service) -> None:
     assert service.post("/api/change-password", headers=own).text == "changed"
     refused = service.post("/api/change-password", headers=headers)
     assert (refused.status_code, refused.json()["type"]) == (403, "impersonation")
+    # Whoever adds a passkey of his own could come back as the other for ever.
+    for path in ("/api/passkey/add/options", "/api/passkey/add"):
+        refused = service.post(path, headers=headers)
+        assert (refused.status_code, refused.json()["type"]) == (403, "impersonation")
     fresh = service.post("/api/pay", headers=headers)
     assert (fresh.status_code, fresh.json()["type"]) == (401, "insufficient_user_authentication")
 

@@ -34,7 +34,7 @@ def refresh(service: Service, token: object, headers: dict[str, str], path: str 
 
 
 def of(service: Service, nick: str, scheme: str = "BearerToken") -> dict[str, object]:
-    return tokens(service, scheme, nick, {"kiri": "open sesame", "mo": "swordfish", "open": ""}[nick])
+    return tokens(service, scheme, nick)
 
 
 def test_a_stolen_access_token_cannot_be_made_endless(service: Service) -> None:

@@ -137,7 +137,7 @@ def test_two_workers_write_one_rotating_file(database: Database, service: Servic
     with Load(shared.port, lambda number: ("GET", f"/echo/{number}", b"")) as load:
         load.wait_for(2000)
     assert shared.stop() == 0
-    files = sorted((Path(shared._folder) / "logs").iterdir())
+    files = sorted((Path(shared.folder) / "logs").iterdir())
     lines = [line for file in files for line in file.read_text().splitlines()]
     pattern = re.compile(r"\[\d\d:\d\d:\d\d\.\d{3} \w{3}\] .* \[rowcall[.\w]*\]")
     assert [line for line in lines if not pattern.fullmatch(line)] == []

@@ -1,8 +1,6 @@
-"""Signing in where only cookies are on: bodies, paths of the configuration, hashes, upgrades, floods."""
+"""Signing in where only cookies are on: bodies, paths of the configuration, hashes, upgrades."""
 
 from __future__ import annotations
-
-import threading
 
 import pytest
 
@@ -112,46 +110,6 @@ def test_a_hash_of_less_work_is_replaced(service: Service, database: Database) -
     assert verify_password(KIRI, after)
     assert sign_in(service).status_code == 200
     assert database.value("select secret from member where nick = 'kiri'") == after
-
-
-def test_a_flood_of_logins_leaves_the_rest_alone(service: Service) -> None:
-    """Some are checked, the others sent away at once, and every other request is answered meanwhile."""
-    statuses: list[int] = []
-
-    def flood() -> None:
-        with service.new_client() as client:
-            body = {"nick": "kiri", "passphrase": "guess"}
-            statuses.append(client.post("/api/sign-in", json=body).status_code)
-
-    threads = [threading.Thread(target=flood) for _ in range(60)]
-    for thread in threads:
-        thread.start()
-    answered = 0
-    while any(thread.is_alive() for thread in threads):
-        assert answer(service.get("/api/plain")) == (200, TEXT, "fast")
-        answered += 1
-    assert len(statuses) == 60
-    assert set(statuses) == {401, 503}
-    assert statuses.count(401) >= 33
-    # At least one for each check: the checks do not hold up the event loop.
-    assert answered > statuses.count(401)
-
-
-def test_unknown_users_cost_a_check_too(service: Service) -> None:
-    """The check for a user who does not exist waits in the same queue as the others: it takes the same time."""
-    statuses: list[int] = []
-
-    def flood() -> None:
-        with service.new_client() as client:
-            body = {"nick": "nobody", "passphrase": "guess"}
-            statuses.append(client.post("/api/sign-in", json=body).status_code)
-
-    threads = [threading.Thread(target=flood) for _ in range(60)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert set(statuses) == {401, 503}
 
 
 def test_a_hash_made_elsewhere_signs_in(service: Service, database: Database) -> None:

@@ -15,6 +15,7 @@ from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.object_store import KEY_ID, SECRET, ObjectStore
+from tests.harness.postgres import free_port
 from tests.harness.service import Service
 from tests.harness.upstream import Seen, Upstream, answer
 from tests.harness.waiting import wait_until
@@ -79,8 +80,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve, store: ObjectStore) -> Service:
-    return serve(database, SCHEMA, settings(store.url))
+def loaded(database: Database) -> Database:
+    database.execute(SCHEMA)
+    return database
+
+
+@pytest.fixture(scope="module")
+def service(loaded: Database, serve: Serve, store: ObjectStore) -> Service:
+    return serve(loaded, "", settings(store.url))
 
 
 def send(service: Service, path: str, *files: tuple[str, bytes, str]) -> httpx.Response:
@@ -150,12 +157,14 @@ def test_a_bucket_that_is_none(service: Service) -> None:
         problem(send(service, f"/api/up-anywhere?bucket={name}", ("a", b"a", "")), 400)
 
 
-def test_a_wrong_secret_and_a_store_that_is_away(database: Database, serve_once: Serve, store: ObjectStore) -> None:
-    service = serve_once(database, "", settings(store.url, S3SecretAccessKey="wrong"))
+def test_a_wrong_secret_and_a_store_that_is_away(loaded: Database, serve_once: Serve, store: ObjectStore) -> None:
+    service = serve_once(loaded, "", settings(store.url, S3SecretAccessKey="wrong"))
     assert "SignatureDoesNotMatch" in problem(send(service, "/api/up?about=x", ("a", b"a", "")), 502)["detail"]
+    away = serve_once(loaded, "", settings(f"http://127.0.0.1:{free_port()}"))
+    assert "does not answer: no connection" in problem(send(away, "/api/up?about=x", ("a", b"a", "")), 504)["detail"]
 
 
-def test_answers_of_a_store_that_has_a_bad_day(database: Database, serve_once: Serve, upstream: Upstream) -> None:
+def test_answers_of_a_store_that_has_a_bad_day(loaded: Database, serve_once: Serve, upstream: Upstream) -> None:
     """It is slow down once, the answer to the completion is lost once, and it fails in a success."""
     began = answer("<X><UploadId>u1</UploadId></X>", content_type="application/xml")
     tag = answer("", headers=[("ETag", '"t1"')])
@@ -177,7 +186,7 @@ def test_answers_of_a_store_that_has_a_bad_day(database: Database, serve_once: S
         return answer("")
 
     upstream.on("*", behave)
-    service = serve_once(database, "", settings(upstream.url))
+    service = serve_once(loaded, "", settings(upstream.url))
     assert send(service, "/api/up?about=x", ("lost", b"a", "")).status_code == 200
     part = "PUT partNumber=1&uploadId=u1"
     assert asked == ["POST uploads=", part, part, "POST uploadId=u1", "POST uploadId=u1", "HEAD "]
@@ -187,11 +196,11 @@ def test_answers_of_a_store_that_has_a_bad_day(database: Database, serve_once: S
     assert asked[-1] == "DELETE uploadId=u1"
 
 
-def test_a_bucket_of_a_request_is_judged_by_the_guard(database: Database, serve_once: Serve) -> None:
+def test_a_bucket_of_a_request_is_judged_by_the_guard(loaded: Database, serve_once: Serve) -> None:
     """Where the bucket is part of the host, a request could choose whom the service talks to."""
     allowed = {"Service:HttpClientOptions:AllowedHosts:0": "public.store.example"}
     chosen = settings("http://store.example", S3ForcePathStyle="false")
-    service = serve_once(database, "", {**chosen, **allowed})
+    service = serve_once(loaded, "", {**chosen, **allowed})
     found = problem(send(service, "/api/up-anywhere?bucket=intern", ("a", b"a", "")), 400)
     assert "intern.store.example is not among the allowed hosts" in found["detail"]
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, flag
 from rowcall.core.endpoint.capabilities import Caching, Stale
+from rowcall.core.text.cache_control import directives, unknown_directive
 from rowcall.core.text.interval import parse_interval
 
 
@@ -33,6 +36,27 @@ def _tags(draft: Draft, line: Line) -> None:
     draft.within("caching", Caching(), tags=line.arguments)
 
 
+def _cache_control(draft: Draft, line: Line) -> None:
+    text = ", ".join(directives(line.rest))
+    unknown = unknown_directive(text)
+    if unknown is not None:
+        raise BadValueError(f"'{unknown}' is no directive of Cache-Control such as max-age=60 or private")
+    _set_only(draft, "Cache-Control", text)
+
+
+def _vary(draft: Draft, line: Line) -> None:
+    for name in line.arguments:
+        if not _FIELD_NAME.fullmatch(name):
+            raise BadValueError(f"'{name}' cannot be the name of a header")
+    _set_only(draft, "Vary", ", ".join(line.arguments))
+
+
+def _set_only(draft: Draft, name: str, value: str) -> None:
+    draft.headers[:] = [one for one in draft.headers if one[0].lower() != name.lower()]
+    draft.headers.append((name, value))
+
+
+_FIELD_NAME = re.compile(r"\*|[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _STALE = {"while_revalidate": "revalidate", "if_error": "error"}
 
 
@@ -96,10 +120,27 @@ ANNOTATIONS = (
         minimum_words=2,
     ),
     Annotation(
+        name="cache_control",
+        aliases=("cache_control",),
+        syntax="cache_control <directive>, ...",
+        description="`Cache-Control` of answers, not of errors. Where not everybody is let in, or the answer depends "
+        "on who asks, it is `private`, whatever is written, and the start says so.",
+        apply=_cache_control,
+        minimum_words=2,
+    ),
+    Annotation(
+        name="vary",
+        aliases=("vary",),
+        syntax="vary <header>, ...",
+        description="Headers of the request that answers depend on, for whoever keeps them (`Vary`).",
+        apply=_vary,
+        minimum_words=2,
+    ),
+    Annotation(
         name="etag",
         aliases=("etag", "entity_tag"),
         syntax="etag",
-        description="Answers of GET carry an `ETag`, and a client that sends it back in `If-None-Match` gets 304.",
+        description="Answers of GET and HEAD carry an `ETag`; a client that sends it back in `If-None-Match` gets 304.",
         apply=flag("entity_tag"),
     ),
 )

@@ -1,6 +1,6 @@
 """Numbers for operators, and the listener that gives them: never the public one (issue 22)."""
 
-from rowcall.core.config.keys import Key, flag, integer, section, text
+from rowcall.core.config.keys import Key, choice, flag, integer, section, text
 
 _A = "Admin:"
 _M = "Metrics:"
@@ -22,4 +22,7 @@ ROWS: tuple[Key, ...] = (
     flag(
         _M + "MeasureRendering", False, "Take the time of turning rows into bodies: two looks at the clock for a row."
     ),
+    section("Profiling", "Profiles of running workers: SIGUSR1, or POST /profile on the admin listener."),
+    text("Profiling:Folder", None, "Where they are written. Without one each has a new folder of temporary files."),
+    choice("Profiling:Sampler", "Auto BuiltIn", "Auto", "Auto takes py-spy where it is installed and may look."),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 
 from rowcall.core.config import Settings
 from rowcall.service.sockets.listeners import Address
@@ -29,6 +30,20 @@ class AdminOptions:
     address: Address
     token: str | None
     metrics_path: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilingOptions:
+    """folder: where profiles are written; None: each into a new one among the temporary files."""
+
+    folder: Path | None
+    py_spy: bool
+    """Where it is installed and may."""
+
+
+def profiling_options(settings: Settings) -> ProfilingOptions:
+    folder = settings.text_or_none("Profiling:Folder")
+    return ProfilingOptions(Path(folder) if folder else None, settings.choice("Profiling:Sampler") == "Auto")
 
 
 def metrics_options(settings: Settings) -> MetricsOptions | None:

@@ -1,0 +1,127 @@
+"""Profiles of running workers, made without stopping them: with py-spy where it may, else by the workers themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rowcall.core.errors.problems import Problem
+from rowcall.service.options.server.metrics import ProfilingOptions
+
+log = logging.getLogger("rowcall")
+
+SECONDS = 10.0
+LONGEST = 120.0
+_GRACE = 20.0
+"""Seconds more that whoever makes a profile may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One that was written. by: who has looked."""
+
+    worker: int
+    pid: int
+    by: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A worker. itself: has it look for so many seconds; None when it does not answer."""
+
+    pid: int
+    itself: Callable[[float], Awaitable[str | None]]
+
+
+class Profiler:
+    def __init__(self, options: ProfilingOptions, workers: Callable[[], Mapping[int, Subject]]) -> None:
+        """workers: those that run, by number."""
+        self._options = options
+        self._workers = workers
+        self._busy = False
+
+    async def profile(self, seconds: float = SECONDS, only: int | None = None) -> Sequence[Profile]:
+        """Raises `Problem`: 409 while another one is being made, 404 for a worker that is not there."""
+        workers = self._workers()
+        if only is not None:
+            if only not in workers:
+                raise Problem(404, f"there is no worker {only}; there are {', '.join(map(str, workers)) or 'none'}")
+            workers = {only: workers[only]}
+        if self._busy:
+            raise Problem(409, "a profile is being made already; ask again when it is done")
+        self._busy = True
+        try:
+            folder = self._folder()
+            log.info("profiling %d workers for %g s, into %s", len(workers), seconds, folder)
+            made = [self._of(number, worker, seconds, folder) for number, worker in workers.items()]
+            found = [one for one in await asyncio.gather(*made) if one is not None]
+        except OSError as error:
+            raise Problem(500, f"the profile cannot be written: {error.strerror or error}") from None
+        finally:
+            self._busy = False
+        for one in found:
+            log.info("the profile of worker %d (pid %d, %s) is %s", one.worker, one.pid, one.by, one.file)
+        return found
+
+    async def asked_by_signal(self, only: int | None = None) -> None:
+        try:
+            await self.profile(only=only)
+        except Problem as problem:
+            log.warning("SIGUSR1: %s", problem.detail)
+
+    def _folder(self) -> Path:
+        if self._options.folder is None:
+            # Readable for nobody else, as names of routines are told.
+            return Path(tempfile.mkdtemp(prefix="rowcall-profile-"))
+        self._options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._options.folder
+
+    async def _of(self, number: int, worker: Subject, seconds: float, folder: Path) -> Profile | None:
+        file = folder / f"{time.strftime('%Y%m%dT%H%M%S')}-worker{number}-{worker.pid}.collapsed"
+        py_spy = find_py_spy() if self._options.py_spy else None
+        if py_spy is not None and await asyncio.to_thread(_spied, py_spy, worker.pid, seconds, file):
+            return Profile(number, worker.pid, "py-spy", str(file))
+        text = await worker.itself(seconds)
+        if text is None:
+            log.warning("worker %d does not say what it does; is it gone, or too busy?", number)
+            return None
+        file.touch(mode=0o600)
+        file.write_text(text, encoding="utf-8")
+        return Profile(number, worker.pid, "itself", str(file))
+
+
+def find_py_spy() -> str | None:
+    """On the path, or beside the interpreter, as in a virtual environment that is not activated."""
+    return shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
+
+
+def _spied(py_spy: str, pid: int, seconds: float, file: Path) -> bool:
+    """False: it could not. It looks without holding the process up, so now and then a stack is missing."""
+    arguments = ("record", "--pid", str(pid), "--duration", str(max(1, round(seconds))), "--nonblocking", "--idle")
+    try:
+        ended = subprocess.run(  # noqa: S603 (a program of the operator's, with numbers and a path of ours)
+            [py_spy, *arguments, "--format", "raw", "--output", str(file)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=seconds + _GRACE,
+            check=False,
+        )
+    except (subprocess.TimeoutExpired, OSError) as error:
+        log.info("py-spy has not looked at pid %d: %s", pid, error)
+        return False
+    if ended.returncode != 0 or not file.is_file():
+        reason = " ".join(ended.stderr.decode(errors="replace").split())[:300]
+        log.info("py-spy cannot look at pid %d, so it looks at itself: %s", pid, reason)
+        return False
+    file.chmod(0o600)
+    return True

@@ -1,0 +1,153 @@
+"""Two requests instead of a slow one, pauses that other services ask for, and servers that ask who is there."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.routines import routines
+from tests.harness.service import Service
+from tests.harness.upstream import Seen, Upstream, answer
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+ON = {"Service:HttpClientOptions:Enabled": "true", "Service:ProxyOptions:Enabled": "true"}
+
+
+def _type(name: str, comment: str) -> str:
+    fields = "body text, status_code int, error_message text"
+    return f"create type {name} as ({fields}); comment on type {name} is '{comment}';"
+
+
+def _caller(name: str) -> tuple[str, str, str]:
+    said = "select concat_ws('|', (_r).status_code, (_r).body, (_r).error_message)"
+    return (f"{name}(_r {name}_type) returns text stable", said, f"HTTP GET /{name}")
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
+    url = upstream.url
+    types = [
+        _type("slow_type", f"hedge 50ms\nGET {url}/slow"),
+        _type("broken_type", f"hedge 50ms\nGET {url}/broken"),
+        _type("quick_type", f"hedge 30s\nGET {url}/quick"),
+        _type("post_type", f"hedge 50ms\nPOST {url}/post"),
+        _type("busy_type", f"retry_delay 1ms\nGET {url}/busy"),
+        _type("tired_type", f"retry_delay 1ms, 1ms\nGET {url}/tired"),
+    ]
+    callers = routines(_caller(name) for name in ("slow", "broken", "quick", "post", "busy", "tired"))
+    return serve(database, "".join(types) + callers, ON)
+
+
+def test_the_second_request_answers_for_the_first(service: Service, upstream: Upstream) -> None:
+    numbers = iter(range(1, 10))
+
+    def slow(_seen: Seen, connection: socket.socket) -> bytes | None:
+        if next(numbers) == 1:
+            connection.recv(1)  # until it is given up
+            return None
+        return answer("second", content_type="text/plain")
+
+    upstream.on("/slow", slow)
+    assert service.get("/slow").text == "200|second"
+    assert len(upstream.to("/slow")) == 2
+    wait_until(lambda: upstream.open_connections <= 1, "the first one is given up")
+
+
+def test_an_answer_of_the_first_counts_where_the_second_breaks(service: Service, upstream: Upstream) -> None:
+    numbers = iter(range(1, 10))
+    broken = threading.Event()
+
+    def react(_seen: Seen, _connection: socket.socket) -> bytes | None:
+        if next(numbers) == 1:
+            assert broken.wait(30)
+            return answer("first", 404, content_type="text/plain")
+        broken.set()
+        return None
+
+    upstream.on("/broken", react)
+    assert service.get("/broken").text == "404|first"
+    assert len(upstream.to("/broken")) == 2
+
+
+def test_what_answers_in_time_is_asked_once(service: Service, upstream: Upstream) -> None:
+    upstream.on("/quick", answer("once", content_type="text/plain"))
+    assert service.get("/quick").text == "200|once"
+    assert len(upstream.to("/quick")) == 1
+
+
+def test_what_could_take_effect_twice_is_sent_once(service: Service, upstream: Upstream) -> None:
+    """And the start says so."""
+    upstream.on("/post", answer("posted", content_type="text/plain"))
+    assert service.get("/post").text == "200|posted"
+    assert len(upstream.to("/post")) == 1
+    assert "POST is not hedged" in service.log
+
+
+def test_a_pause_that_is_asked_for_is_made(service: Service, upstream: Upstream) -> None:
+    numbers = iter(range(1, 10))
+
+    def busy(_seen: Seen, _connection: socket.socket) -> bytes:
+        if next(numbers) == 1:
+            return answer({}, 503, [("Retry-After", "1")])
+        return answer("free", content_type="text/plain")
+
+    upstream.on("/busy", busy)
+    assert service.get("/busy").text == "200|free"
+    assert "again in 1 s" in service.log
+    upstream.on("/tired", answer({}, 429, [("Retry-After", "3600")]))
+    assert service.get("/tired").text.startswith("429|")
+    assert len(upstream.to("/tired")) == 1
+
+
+# --- servers that ask for a certificate -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an authority (`ca.pem`) and what it has signed: `server.pem`, `client.pem`, with their keys."""
+    folder = tmp_path_factory.mktemp("authority")
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    new = ("req", "-newkey", "rsa:2048", "-nodes")
+    openssl(*new, "-x509", "-days", "2", "-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.pem")
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    for name in ("server", "client"):
+        openssl(*new, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names")
+        openssl("x509", "-req", "-in", f"{name}.csr", *signed, "-out", f"{name}.pem")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def asking(authority: Path) -> Iterator[Upstream]:
+    """Talks to nobody who does not show a certificate of that authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority / "server.pem", authority / "server.key")
+    context.load_verify_locations(authority / "ca.pem")
+    context.verify_mode = ssl.CERT_REQUIRED
+    server = Upstream(context)
+    yield server
+    server.close()
+
+
+@pytest.mark.parametrize(("shown", "status"), [(True, 200), (False, 502)])
+def test_a_server_that_asks_who_is_there_is_shown_a_certificate(
+    own_database: Database, serve_once: Serve, authority: Path, asking: Upstream, shown: bool, status: int
+) -> None:
+    client = "Service:HttpClientOptions:"
+    settings = {**ON, client + "CaFile": str(authority / "ca.pem")}
+    if shown:
+        settings[client + "ClientCertificate"] = str(authority / "client.pem")
+        settings[client + "ClientCertificateKey"] = str(authority / "client.key")
+    sql = routines([("passed() returns void", "", f"HTTP GET /echo\nproxy {asking.url}")])
+    assert serve_once(own_database, sql, settings).get("/echo").status_code == status

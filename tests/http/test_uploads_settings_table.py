@@ -1,0 +1,231 @@
+"""What each setting of an upload does, in a comment: with and without the handler in front, as text, as a placeholder
+(reference 05, 5.1 to 5.5). A row is an endpoint, what is sent to it, and what becomes of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+File = tuple[str, bytes, str]
+
+CSV = "text/csv"
+PNG = b"\x89PNG\r\n\x1a\n"
+BINARY = b"a\0b\n"
+ECHO = "csv_row_command = select keep($1, $2, $3::text, $4)"
+
+
+@dataclass(frozen=True)
+class Row:
+    """comment: behind `HTTP POST`, lines separated by `|`. told: `type:status` of each entry, in their order. cells:
+    of the rows that were kept. last: `lastResult` of the last entry."""
+
+    comment: str
+    files: tuple[File, ...]
+    told: str
+    query: str = ""
+    cells: list[list[str | None] | None] | None = None
+    last: Any = ...
+
+
+def csv(data: bytes, name: str = "a.csv", kind: str = CSV) -> tuple[File, ...]:
+    return ((name, data, kind),)
+
+
+def command(sql: str) -> str:
+    return f"upload for csv|row_command = {sql}"
+
+
+FOUR = ("t.txt", b"text\n", "text/plain"), ("b.bin", BINARY, "x/y"), ("e.txt", b"", "text/plain"), ("p", PNG, "")
+
+ROWS = (
+    # cells of a line
+    Row(f"upload for csv|{ECHO}", csv(b"a,b\n"), "csv:Ok", cells=[["a", "b"]]),
+    Row(f"upload for csv|{ECHO}", csv(b"\xef\xbb\xbfa,b\rc\r\nd\n"), "csv:Ok", cells=[["a", "b"], ["c"], ["d"]]),
+    Row(
+        f"upload for csv|{ECHO}",
+        csv(b' a , " b, ""c"" " ,, \t\n'),
+        "csv:Ok",
+        cells=[["a", 'b, "c"', None, None]],
+    ),
+    Row(f"upload for csv|{ECHO}", csv(b"a\n\nb\n"), "csv:Ok", cells=[["a"], None, ["b"]]),
+    Row(f"upload for csv|{ECHO}|delimiters = ;\\t", csv(b"a;b\tc,d\n"), "csv:Ok", cells=[["a", "b", "c,d"]]),
+    Row(
+        f"upload for csv|{ECHO}|csv_delimiters = ;|delimiters = ,",
+        csv(b"a;b,c\n"),
+        "csv:Ok",
+        cells=[["a;b", "c"]],
+    ),
+    Row(f"upload for csv|{ECHO}|delimiters = {{_a}}", csv(b"a;b\n"), "csv:Ok", query="a=%3B", cells=[["a", "b"]]),
+    Row(
+        f"upload for csv|{ECHO}|csv_has_fields_enclosed_in_quotes = FALSE",
+        csv(b'"a",b\n'),
+        "csv:Ok",
+        cells=[['"a"', "b"]],
+    ),
+    Row(
+        f"upload for csv|{ECHO}|has_fields_enclosed_in_quotes = {{_a}}",
+        csv(b'"a",b\n'),
+        "csv:Ok",
+        query="a=perhaps",
+        cells=[["a", "b"]],
+    ),
+    Row(f"upload for csv|{ECHO}|set_white_space_to_null = false", csv(b"a, ,\n"), "csv:Ok", cells=[["a", "", ""]]),
+    # is it a text, with lines?
+    Row(f"upload for csv|{ECHO}", csv(b"one line"), "csv:NoNewLines", cells=[]),
+    Row(f"upload for csv|{ECHO}", csv(b"a\rb\r"), "csv:NoNewLines", cells=[]),
+    Row(f"upload for csv|{ECHO}|check_format = false", csv(b"one line"), "csv:Ok", cells=[["one line"]]),
+    Row(f"upload for csv|{ECHO}|check_format = {{_a}}", csv(b"x"), "csv:Ok", query="a=False", cells=[["x"]]),
+    Row(f"upload for csv|{ECHO}", csv(b"\1\2\3\4\5\n"), "csv:Ok"),
+    Row(f"upload for csv|{ECHO}", csv(b"\1\2\3\4\5\6\n"), "csv:ProbablyBinary", cells=[]),
+    Row(f"upload for csv|{ECHO}|non_printable_threshold = 6", csv(b"\1\2\3\4\5\6\n"), "csv:Ok"),
+    Row(f"upload for csv|{ECHO}|csv_test_buffer_size = 2", csv(b"a\n\1\1\1\1\1\1\n"), "csv:Ok"),
+    Row(f"upload for csv|{ECHO}|test_buffer_size = 2", csv(b"abc\n"), "csv:NoNewLines", cells=[]),
+    # types
+    Row(f"upload for csv|{ECHO}|included_mime_types = TEXT/*", csv(b"a\n"), "csv:Ok"),
+    Row(
+        f"upload for csv|{ECHO}|included_mime_types = text/csv",
+        csv(b"a\n", kind="text/csv; charset=utf-8"),
+        "csv:InvalidMimeType",
+        cells=[],
+    ),
+    Row(
+        f"upload for csv|{ECHO}|csv_included_mime_types = text/*|csv_excluded_mime_types = */c?v, x/y",
+        csv(b"a\n"),
+        "csv:InvalidMimeType",
+    ),
+    # What stands without the handler in front wins.
+    Row(
+        f"upload for csv|{ECHO}|csv_included_mime_types = image/*|included_mime_types = text/*",
+        csv(b"a\n"),
+        "csv:Ok",
+    ),
+    # results of rows
+    Row(command("select $1 * 2"), csv(b"a\nb\n"), "csv:Ok", last=4),
+    Row(command("select $1 > 1"), csv(b"a\nb\n"), "csv:Ok", last=True),
+    Row(command("select null::int where $1 > 0"), csv(b"a\n"), "csv:Ok", last=None),
+    Row(command("select ($2)[1]"), csv(b'"\xc3\xa4""\\"\n'), "csv:Ok", last='ä"\\'),
+    Row(command("select array[$1, null, 7]"), csv(b"a\n"), "csv:Ok", last=[1, None, 7]),
+    Row(command("select $2"), csv(b"a,\n"), "csv:Ok", last=["a", None]),
+    Row(command("select 1.50::numeric"), csv(b"a\n"), "csv:Ok", last=1.5),
+    Row(command("select date '2026-01-02' + $1"), csv(b"a\n"), "csv:Ok", last="2026-01-03"),
+    Row(command("select coalesce($3::int, 0) + 10"), csv(b"a\nb\nc\n"), "csv:Ok", last=30),
+    Row(command("select $1 + $1"), csv(b"a\nb\n"), "csv:Ok", last=4),
+    Row(command("select $4::json ->> 'fileName'"), csv(b"a\n", "n.csv"), "csv:Ok", last="n.csv"),
+    Row(command("select {_a}"), csv(b"a\n"), "csv:Ok", query="a=x%27y", last="x'y"),
+    Row(command("call keep_quietly($1, $2, $3, $4)"), csv(b"a\n"), "csv:Ok", cells=[["a"]], last=None),
+    # files as they are
+    Row("upload for large_object|check_text = true", FOUR[:3], "large_object:Ok,ProbablyBinary,Empty"),
+    Row(
+        "upload for file_system|file_system_check_image = true",
+        (FOUR[0], FOUR[3]),
+        "file_system:InvalidImage,Ok",
+    ),
+    Row("upload for file_system|check_image = gif, jpg", (FOUR[3],), "file_system:InvalidImage"),
+    Row("upload for large_object|check_image = {_a}", (FOUR[3],), "large_object:Ok", query="a=png"),
+    Row("upload for large_object|check_image = {_a}", (FOUR[3],), "large_object:InvalidImage", query="a=gif"),
+    Row("upload for large_object|check_text = true|check_image = true", (FOUR[0],), "large_object:InvalidImage"),
+    # other handlers
+    Row(
+        "upload for large_object|check_text = true|fallback_handler = file_system",
+        FOUR[:2],
+        "large_object:Ok file_system:ProbablyBinary",
+    ),
+    Row(
+        "upload for file_system|file_system_check_text = true|file_system_fallback_handler = large_object",
+        FOUR[:3],
+        "file_system:Ok large_object:Ok,Ok",
+    ),
+    Row(
+        "upload for file_system|file_system_included_mime_types = image/*|fallback_handler = large_object",
+        (FOUR[0],),
+        "large_object:Ok",
+    ),
+    Row(
+        "upload for large_object|check_text = true|fallback_handler = nobody", (FOUR[1],), "large_object:ProbablyBinary"
+    ),
+    Row(f"upload for excel|{ECHO}|fallback_handler = csv", csv(BINARY), "csv:ProbablyBinary", cells=[]),
+    Row(f"upload for excel|{ECHO}|excel_fallback_handler = csv", csv(b"a\n"), "csv:Ok", cells=[["a"]]),
+    Row("upload for excel", csv(b"a\n"), "excel:InvalidFormat"),
+    Row("upload for excel|included_mime_types = image/*", csv(b"a\n"), "excel:InvalidMimeType"),
+    Row(
+        "upload for large_object, file_system",
+        (("A.txt", b"a", ""), ("b.txt", b"b", "")),
+        "large_object:Ok,Ok file_system:Ok,Ok",
+    ),
+    Row(
+        "upload for large_object, file_system|stop_after_first_success = true",
+        (("A.txt", b"a", ""), ("a.TXT", b"b", "")),
+        "large_object:Ok,Ok file_system:Ignored,Ignored",
+    ),
+    Row(
+        "upload for large_object, file_system|large_object_check_text = true|"
+        "file_system_stop_after_first_success = TRUE",
+        FOUR[:2],
+        "large_object:Ok,ProbablyBinary file_system:Ignored,Ok",
+    ),
+    Row("upload for nobody, csv|csv_check_format = false|row_command = select 1", csv(b"x"), "csv:Ok"),
+    Row("upload for nobody", csv(b"x"), "large_object:Ok"),
+    Row("upload for large_object, csv", (), ""),
+    Row("upload _files as metadata", csv(b"x"), "large_object:Ok"),
+)
+
+
+def schema() -> str:
+    made = [
+        "create table kept (number int, cells text[], previous text, about json);",
+        "create function keep(int, text[], text, json) returns int language sql as $$ insert into kept "
+        "values ($1, $2, $3, $4) returning number $$;",
+        "create procedure keep_quietly(int, text[], text, json) language sql as $$ insert into kept "
+        "values ($1, $2, $3, $4) $$;",
+    ]
+    for number, row in enumerate(ROWS):
+        comment = "\n".join(("HTTP POST", "param _files is upload metadata", *row.comment.split("|")))
+        made.append(
+            f"create function up_{number}(_a text default null, _files json default null) returns json language sql "
+            f"as 'select _files'; comment on function up_{number}(text, json) is $c${comment}$c$;"
+        )
+    return "\n".join(made)
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Service:
+    folder: Path = tmp_path_factory.mktemp("uploads")
+    settings = {
+        "Service:UploadOptions:Enabled": "true",
+        "Service:UploadOptions:UploadHandlers:FileSystemPath": str(folder),
+    }
+    return serve(database, schema(), settings)
+
+
+@pytest.mark.parametrize("number", range(len(ROWS)), ids=lambda number: f"{number}-{ROWS[number].comment[:70]}")
+def test_a_setting(service: Service, database: Database, number: int) -> None:
+    row = ROWS[number]
+    database.execute("truncate kept")
+    files = [("f", file) for file in row.files] or [("no_file", (None, b"x"))]
+    response = service.post(f"/api/up-{number}?{row.query}", files=files)
+    assert response.status_code == 200, response.text
+    entries = response.json()
+    told = " ".join(f"{entry['type']}:{entry['status']}" for entry in entries)
+    # `csv:Ok,Empty` is short for two entries of one handler.
+    wanted = re.sub(r"(\w+):([\w,]+)", lambda one: " ".join(f"{one[1]}:{word}" for word in one[2].split(",")), row.told)
+    assert told == wanted
+    assert all(entry["success"] is (entry["status"] == "Ok") for entry in entries)
+    if row.cells is not None:
+        assert [cells for (cells,) in database.fetch("select cells from kept order by number")] == row.cells
+    if row.last is not ...:
+        assert entries[-1]["lastResult"] == row.last
+
+
+@pytest.mark.parametrize("line", ['a,"b\n', '"a"b,c\n', '"a\nb"\n'])
+def test_quotes_that_do_not_close_end_the_request(service: Service, line: str) -> None:
+    response = service.post("/api/up-0", files={"f": ("a.csv", line.encode(), CSV)})
+    assert response.status_code == 500
+    assert "line 1" in response.json()["detail"]
