@@ -49,6 +49,7 @@ from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.limits.steps import limit_anybody, limit_callers
 from rowcall.service.metrics.meters import cache_counter, count_requests, repetition_counter
 from rowcall.service.operations.audit_trail import note_call
+from rowcall.service.operations.slow_requests import note_slow
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outbound.forwarding import uploads_here
 from rowcall.service.outbound.proxy import keep_for_proxy, proxy
@@ -394,6 +395,7 @@ STEPS: Sequence[Factory] = (
     request_log,
     trace_requests,
     count_requests,
+    note_slow,
     note_call,
     set_deadline,
     limit_anybody,

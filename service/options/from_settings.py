@@ -46,6 +46,7 @@ from rowcall.service.options.server.forwarded_headers import forwarding
 from rowcall.service.options.server.http import http_options
 from rowcall.service.options.server.metrics import metrics_options
 from rowcall.service.options.server.replicas import replica_options
+from rowcall.service.options.server.slow_requests import slow_request_options
 from rowcall.service.options.server.tracing import tracing_options
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
@@ -221,6 +222,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         health=health_options(settings),
         metrics=metrics_options(settings),
         tracing=tracing_options(settings),
+        slow_requests=slow_request_options(settings),
         query_tags=settings.flag("Tracing:QueryTags"),
         static=static_file_options(settings),
         audit_trail=audit_trail_options(settings),

@@ -36,6 +36,7 @@ from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.options.capabilities.operations import HealthOptions, StatisticsOptions
 from rowcall.service.options.capabilities.static_files import StaticFileOptions
 from rowcall.service.options.server.metrics import MetricsOptions
+from rowcall.service.options.server.slow_requests import SlowRequestOptions
 from rowcall.service.options.server.tracing import TracingOptions
 
 
@@ -179,6 +180,7 @@ class WorkerOptions:
     tracing: TracingOptions | None = None
     """None: nothing is traced."""
     query_tags: bool = False
+    slow_requests: SlowRequestOptions | None = None
     metrics: MetricsOptions | None = None
     """None: nothing is counted."""
     openapi: OpenApi | None = None

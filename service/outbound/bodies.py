@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ from granian._granian import RSGIProtocolClosed
 
 from rowcall.core.errors.problems import Problem
 from rowcall.service.exchange.exchange import Exchange
-from rowcall.service.request.body import broken_chunks, cut_off, read_body, too_large
+from rowcall.service.request.body import BODIES, broken_chunks, cut_off, read_body, too_large, too_slow
 
 SMALL = 65_536
 """Bytes up to which a body is read before it is sent: a request that is whole can be sent again."""
@@ -53,8 +54,13 @@ def may_have_body(scope: Any) -> bool:
 async def pieces(
     exchange: Exchange, length: int | None, limit: int, on_piece: Callable[[], None]
 ) -> AsyncIterator[bytes]:
-    """As the client sends them. Raises `Problem`: 413 beyond `limit` bytes, 400 for a body that is cut off."""
+    """As the client sends them. Raises `Problem`: 413 beyond `limit` bytes, 400 for a body that is cut off, 408 for one
+    that comes too slowly; the time that the other service takes to read does not count."""
     size = silence = 0
+    loop = asyncio.get_running_loop()
+    limits = BODIES.limits
+    waited = 0.0
+    asked = loop.time()
     scope = exchange.scope
     # See `service.request.body`: what granian gives at the end, and what it gives for an error.
     bearable = 1 if scope.http_version.startswith("1") and "trailer" not in scope.headers else 2
@@ -66,9 +72,13 @@ async def pieces(
             size += len(piece)
             if size > limit:
                 raise too_large(limit)
+            waited += loop.time() - asked
+            if size < (waited - limits.grace) * limits.rate or 0 < limits.longest < waited:
+                raise too_slow()
             on_piece()
             if piece:
                 yield bytes(piece)
+            asked = loop.time()
     except RSGIProtocolClosed:
         raise cut_off() from None
     if length is not None and size < length:

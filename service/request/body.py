@@ -63,7 +63,7 @@ def silent(patience: float) -> Problem:
     return Problem(408, detail, headers=(("connection", "close"),))
 
 
-def _too_slow() -> Problem:
+def too_slow() -> Problem:
     return Problem(408, "the body arrives too slowly", headers=(("connection", "close"),))
 
 
@@ -107,6 +107,10 @@ class Bodies:
         """Some has just been given back: what the server below held of the same bodies becomes free a moment later."""
         self._looking = False
 
+    @property
+    def limits(self) -> BodyLimits:
+        return self._limits
+
     def configure(self, limits: BodyLimits) -> None:
         self._limits = limits
 
@@ -139,7 +143,7 @@ class Bodies:
             if not reading.late or reading.task is None:
                 raise
             reading.task.uncancel()
-            raise _too_slow() from None
+            raise too_slow() from None
         finally:
             self._reading.discard(reading)
 

@@ -114,3 +114,24 @@ def test_a_server_that_keeps_failing_is_left_alone_by_all_workers(own_database: 
         assert [service.get("/through").status_code for _ in range(6)] == [200] * 6
     finally:
         server.close()
+
+
+def test_a_body_that_comes_too_slowly_is_not_waited_for(own_database: Database, serve_once: Serve) -> None:
+    """It is sent on as it comes, so that the other service would wait for it as well."""
+    server = Upstream()
+    limits = "HttpServer:Limits:MinRequestBodyDataRate"
+    service = serve_once(own_database, schema(server.url), {**ON, limits: "5000", limits + "GracePeriod": "200ms"})
+    with service.connect() as connection:
+        connection.sendall(b"POST /passed HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+        connection.settimeout(0.05)
+        answered = b""
+        for _ in range(400):
+            try:
+                answered = connection.recv(4096)
+                break
+            except TimeoutError:
+                connection.sendall(b"x" * 10)
+    assert answered.startswith(b"HTTP/1.1 408 ")
+    assert b"the body arrives too slowly" in answered
+    wait_until(lambda: server.open_connections == 0, "the other service is not kept waiting")
+    server.close()

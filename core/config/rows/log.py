@@ -1,6 +1,6 @@
 """What is logged, from which level on, and where to."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, section, text, text_map
+from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text, text_map
 
 LEVELS = "Verbose Debug Information Warning Error Fatal"
 
@@ -72,6 +72,16 @@ ROWS: tuple[Key, ...] = (
         "Log:OutputTemplate",
         "[{Timestamp:HH:mm:ss.fff} {Level:u3}] {Message:lj} [{SourceContext}]{NewLine}{Exception}",
         "Form of a line on the console and in the file.",
+    ),
+    section("Log:SlowRequests", "Requests that take long."),
+    interval("Log:SlowRequests:Threshold", None, "Requests that take longer are told as warnings of `rowcall.slow`."),
+    flag(
+        "Log:SlowRequests:Plan",
+        False,
+        "With the plan of their statement: EXPLAIN without values and ANALYZE.",
+    ),
+    interval(
+        "Log:SlowRequests:PlanInterval", "1 minute", "A worker asks for the plan of one endpoint once in so long."
     ),
     text(
         "Log:CorrelationIdHeader",

@@ -1,0 +1,124 @@
+"""Passing requests through: nginx and rowcall with one worker each, FastAPI with httpx, and the same service behind.
+
+    python -m bench.proxying [--seconds 5] [--connections 64]
+
+Needs nginx (`apt-get install nginx-light`), which also answers as the service behind. What counts is the ratio: at
+least 0.35 of nginx and three times FastAPI. On a machine with other work the figures say little.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.load import Target, generate, raw_request
+from bench.one_worker import SMALL, OneWorker
+from bench.postgres import throw_away
+from bench.services import PEERS, PROGRAMS, free_port
+
+SIZES = (200, 20_000)
+"""Bytes of an answer."""
+BEHIND = """
+daemon off; worker_processes 1; pid {folder}/{name}.pid; error_log {folder}/{name}.log;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off; keepalive_requests 1000000000; client_body_temp_path {folder}; proxy_temp_path {folder};
+  fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};
+  {body}
+}}
+"""
+ANSWERING = "server {{ listen 127.0.0.1:{port}; root {folder}; default_type application/json; }}"
+PASSING = """
+  upstream behind {{ server 127.0.0.1:{behind}; keepalive 256; keepalive_requests 1000000000; }}
+  server {{ listen 127.0.0.1:{port}; location / {{
+    proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection ""; }} }}
+"""
+
+
+@contextmanager
+def running(command: list[str], environment: dict[str, str] | None = None) -> Iterator[None]:
+    process = subprocess.Popen(command, env=os.environ | (environment or {}))
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextmanager
+def nginx(folder: Path, name: str, body: str) -> Iterator[None]:
+    file = folder / f"{name}.conf"
+    file.write_text(BEHIND.format(folder=folder, name=name, body=body))
+    with running([shutil.which("nginx") or "nginx", "-c", str(file), "-e", str(folder / "start.log")]):
+        yield
+
+
+def measure(port: int, size: int, seconds: float, connections: int) -> float:
+    """Requests in a second."""
+    request = raw_request("GET", f"/{size}.json", f"127.0.0.1:{port}", b"")
+    tally = generate(Target("127.0.0.1", port, request, content(size)), connections, seconds)
+    if tally.wrong or tally.lost:
+        raise SystemExit(f"port {port}: {tally.wrong} wrong answers, {tally.lost} lost")
+    return tally.answered / tally.seconds
+
+
+def content(size: int) -> bytes:
+    return b'"' + b"x" * (size - 2) + b'"'
+
+
+def schema(behind: int) -> str:
+    """Endpoints that pass through."""
+    return SMALL + "".join(
+        f"create function pass_{size}() returns void language sql as '';"
+        f"comment on function pass_{size}() is e'HTTP GET /{size}.json\\nproxy http://127.0.0.1:{behind}';"
+        for size in SIZES
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--connections", type=int, default=64)
+    chosen = parser.parse_args()
+    if shutil.which("nginx") is None:
+        raise SystemExit("nginx is missing: apt-get install nginx-light")
+    behind, front, own, peer = (free_port() for _ in range(4))
+    uvicorn = [str(PROGRAMS / "uvicorn"), "--app-dir", str(PEERS), "--host", "127.0.0.1", "--port", str(peer)]
+    uvicorn += ["--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning"]
+    with tempfile.TemporaryDirectory(prefix="rowcall-bench-proxy-") as name, throw_away("auto") as server:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for size in SIZES:
+            (folder / f"{size}.json").write_bytes(content(size))
+        server.psql("-c", "create database bench", database="postgres")
+        server.psql(stdin=schema(behind))
+        with (
+            nginx(folder, "behind", ANSWERING.format(port=behind, folder=folder)),
+            nginx(folder, "front", PASSING.format(port=front, behind=behind)),
+            running([*uvicorn, "forwarding_app:app"], {"UPSTREAM": f"http://127.0.0.1:{behind}"}),
+        ):
+            service = OneWorker(server, own, "Service:ProxyOptions:Enabled=true", "Service:UrlPathPrefix=/api")
+            time.sleep(2)  # the peer says nothing when it is ready
+            try:
+                for size in SIZES:
+                    print(line(size, [measure(port, size, chosen.seconds, chosen.connections)
+                                      for port in (front, own, peer)]))  # fmt: skip
+            finally:
+                service.stop()
+
+
+def line(size: int, found: list[float]) -> str:
+    passed, ours, theirs = found
+    return (
+        f"{size} bytes: nginx {passed:,.0f}/s, rowcall {ours:,.0f}/s, FastAPI + httpx {theirs:,.0f}/s; "
+        f"rowcall is {ours / passed:.2f} of nginx and {ours / theirs:.1f} times FastAPI"
+    )
+
+
+if __name__ == "__main__":
+    main()
