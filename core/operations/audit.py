@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
+from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.tables.operations import Conflict
 from rowcall.core.tables.routines import TableOperation
@@ -137,6 +138,19 @@ def endpoint_findings(endpoints: Sequence[Endpoint], *, basic: bool = False) -> 
             "anybody may call it, and it may write",
             "authorize, or a rate limit and a check of its own",
         )
+    yield from impersonation_findings(endpoints)
+
+
+def impersonation_findings(endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
+    for one in endpoints:
+        if one.options.impersonation is Impersonation.BEGINS and one.options.fresh is None:
+            yield Finding(
+                Severity.LOW,
+                "impersonation",
+                one.name,
+                "its callers act as other users, and a session of theirs that somebody finds is enough for it",
+                "authorize … within 5 minutes",
+            )
 
 
 def database_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> Iterator[Finding]:

@@ -41,6 +41,20 @@ class TracedProtocol(ObservedProtocol):
         self.trace = trace
 
 
+class PassingProtocol(TracedProtocol):
+    """Of a request that nothing is told of: answers pass as they are."""
+
+    __slots__ = ("response_bytes", "response_empty", "response_file", "response_file_range", "response_str")
+
+    def __init__(self, protocol: Any, trace: Trace) -> None:
+        super().__init__(protocol, trace)
+        self.response_empty = protocol.response_empty
+        self.response_bytes = protocol.response_bytes
+        self.response_str = protocol.response_str
+        self.response_file = protocol.response_file
+        self.response_file_range = protocol.response_file_range
+
+
 def trace_of(protocol: Any) -> Trace | None:
     """None where the request is not traced."""
     while protocol is not None and not isinstance(protocol, TracedProtocol):

@@ -13,7 +13,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioBased
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -34,9 +34,8 @@ class Tracing:
     """Of one worker, from construction until `close`."""
 
     def __init__(self, options: TracingOptions) -> None:
-        ratio = TraceIdRatioBased(options.ratio)
-        sampler: Sampler = ParentBased(ratio) if options.trusts else ratio
-        self._provider = TracerProvider(sampler, Resource.create(dict(options.resource)), shutdown_on_exit=False)
+        # Only requests come here that are sampled (`decision`).
+        self._provider = TracerProvider(ALWAYS_ON, Resource.create(dict(options.resource)), shutdown_on_exit=False)
         url = options.endpoint.rstrip("/")
         exporter = OTLPSpanExporter(
             endpoint=url if url.endswith("/v1/traces") else f"{url}/v1/traces",
@@ -54,7 +53,9 @@ class Tracing:
 
 
 class RequestTrace:
-    """What happens to one request, until it has ended and is answered."""
+    """What happens to one request that is sampled, until it has ended and is answered."""
+
+    sampled = True
 
     def __init__(self, tracing: Tracing, exchange: Exchange, name: str, attributes: dict[str, Any]) -> None:
         given = exchange.scope.headers
@@ -68,7 +69,6 @@ class RequestTrace:
         self._context = set_span_in_context(self._span, parent)
         self._status = 0
         self._answered = 0.0
-        self.sampled = self._span.is_recording()
         context = self._span.get_span_context()
         self.trace_id = f"{context.trace_id:032x}"
         self.traceparent = f"00-{self.trace_id}-{context.span_id:016x}-{int(context.trace_flags):02x}"
@@ -84,8 +84,7 @@ class RequestTrace:
 
     def end(self, exchange: Exchange, error: Exception | None) -> None:
         """The last step is done, or one has failed and is answered next."""
-        if self.sampled:
-            self._tell_database(exchange)
+        self._tell_database(exchange)
         self._exchange = None
         if isinstance(error, ClientGoneError) and not self._status:
             self._status = CLIENT_GONE

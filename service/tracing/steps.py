@@ -6,9 +6,10 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.context import Context
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
-from rowcall.service.exchange.trace import trace_of
+from rowcall.service.exchange.trace import PassingProtocol, trace_of
 from rowcall.service.log.request_log import logged
 from rowcall.service.pipeline.services import Services
+from rowcall.service.tracing.decision import Unsampled, is_sampled
 
 
 def trace_requests(endpoint: Endpoint, services: Services) -> Step | None:
@@ -25,6 +26,19 @@ def trace_requests(endpoint: Endpoint, services: Services) -> Step | None:
     secret = endpoint.options.sensitive
 
     def trace(exchange: Exchange) -> None:
+        if is_sampled(exchange.scope.headers.get("traceparent"), options):
+            trace_it(exchange)
+            return
+        unsampled = Unsampled(exchange)
+        protocol = exchange.protocol
+        if (told := logged(protocol)) is not None:
+            told.trace = unsampled.trace_id
+        if type(protocol) is HeadProtocol:
+            protocol.inner = PassingProtocol(protocol.inner, unsampled)
+        else:
+            exchange.protocol = PassingProtocol(protocol, unsampled)
+
+    def trace_it(exchange: Exchange) -> None:
         scope = exchange.scope
         attributes = {**fixed, "url.scheme": scope.scheme, "http.request.method": scope.method}
         if not secret:

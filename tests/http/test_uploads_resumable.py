@@ -177,6 +177,9 @@ def test_pieces_become_a_file_with_the_last_one(
     entry = {"type": "file_system", "fileName": "bell.txt", "contentType": "text/plain", "size": 11}
     entry |= {"filePath": f"{folder}/bell.txt", "success": True, "status": "Ok"}
     assert database.value("select meta from kept where about = 'bells'") == [entry]
+    # Each request is answered once, by the protocol alone.
+    assert "responded 500" not in service.log
+    assert "Incorrect Content-Type" not in service.log
     # Whoever has lost the last answer asks, and is told that all is well.
     assert offset_of(service, url) == 11
     assert send(service, url, 11, b"").status_code == 204

@@ -153,6 +153,8 @@ def _values(method: Method, indexes: tuple[int, ...] | range, *, as_text: bool =
 
 
 def _told(name: str, shape: Shape) -> str:
+    if shape == ListOf(JSON):
+        return f"_jsons({name})"
     return f"_json({name})" if shape == JSON else name
 
 

@@ -48,6 +48,11 @@ def _json(value: Any) -> Any:
     return value if isinstance(value, (str, Unset)) or value is None else json.dumps(value)
 
 
+def _jsons(values: Any) -> Any:
+    """The same for each of a list."""
+    return values if isinstance(values, (str, Unset)) or values is None else [_json(value) for value in values]
+
+
 def _text(value: Any) -> str:
     if value is None or isinstance(value, Unset):
         return ""

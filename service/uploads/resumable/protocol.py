@@ -292,7 +292,7 @@ async def _take(receiving: Receiving, parts: Parts, exchange: Exchange) -> None:
             found.append(held.enter_context(part))
         if any(part.about.done for part in found):
             ready.answer()
-            exchange.answered = True
+            exchange.follow(())
             return
         if any(part.about.length != part.size for part in found):
             raise Problem(409, "another request goes on with this upload")
@@ -344,7 +344,8 @@ def owner(exchange: Exchange) -> str | None:
 
 def _answered(exchange: Exchange, status: int, told: Headers) -> None:
     exchange.protocol.response_empty(status, told)
-    exchange.answered = True
+    # A step that has been awaited ends the request by leaving nothing to follow.
+    exchange.follow(())
 
 
 def _expiry(found: Known) -> Headers:

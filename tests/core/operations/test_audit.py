@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from rowcall.core.operations.audit import DatabaseFacts, Definer, Role, TableFacts, database_findings
+from rowcall.core.endpoint.capabilities import Impersonation
+from rowcall.core.operations.audit import DatabaseFacts, Definer, Role, TableFacts, database_findings, endpoint_findings
 from rowcall.service.options.audit import weakness
+from tests.core.routines import endpoint
 
 ROLE = Role("clerk")
 PLAIN = Definer(1, "f()", "boss", False, None, False)
@@ -41,6 +45,14 @@ def test_the_role(role: Role, expected: list[tuple[str, str]]) -> None:
 def test_definers(path: str | None, parsed: bool, expected: list[tuple[str, str]]) -> None:
     facts = DatabaseFacts(ROLE, (Definer(1, "f()", "boss", False, path, parsed),), public_schemas=("public",))
     assert found(facts) == [("medium", "public-create"), *expected]
+
+
+@pytest.mark.parametrize(("fresh", "expected"), [(None, [("low", "impersonation")]), (300.0, [])])
+def test_who_may_act_as_others(fresh: float | None, expected: list[tuple[str, str]]) -> None:
+    plain = endpoint()
+    asked = replace(plain.options, login=True, impersonation=Impersonation.BEGINS, roles=("support",), fresh=fresh)
+    found = endpoint_findings([replace(plain, options=asked)])
+    assert [(one.severity.value, one.code) for one in found] == expected
 
 
 def test_policies_that_do_not_hold() -> None:

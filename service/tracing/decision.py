@@ -1,0 +1,57 @@
+"""Whether a request is traced, decided before anything is made for it: most are not, and have to cost very little."""
+
+from __future__ import annotations
+
+import random
+import re
+import secrets
+from functools import cached_property
+
+from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.exchange.protocols import Headers
+from rowcall.service.options.server.tracing import TracingOptions
+
+_PARENT = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?P<trace>(?!0{32})[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-(?P<flags>[0-9a-f]{2})(?:-.*)?"
+)
+
+
+def is_sampled(given: str | None, options: TracingOptions) -> bool:
+    """given: the header `traceparent`. What a caller has decided holds, where callers are trusted."""
+    parent = _PARENT.fullmatch(given) if given and options.trusts else None
+    if parent is not None:
+        return bool(int(parent["flags"], 16) & 1)
+    return options.ratio > 0 and random.random() < options.ratio  # noqa: S311 (nothing to be kept secret)
+
+
+class Unsampled:
+    """The trace of a request that nothing is told of. It has its ids when somebody asks for them."""
+
+    sampled = False
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._headers = exchange.scope.headers
+
+    @cached_property
+    def trace_id(self) -> str:
+        parent = _PARENT.fullmatch(self._headers.get("traceparent") or "")
+        return secrets.token_hex(16) if parent is None else parent["trace"]
+
+    @cached_property
+    def traceparent(self) -> str:
+        return f"00-{self.trace_id}-{secrets.token_hex(8)}-00"
+
+    def outgoing(self, _method: str, _authority: str) -> UnsampledOutgoing:
+        return UnsampledOutgoing(self.traceparent, self._headers.get("tracestate"))
+
+
+class UnsampledOutgoing:
+    """Others are told the trace all the same (W3C Trace Context, 3.4)."""
+
+    def __init__(self, traceparent: str, state: str | None) -> None:
+        self.headers: Headers = [("traceparent", traceparent)]
+        if state:
+            self.headers.append(("tracestate", state))
+
+    def end(self, status: int) -> None:
+        """Nobody is told."""
