@@ -19,7 +19,7 @@ from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
-from tests.http.members import EVERY_SCHEME, MO, bearer, member_sql, tokens
+from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens
 
 SQL = """
 create sequence runs;
@@ -212,7 +212,7 @@ def test_the_last_answer_ends_too(service: Service, prepared: Database) -> None:
 def test_a_new_answer_is_made_for_the_same_user(service: Service, prepared: Database) -> None:
     users = [
         bearer(tokens(service, "BearerToken")["accessToken"]),
-        bearer(tokens(service, "BearerToken", "mo", MO)["accessToken"]),
+        bearer(tokens(service, "BearerToken", "mo")["accessToken"]),
     ]
     names = [ask(service, "mine", user).text.split()[0] for user in users]
     assert len(set(names)) == 2

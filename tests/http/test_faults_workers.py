@@ -298,7 +298,7 @@ def test_worker_that_dies_again_and_again_is_started_less_and_less_often(
     _, other = all_workers(service, 2)
     wait_until(lambda: kill_again_and_again(service, [other]), "the log says so", 60)
     deaths = [line for line in service.log.splitlines() if "ended with -9" in line]
-    assert "is replaced [" in deaths[0]
+    assert "is replaced: SIGKILL" in deaths[0]
     assert "is replaced in " in deaths[-1]
     assert service.log.count(RULE) == 1
     workers = all_workers(service, 2)
