@@ -14,7 +14,8 @@ from bench import endurance, report, services
 from bench.measure import Cell, constant_answers, cores, first_answers, measure, prepare
 from bench.pgbench import PLANS
 from bench.postgres import Server, throw_away
-from bench.scenarios import BY_NAME, SCENARIOS, Scenario
+from bench.redis import throw_away_redis
+from bench.scenarios import BY_NAME, CACHE_SCENARIOS, SCENARIOS, Scenario
 from bench.services import Running, ServiceError, Setting
 
 SCHEMA = Path(__file__).with_name("schema.sql")
@@ -52,7 +53,8 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def names(text: str) -> list[str]:
-    return [name for name in text.split(",") if name and name != "none"]
+    found = [name for name in text.split(",") if name and name != "none"]
+    return [scenario.name for scenario in CACHE_SCENARIOS] if found == ["cache"] else found
 
 
 def check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -70,8 +72,9 @@ def say(text: str) -> None:
 class Bench:
     """One run: a database, the services beside each other, and what they gave."""
 
-    def __init__(self, options: argparse.Namespace, server: Server, folder: Path) -> None:
+    def __init__(self, options: argparse.Namespace, server: Server, folder: Path, redis: str | None) -> None:
         self.options = options
+        self.redis = redis
         self.server = server
         self.answers = folder / "answers.json"
         self.running: list[Running] = []
@@ -80,7 +83,9 @@ class Bench:
     def setting(self) -> Setting:
         port, options = services.free_port(), self.options
         signed = any(scenario.headers for scenario in self.scenarios())
-        return Setting(self.server, port, self.answers, options.rowcall, options.workers, signed=signed)
+        return Setting(
+            self.server, port, self.answers, options.rowcall, options.workers, signed=signed, redis=self.redis
+        )
 
     def start(self, name: str, stack: ExitStack) -> None:
         """A service that does not come up is reported and left out."""
@@ -204,7 +209,9 @@ def main(given: Sequence[str] | None = None) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowcall-bench-")))
         server.load(SCHEMA, "bench")
         server.psql("-f", str(TABLES))
-        bench = Bench(options, server, folder)
+        keeps = any(BY_NAME[name] in CACHE_SCENARIOS for name in options.scenarios)
+        redis = stack.enter_context(throw_away_redis(services.free_port())) if keeps else None
+        bench = Bench(options, server, folder, redis)
         table = bench.measure(bench.start_all(stack))
         found = bench.check(table)
         result = report.Result(setting(options, server), table, found, bench.absent)

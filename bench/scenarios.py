@@ -214,11 +214,21 @@ SCENARIOS = (
         WRITTEN_BY_PEOPLE,
     ),
 )
+# Kept answers (issue 16); asked for by name, or all of them as `cache`. A miss is kept for a millisecond, under one of
+# many keys; it is to be compared with `cache-uncached`.
+CACHE_SCENARIOS = (
+    query("cache-memory", "cached_memory", {"rows": "10"}, {"constant": 0.75}),
+    query("cache-hybrid", "cached_hybrid", {"rows": "10"}, {"constant": 0.75}),
+    query("cache-redis", "cached_redis", {"rows": "10"}, {"constant": 0.4}),
+    keyed("cache-miss", f"/bench/cached_miss?id={KEY}", "select * from bench.cached_miss(:id)", {}),
+    keyed("cache-uncached", f"/bench/uncached?id={KEY}", "select * from bench.uncached(:id)", {}),
+)
+OF_CACHES = frozenset(scenario.name for scenario in CACHE_SCENARIOS)
 # Those for which the schema bench_json has PostgreSQL's own JSON.
 MADE_BY_POSTGRES = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-json" in scenario.targets)
 # Those for which the schema bench_open has the same routine without what is measured.
 OPEN = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-open" in scenario.targets)
-BY_NAME = MappingProxyType({scenario.name: scenario for scenario in SCENARIOS})
+BY_NAME = MappingProxyType({scenario.name: scenario for scenario in SCENARIOS + CACHE_SCENARIOS})
 
 # PostgreSQL's own CPU time for a request, rowcall over pgbench (issue 2).
 DATABASE_CPU_LIMIT = 1.3

@@ -256,3 +256,40 @@ as $$
 $$;
 comment on function bench_open.claims(int) is 'HTTP GET /bench/claims
 authorize boss';
+
+-- Kept answers: the same few columns from each place, and what it costs to keep one that nobody asks for again.
+
+create function bench.cached_memory(_rows int)
+returns table (id int, price numeric(12, 2), label text, day date, key uuid) language sql stable
+as $$ select id, price, label, day, key from bench.types(_rows) $$;
+comment on function bench.cached_memory(int) is 'HTTP GET /bench/cached_memory
+allow_anonymous
+cache_profile memory';
+
+create function bench.cached_hybrid(_rows int)
+returns table (id int, price numeric(12, 2), label text, day date, key uuid) language sql stable
+as $$ select id, price, label, day, key from bench.types(_rows) $$;
+comment on function bench.cached_hybrid(int) is 'HTTP GET /bench/cached_hybrid
+allow_anonymous
+cache_profile hybrid';
+
+create function bench.cached_redis(_rows int)
+returns table (id int, price numeric(12, 2), label text, day date, key uuid) language sql stable
+as $$ select id, price, label, day, key from bench.types(_rows) $$;
+comment on function bench.cached_redis(int) is 'HTTP GET /bench/cached_redis
+allow_anonymous
+cache_profile redis';
+
+create function bench.cached_miss(_id int)
+returns table (id int, price numeric(12, 2), label text, day date, key uuid) language sql stable
+as $$ select _id, price, label, day, key from bench.types(10) $$;
+comment on function bench.cached_miss(int) is 'HTTP GET /bench/cached_miss
+allow_anonymous
+cache_profile memory
+cache_expires 1 ms';
+
+create function bench.uncached(_id int)
+returns table (id int, price numeric(12, 2), label text, day date, key uuid) language sql stable
+as $$ select _id, price, label, day, key from bench.types(10) $$;
+comment on function bench.uncached(int) is 'HTTP GET /bench/uncached
+allow_anonymous';

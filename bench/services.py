@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import IO
 
 from bench.postgres import Server
-from bench.scenarios import MADE_BY_POSTGRES, OPEN, SECRET, Scenario
+from bench.scenarios import MADE_BY_POSTGRES, OF_CACHES, OPEN, SECRET, Scenario
 
 PEERS = Path(__file__).with_name("peers")
 PROGRAMS = Path(sys.executable).parent
@@ -39,6 +39,8 @@ class Setting:
     database: str = "bench"
     signed: bool = False
     """Some scenario sends a token: rowcall loads what verifies it."""
+    redis: str | None = None
+    """Where one is, if some scenario keeps answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,14 @@ class Service:
     scenarios: frozenset[str] | None = None
     """Those that it can answer; None: all."""
 
+    lacks: frozenset[str] = frozenset()
+    """Scenarios that it cannot answer."""
     keyed: bool = True
     """It can answer requests with random keys."""
 
     def answers(self, scenario: Scenario) -> bool:
-        return (self.scenarios is None or scenario.name in self.scenarios) and (self.keyed or not scenario.keys)
+        known = scenario.name not in self.lacks and (self.scenarios is None or scenario.name in self.scenarios)
+        return known and (self.keyed or not scenario.keys)
 
 
 def fastapi(setting: Setting) -> list[str]:
@@ -100,6 +105,18 @@ PEOPLE = (
 """For the scenarios of tables and files."""
 
 
+KEPT = (
+    "--CacheOptions:Enabled=true",
+    "--CacheOptions:HybridCacheUseRedisBackend=true",
+    *(
+        f"--CacheOptions:Profiles:{name.lower()}:{key}={value}"
+        for name in ("Memory", "Redis", "Hybrid")
+        for key, value in (("Enabled", "true"), ("Type", name), ("Expiration", "1 hour"))
+    ),
+)
+"""For the scenarios of kept answers."""
+
+
 def rowcall(*options: str, workers: int | None = None, schema: str = "bench") -> Callable[[Setting], list[str]]:
     def command(setting: Setting) -> list[str]:
         return [
@@ -109,6 +126,8 @@ def rowcall(*options: str, workers: int | None = None, schema: str = "bench") ->
             f"--HttpServer:Workers={workers or setting.workers}",
             "--Log:ConsoleMinimumLevel=Warning",
             *(["--Auth:JwtAuth=true", f"--Auth:JwtSecret={SECRET}"] if setting.signed else []),
+            *(KEPT if setting.redis else []),
+            *([f"--CacheOptions:RedisConfiguration={setting.redis}"] if setting.redis else []),
             # The database of the start-up check has its routines elsewhere.
             *([f"--Service:IncludeSchemas:0={schema}"] if setting.database != "many" else []),
             *(PEOPLE if setting.database != "many" and schema == "bench" else []),
@@ -120,9 +139,20 @@ def rowcall(*options: str, workers: int | None = None, schema: str = "bench") ->
 
 SERVICES = (
     Service("rowcall", "this project", rowcall()),
-    Service("fastapi", "FastAPI + asyncpg + orjson on uvicorn (uvloop, httptools), 1 worker", fastapi),
-    Service("fastify", "Fastify + pg (Node), named prepared statements, 1 process", fastify),
-    Service("psycopg", "granian (RSGI) + psycopg pool + orjson, 1 worker", granian("granian_psycopg:app"), keyed=False),
+    Service(
+        "fastapi",
+        "FastAPI + asyncpg + orjson on uvicorn (uvloop, httptools), 1 worker",
+        fastapi,
+        lacks=frozenset({"cache-hybrid"}),
+    ),
+    Service("fastify", "Fastify + pg (Node), named prepared statements, 1 process", fastify, lacks=OF_CACHES),
+    Service(
+        "psycopg",
+        "granian (RSGI) + psycopg pool + orjson, 1 worker",
+        granian("granian_psycopg:app"),
+        lacks=OF_CACHES,
+        keyed=False,
+    ),
     Service(
         "rowcall-json",
         "rowcall passing on JSON that PostgreSQL makes with json_agg and to_json",
@@ -201,6 +231,7 @@ def start(service: Service, setting: Setting) -> Running:
         "BENCH_POOL": str(POOL),
         "BENCH_PORT": str(setting.port),
         "BENCH_ANSWERS": str(setting.answers),
+        "BENCH_REDIS": setting.redis or "",
         "NODE_ENV": "production",
         "TZ": "UTC",
     }

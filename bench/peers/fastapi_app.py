@@ -188,3 +188,45 @@ async def post(request: Request, order: Order) -> Response:
         "select * from bench.post($1, $2, $3, $4, $5, $6)",
         *(order.rows, order.label, order.price, order.day, order.flag, order.tags),
     )
+
+
+# --- answers that are kept with aiocache ------------------------------------------------------------------------------
+
+if os.environ.get("BENCH_REDIS"):
+    from aiocache import Cache, cached  # type: ignore[import-untyped]
+    from aiocache.serializers import NullSerializer  # type: ignore[import-untyped]
+
+    HOST, _, PORT = os.environ["BENCH_REDIS"].partition(":")
+    IN_REDIS = {"cache": Cache.REDIS, "endpoint": HOST, "port": int(PORT), "serializer": NullSerializer(encoding=None)}
+
+    async def fetched(sql: str, value: int) -> bytes:
+        return orjson.dumps([dict(row) for row in await app.state.pool.fetch(sql, value)], default=plain)
+
+    async def few_columns(rows: int) -> bytes:
+        return await fetched("select id, price, label, day, key from bench.types($1)", rows)
+
+    async def with_key(key: int) -> bytes:
+        return await fetched("select * from bench.uncached($1)", key)
+
+    def only_value(_function: Any, value: int) -> str:
+        return f"value:{value}"
+
+    in_memory = cached(ttl=3600, key_builder=only_value)(few_columns)
+    in_redis = cached(ttl=3600, key_builder=only_value, **IN_REDIS)(few_columns)
+    never_again = cached(ttl=0.001, key_builder=only_value)(with_key)
+
+    @app.get("/bench/cached_memory")
+    async def cached_memory(rows: int) -> Response:
+        return Response(await in_memory(rows), media_type="application/json")
+
+    @app.get("/bench/cached_redis")
+    async def cached_redis(rows: int) -> Response:
+        return Response(await in_redis(rows), media_type="application/json")
+
+    @app.get("/bench/cached_miss")
+    async def cached_miss(id: int) -> Response:
+        return Response(await never_again(id), media_type="application/json")
+
+    @app.get("/bench/uncached")
+    async def uncached(id: int) -> Response:
+        return Response(await with_key(id), media_type="application/json")

@@ -276,9 +276,10 @@ class _Attempt:
             running.add(loop.create_task(self._exchange()))
             while True:
                 done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                answered = next((task for task in done if task.exception() is None), None)
-                if answered is not None or not running:
-                    return (answered or done.pop()).result()
+                # All of them are asked: an error that nobody looks at would be logged as one of ours.
+                answers = [task for task in done if task.exception() is None]
+                if answers or not running:
+                    return (answers or list(done))[0].result()
         finally:
             for task in running:
                 task.cancel()
