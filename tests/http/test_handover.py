@@ -70,7 +70,10 @@ def test_versions_follow_each_other_and_no_client_notices(
 ) -> None:
     """More workers than before, then fewer: sockets are added, and shared out."""
     port, path = free_port(), tmp_path / "api.sock"
+    admin = f"http://127.0.0.1:{free_port()}"
     settings = {
+        "Admin:Url": admin,
+        "Metrics:Enabled": "true",
         "Urls": f"http://127.0.0.1:{port};http://unix:{path}",
         "HttpServer:HandoverSocket": str(tmp_path / "handover"),
         "HttpServer:Shutdown:GoodbyeTime": "1 second",
@@ -97,6 +100,8 @@ def test_versions_follow_each_other_and_no_client_notices(
     assert first.process.wait(60) == 0
     assert kept.statuses().keys() == new.statuses().keys() == {200}, [one for one in kept.outcomes if one.status != 200]
     assert third.get("/echo?id=1").text == "1"
+    third.wait_for_log(f"the admin listener is at {admin}")
+    assert "rowcall_workers 1.0" in httpx.get(f"{admin}/metrics", trust_env=False).text
     with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
         assert client.get("http://service/echo?id=2").text == "2"
     assert third.stop() == 0
