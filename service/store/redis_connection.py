@@ -14,7 +14,9 @@ from typing import Any, cast
 import redis.asyncio as aioredis
 from redis.asyncio.cluster import ClusterNode, RedisCluster
 from redis.asyncio.connection import ConnectionPool, SSLConnection
+from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import MasterNotFoundError, Sentinel, SentinelManagedSSLConnection
+from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, RedisClusterException, RedisError, ResponseError
 
 from rowcall.core.cache.redis_address import RedisAddress
@@ -88,6 +90,8 @@ def _tls(address: RedisAddress) -> dict[str, Any]:
 
 
 def _single(address: RedisAddress, host: tuple[str, int], options: dict[str, Any]) -> Client:
+    # redis-py would try three times more, seconds apart, before anybody heard that there is no answer.
+    options = {**options, "retry": Retry(NoBackoff(), 1)}
     if not address.tls or address.tls_host is None:
         return aioredis.Redis(host=host[0], port=host[1], db=address.database, **options)
     named = {name: value for name, value in options.items() if name != "ssl"}

