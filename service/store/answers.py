@@ -165,7 +165,9 @@ class _Later:
         return await found if isinstance(found, Awaitable) else found
 
     def begin(self, key: bytes, patience: float) -> Found | Awaitable[Found]:
-        return self._ask(lambda store: store.begin(key, patience))
+        if self._coming.done():
+            return self._coming.result().begin(key, patience)
+        return self._ask_later(lambda store: store.begin(key, patience))
 
     def begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
         return self._ask(lambda store: store.begin_stale(key, patience, stale))

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import secrets
 import time
+from functools import lru_cache
 from typing import Any
 
 from rowcall.core.cache.entry import Entry
@@ -46,6 +47,12 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf')
 """
 
 
+@lru_cache(1024)
+def _copy_name(key: bytes) -> bytes:
+    """Remembered: keys of `Hybrid` are of bounded length, and those that are asked for often are few."""
+    return _COPY + stored_name(key)
+
+
 class HybridAnswers:
     """To be made in the running event loop."""
 
@@ -74,7 +81,7 @@ class HybridAnswers:
         return self._copied(key) or self._begin_stale(key, patience, stale)
 
     def _copied(self, key: bytes) -> Entry | None:
-        return self._memory.get(_COPY + stored_name(key)) if self._hears() else None
+        return self._memory.get(_copy_name(key)) if self._hears() else None
 
     def _hears(self) -> bool:
         return time.monotonic() - self._heard < SILENT
@@ -107,7 +114,7 @@ class HybridAnswers:
         seconds = self._lifetime(entry, None if left is None else left - stale)
         if seen == self._forgotten and self._hears() and (seconds is None or seconds > 0):
             taken = time.monotonic() - asked
-            self._memory.put(_COPY + stored_name(key), entry, None if seconds is None else seconds - taken, began)
+            self._memory.put(_copy_name(key), entry, None if seconds is None else seconds - taken, began)
 
     def _lifetime(self, entry: Entry, left: float | None) -> float | None:
         """Of the copy: what is left of the answer's; where that is the default one, no more than that of copies."""
