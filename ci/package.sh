@@ -16,3 +16,7 @@ cp ci/serve_once.py "$room"
 cd "$room"
 venv/bin/python -c 'import psycopg.pq as pq; print("libpq", pq.version(), pq.__impl__); assert pq.version() >= 170000'
 venv/bin/python serve_once.py venv/bin/rowcall
+cd "$OLDPWD"
+# The other ways to deploy it, with what checks them (too large for everybody's `make test`).
+.venv/bin/python -m pip --disable-pip-version-check install --quiet --group deployment
+.venv/bin/python -m pytest -q tests/docs/test_deployment.py
