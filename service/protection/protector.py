@@ -8,7 +8,6 @@ secret by HKDF with the purpose in it, so what was sealed for one purpose opens 
 from __future__ import annotations
 
 import asyncio
-import base64
 import binascii
 import time
 from collections.abc import Callable
@@ -115,15 +114,21 @@ class Protector:
         return self._keys.box(key, self._purpose).open(raw[1 + _ID :], head)
 
 
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+_STANDARD = bytes.maketrans(b"-_", b"+/")
+
+
 def _text(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+    """RFC 4648, section 5, without padding."""
+    return binascii.b2a_base64(raw, newline=False).translate(_URL_SAFE, b"=").decode()
 
 
 def _bytes(text: str) -> bytes:
     """Only what `_text` gives: another spelling of the same bytes is refused, so that every changed character shows."""
     try:
-        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
+        standard = text.encode("ascii").translate(_STANDARD)
+        raw = binascii.a2b_base64(standard + b"=" * (-len(text) % 4))
+    except ValueError:
         raise SealError("not base64") from None
     if _text(raw) != text:
         raise SealError("not in its one spelling")
