@@ -17,9 +17,14 @@ from rowcall.service.store.limited_answers import LimitedAnswers
 from rowcall.service.upstream.messages import Headers
 
 
+_OF_THE_TRACE = frozenset({"traceparent", "tracestate"})
+"""New in each request, and without a say in the answer (W3C Trace Context)."""
+
+
 def request_key(method: str, url: str, headers: Headers, body: bytes | None) -> bytes:
     """Of everything that is sent; who is calling is part of it only where a value says so."""
-    lines = sorted(f"{name.lower()}: {value}" for name, value in headers)
+    sent = ((name.lower(), value) for name, value in headers)
+    lines = sorted(f"{name}: {value}" for name, value in sent if name not in _OF_THE_TRACE)
     text = "\n".join([method, url, *lines])
     return hashlib.sha256(text.encode(errors="replace") + b"\n\n" + (body or b"")).digest()
 

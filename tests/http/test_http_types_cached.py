@@ -61,6 +61,17 @@ def test_headers_tell_requests_apart(service: Service) -> None:
     assert service.get("/named?k=a").text == one
 
 
+def test_traces_do_not(service: Service, counted: Upstream) -> None:
+    """A caller that traces has another `traceparent` in each request, which is passed on."""
+    traces = [
+        {"traceparent": f"00-{number:032x}-b7ad6b7169203331-01", "tracestate": f"a={number}"} for number in (1, 2)
+    ]
+    assert len({service.get("/kept?k=traced", headers=one).text for one in traces}) == 1
+    assert [one.header("traceparent") for one in counted.to("/n") if "k=traced" in one.target] == [
+        traces[0]["traceparent"]
+    ]
+
+
 def test_an_answer_ends(service: Service) -> None:
     first = service.get("/short?k=1").text
     wait_until(lambda: service.get("/short?k=1").text != first, "there is a new answer")
