@@ -16,7 +16,6 @@ from rowcall.service.store.flights import ALONE
 from rowcall.service.store.limited_answers import LimitedAnswers
 from rowcall.service.upstream.messages import Headers
 
-
 _OF_THE_TRACE = frozenset({"traceparent", "tracestate"})
 """New in each request, and without a say in the answer (W3C Trace Context)."""
 
