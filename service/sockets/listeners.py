@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import logging
 import os
+import re
 import socket
 import stat
 import sys
@@ -18,6 +21,8 @@ from rowcall.service.startup_error import StartupError
 if TYPE_CHECKING:
     from rowcall.service.sockets.certificates import Certificate, CertificateFiles, PemFile
 
+log = logging.getLogger("rowcall")
+
 BACKLOG = 4096
 """Connections that may wait to be accepted, for each socket."""
 
@@ -25,6 +30,14 @@ BACKLOG = 4096
 SPREADS = sys.platform == "linux"
 
 _UNIX = "unix:"
+_EVERYWHERE = re.compile(r"\A([A-Za-z]+://)[*+](?=[:/]|\Z)")
+_LOOPBACK = ("127.0.0.1", "::1")
+_ANY = "::"
+_ANY_IPV4 = "0.0.0.0"  # noqa: S104 (where it is asked for)
+_ABSENT = frozenset((errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT))
+"""What a machine without IPv6 says: none in the kernel, or switched off."""
+_TRIES = 16
+"""To find a port that is free on both addresses of `localhost`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +48,13 @@ class Address:
     host: str
     port: int
     unix: bool = False
+    everywhere: bool = False
+    """It was given as `*` or `+`."""
 
     @classmethod
     def parse(cls, url: str, key: str = "Urls") -> Address:
-        """`http://localhost:8080`; `*` and `+` stand for every interface; `http://unix:/run/rowcall.sock`.
+        """`http://localhost:8080`; `*` and `+` stand for every interface, over IPv6 too where the machine has it;
+        `http://unix:/run/rowcall.sock`.
 
         Raises `StartupError`, naming `key`.
         """
@@ -47,13 +63,14 @@ class Address:
         if text.startswith(_UNIX) or (mark and rest.startswith(_UNIX)):
             return cls._of_path(scheme if mark else "http", text.partition(_UNIX)[2], key)
         try:
-            parts = urlsplit(text.replace("://*", "://0.0.0.0").replace("://+", "://0.0.0.0"))
+            parts = urlsplit(_EVERYWHERE.sub(lambda found: f"{found[1]}{_every_interface()}", text))
             port = parts.port
         except ValueError as error:
             raise StartupError(f"{key}: {url!r} is not a URL: {error}") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise StartupError(f"{key}: {url!r} is not an http or https URL")
-        return cls(parts.scheme, parts.hostname, (443 if parts.scheme == "https" else 80) if port is None else port)
+        port = (443 if parts.scheme == "https" else 80) if port is None else port
+        return cls(parts.scheme, parts.hostname, port, everywhere=_EVERYWHERE.match(text) is not None)
 
     @classmethod
     def _of_path(cls, scheme: str, path: str, key: str) -> Address:
@@ -66,8 +83,9 @@ class Address:
         return self.scheme == "https"
 
     @property
-    def bound_host(self) -> str:
-        return "127.0.0.1" if self.host == "localhost" else self.host
+    def bound_hosts(self) -> tuple[str, ...]:
+        """`localhost` is two addresses, and clients try either first (RFC 6761, 6.3): never one for other machines."""
+        return _LOOPBACK if self.host == "localhost" else (self.host,)
 
     def url(self, port: int) -> str:
         if self.unix:
@@ -163,30 +181,48 @@ class Listeners:
     def _open(self, plan: ListenerPlan, workers: int) -> None:
         address = plan.address
         tls = self._tls(plan) if address.secure else None
-        taken = self._inherited.take(address.bound_host, address.port)
-        if taken:
-            sockets = self._adopted(taken, address, workers)
-        else:
-            self.stay = False
-            sockets = self._opened(address, workers)
-        port = 0 if address.unix else sockets[0].getsockname()[1]
+        groups = self._taken(address, workers) or self._opened(address, workers)
+        port = 0 if address.unix else groups[0][0].getsockname()[1]
         self.urls.append(address.url(port))
         if address.secure and self.https_port is None:
             self.https_port = port
-        # Each worker has one at least, and each socket a worker.
-        for number in range(max(workers, len(sockets))):
-            one = sockets[number % len(sockets)]
-            listener = Listener(one.fileno(), tls, address.unix, plan.protocols)
-            self._sockets[number % workers].append((one, listener))
+        for sockets in groups:
+            # Each worker has one at least, and each socket a worker.
+            for number in range(max(workers, len(sockets))):
+                one = sockets[number % len(sockets)]
+                listener = Listener(one.fileno(), tls, address.unix, plan.protocols)
+                self._sockets[number % workers].append((one, listener))
 
-    def _opened(self, address: Address, workers: int) -> list[socket.socket]:
+    def _opened(self, address: Address, workers: int) -> list[list[socket.socket]]:
+        """For each address that it stands for, the sockets of all workers."""
+        self.stay = False
         if address.unix:
-            return [self._listen_on_path(address.host)]
-        first = _listen(address, address.port)
-        port = first.getsockname()[1]
-        return [first, *(_listen(address, port) for _ in range(1, workers) if SPREADS)]
+            return [[self._listen_on_path(address.host)]]
+        firsts = _listen_on_all(address)
+        port = firsts[0].getsockname()[1]
+        return [self._with_others(one, address, port, workers) for one in firsts]
 
-    def _adopted(self, sockets: list[socket.socket], address: Address, workers: int) -> list[socket.socket]:
+    def _with_others(self, first: socket.socket, address: Address, port: int, workers: int) -> list[socket.socket]:
+        host = first.getsockname()[0]
+        return [first, *(_listen(address, host, port) for _ in range(1, workers) if SPREADS)]
+
+    def _taken(self, address: Address, workers: int) -> list[list[socket.socket]]:
+        """Those that others have opened. Where they have opened `localhost` on IPv4 alone, so it stays if they keep
+        it: what is to be open is for them to say.
+        """
+        if address.everywhere:
+            places = [host for host in (_ANY, _ANY_IPV4) if (host, address.port) in self._inherited.sockets][:1]
+        else:
+            places = list(address.bound_hosts)
+        taken = {host: self._inherited.take(host, address.port) for host in places}
+        groups = [self._adopted(sockets, host, address, workers) for host, sockets in taken.items() if sockets]
+        if groups and not self._inherited.stay:
+            for host in (host for host, sockets in taken.items() if not sockets):
+                one = _listen_if_possible(address, host, address.port)
+                groups += [] if one is None else [self._with_others(one, address, address.port, workers)]
+        return groups
+
+    def _adopted(self, sockets: list[socket.socket], host: str, address: Address, workers: int) -> list[socket.socket]:
         """With others beside them where there are too few, and they may be shared."""
         if address.unix:
             if not self._inherited.stay:
@@ -196,10 +232,10 @@ class Listeners:
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if not SPREADS or not sockets[0].getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT):
             return sockets
-        _ours.add((address.bound_host, address.port))
+        _ours.add((host, address.port))
         with contextlib.suppress(StartupError):  # another user has opened them
             for _ in range(workers - len(sockets)):
-                sockets.append(_listen(address, address.port))
+                sockets.append(_listen(address, host, address.port))
                 self.stay = False
         return sockets
 
@@ -267,12 +303,57 @@ def remove_stale(path: str) -> None:
             os.unlink(path)
 
 
-def _listen(address: Address, port: int) -> socket.socket:
-    host = address.bound_host
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    one = socket.socket(family, socket.SOCK_STREAM)
+def _every_interface() -> str:
+    """One socket takes both families: an address of IPv4 then looks like `::ffff:192.0.2.1` (RFC 4291, 2.5.5.2), which
+    `core.http.forwarded_headers` reads as what it is.
+    """
     try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind((_ANY, 0))
+    except OSError as error:
+        if error.errno not in _ABSENT:
+            raise
+        log.debug("this machine has no IPv6: * is every IPv4 interface")
+        return _ANY_IPV4
+    return f"[{_ANY}]"
+
+
+def _listen_on_all(address: Address) -> list[socket.socket]:
+    """One for each of its addresses, on one port. Raises StartupError."""
+    first, *others = address.bound_hosts
+    for attempt in range(_TRIES):
+        found = [_listen(address, first, address.port)]
+        port = found[0].getsockname()[1]
+        try:
+            found += (one for host in others if (one := _listen_if_possible(address, host, port)) is not None)
+        except StartupError:
+            for one in found:
+                one.close()
+            if address.port or attempt == _TRIES - 1:
+                raise
+        else:
+            return found
+    raise AssertionError("the last try raises")
+
+
+def _listen_if_possible(address: Address, host: str, port: int) -> socket.socket | None:
+    """None: the machine has no such address."""
+    try:
+        return _listen(address, host, port)
+    except StartupError as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _ABSENT:
+            log.debug("%s is not listened on: this machine has no IPv6", host)
+            return None
+        raise
+
+
+def _listen(address: Address, host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    one: socket.socket | None = None
+    try:
+        one = socket.socket(family, socket.SOCK_STREAM)
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _take_both_families(one, host)
         # Accepted connections inherit it. Without it the end of a streamed body waits 40 ms for the client's
         # acknowledgement of what went before (Nagle's algorithm against delayed acknowledgements).
         one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -284,9 +365,18 @@ def _listen(address: Address, port: int) -> socket.socket:
         one.listen(BACKLOG)
         one.setblocking(False)
     except OSError as error:
-        one.close()
-        raise StartupError(f"cannot listen on {address.url(port)}: {error.strerror or error}") from None
+        if one is not None:
+            one.close()
+        where = address.url(port)
+        where += f" ({host})" if host != address.host else ""
+        raise StartupError(f"cannot listen on {where}: {error.strerror or error}") from error
     return one
+
+
+def _take_both_families(one: socket.socket, host: str) -> None:
+    """Whatever the system's own default is (`net.ipv6.bindv6only`)."""
+    if one.family == socket.AF_INET6:
+        one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != _ANY)
 
 
 _ours: set[tuple[str, int]] = set()
@@ -298,6 +388,7 @@ def _refuse_foreign_owner(family: int, host: str, port: int) -> None:
         return
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _take_both_families(probe, host)
         probe.bind((host, port))
         probe.listen(1)
     _ours.add((host, port))
