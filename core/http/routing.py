@@ -1,17 +1,19 @@
 """Method + path → route with its endpoints (reference 01, 4.2). Which of several overloads is meant:
 `core.http.overloads`.
 
-A path without parameters is found by two dict lookups and answered with a `Match` made in advance; everything else
-walks a small tree of segments. Paths come percent-decoded, as the HTTP server hands them over; `decode_path` does the
-same for callers that hold a raw one.
+A path without parameters is found by two dict lookups and answered with a `Match` made in advance; what has parameters
+is found in a small tree of segments. Paths come percent-decoded, as the HTTP server hands them over; `decode_path` does
+the same for callers that hold a raw one.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
@@ -85,7 +87,11 @@ class Router:
 
     def __init__(self, routes: Iterable[Route] = ()) -> None:
         self._exact: dict[str, dict[str, Match]] = {}
+        """By method and path, as they are written."""
+        self._literal: dict[str, dict[str, Match]] = {}
+        """The same in lower case, without slashes at the ends: no template is better than one without parameters."""
         self._trees: dict[str, _Node] = {}
+        """Of the templates with parameters."""
         self.routes = tuple(routes)
         for route in self.routes:
             self._add(route)
@@ -103,10 +109,14 @@ class Router:
 
     def allowed(self, path: str) -> tuple[str, ...]:
         """Methods that have a route for this path, sorted: empty means 404, otherwise it is the `Allow` of a 405."""
-        return tuple(sorted(method for method in self._trees if self.find(method, path) is not None))
+        return tuple(sorted(method for method in self._exact if self.find(method, path) is not None))
 
     def _search(self, method: str, path: str) -> Match | None:
-        found = _walk(self._trees[method], _segments(ascii_lower(path)))
+        literal = self._literal[method].get(_bare(ascii_lower(path)))
+        if literal is not None:
+            return literal
+        tree = self._trees.get(method)
+        found = None if tree is None else _walk(tree, _segments(ascii_lower(path)))
         if found is None:
             return None
         segments = _segments(path)
@@ -116,17 +126,21 @@ class Router:
         return Match(found, values)
 
     def _add(self, route: Route) -> None:
-        node = self._trees.setdefault(route.method, _Node())
         exact = self._exact.setdefault(route.method, {})
-        segments = _segments(route.path)
-        for segment in segments:
+        literal = self._literal.setdefault(route.method, {})
+        if "{" not in route.path:
+            match = Match(route, _NO_VALUES)
+            exact[route.path] = exact[route.path.rstrip("/") or "/"] = match
+            literal[_bare(ascii_lower(route.path))] = match
+            return
+        node = self._trees.setdefault(route.method, _Node())
+        for segment in _segments(route.path):
             if _is_optional(segment):
                 node.optional = node.optional or route
             node = _descend(node, segment)
         node.route = route
         if not route.path_values:
-            match = Match(route, _NO_VALUES)
-            exact[route.path] = exact[route.path.rstrip("/") or "/"] = match
+            exact[route.path] = exact[route.path.rstrip("/") or "/"] = Match(route, _NO_VALUES)
 
 
 def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tuple[Router, list[Diagnostic]]:
@@ -137,23 +151,34 @@ def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tu
     Raises:
         RouteError: a path is empty or longer than 2048 characters (`check_path`).
     """
+    routes, diagnostics = find_routes(endpoints, internal=internal)
+    return Router(routes), diagnostics
+
+
+def find_routes(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tuple[list[Route], list[Diagnostic]]:
+    """What `build_router` makes a router of."""
+    places = [_place(endpoint) for endpoint in endpoints if internal or not endpoint.options.internal]
+    if len(shared := Counter((one.method, one.shape) for one in places)) == len(places):
+        # As nearly always: each of them has a route to itself.
+        return [_route(one.method, one.template, [one.endpoint]) for one in places], []
     overloads: dict[tuple[str, str], list[Endpoint]] = {}
     templates: dict[tuple[str, str], Endpoint] = {}
     diagnostics: list[Diagnostic] = []
     repeated: dict[tuple[RoutineKind, int], list[Endpoint]] = {}
-    endpoints = [endpoint for endpoint in endpoints if internal or not endpoint.options.internal]
-    holders = _holders(endpoints)
-    for endpoint in endpoints:
-        template = _template(endpoint)
-        holder = holders.get((endpoint.method, _shape(template)), endpoint)
+    holders = _holders(one for one in places if shared[one.method, one.shape] > 1)
+    for endpoint, method, template, shape in places:
+        if shared[method, shape] == 1:
+            overloads[method, template] = [endpoint]
+            continue
+        holder = holders[method, shape]
         if not _may_share(endpoint, holder):
             diagnostics.append(_foreign(endpoint, holder))
             continue
-        first = templates.setdefault((endpoint.method, _shape(template)), endpoint)
+        first = templates.setdefault((method, shape), endpoint)
         if _template(first) != template:
             diagnostics.append(_ambiguity(endpoint, first))
             continue
-        others = overloads.setdefault((endpoint.method, template), [])
+        others = overloads.setdefault((method, template), [])
         if others and _same_table(endpoint, others[-1]):
             repeated.setdefault((endpoint.routine.kind, endpoint.routine.oid), []).append(endpoint)
             continue
@@ -162,20 +187,36 @@ def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tu
         others.append(endpoint)
     diagnostics += map(_repeated, repeated.values())
     for key, candidates in overloads.items():
+        if len(candidates) == 1:
+            continue
         unreached = dict(hidden(candidates))
         diagnostics += (*unreached.values(), *_met_from_elsewhere(candidates))
         overloads[key] = [one for index, one in enumerate(candidates) if index not in unreached]
-    routes = (_route(method, path, candidates) for (method, path), candidates in overloads.items())
-    return Router(routes), diagnostics
+    return [_route(method, path, candidates) for (method, path), candidates in overloads.items()], diagnostics
 
 
-def _holders(endpoints: Iterable[Endpoint]) -> dict[tuple[str, str], Endpoint]:
+class _Place(NamedTuple):
+    """shape: equal for templates that match the same paths with the same precedence."""
+
+    endpoint: Endpoint
+    method: str
+    template: str
+    shape: str
+
+
+def _place(endpoint: Endpoint) -> _Place:
+    template = _template(endpoint)
+    bare = _PARAMETER.sub("{}", template) if "{" in template else template
+    return _Place(endpoint, endpoint.method, template, ascii_lower(bare))
+
+
+def _holders(places: Iterable[_Place]) -> dict[tuple[str, str], Endpoint]:
     """Whose a route is, among owners who do not share: that of the owner who is trusted by nature, else of the older
     object. Whoever comes later does not get it by the name of his schema.
     """
     holders: dict[tuple[str, str], Endpoint] = {}
-    for endpoint in endpoints:
-        key = endpoint.method, _shape(_template(endpoint))
+    for endpoint, method, _, shape in places:
+        key = method, shape
         holder = holders.setdefault(key, endpoint)
         if not _may_share(endpoint, holder) and _standing(endpoint.routine) < _standing(holder.routine):
             holders[key] = endpoint
@@ -256,18 +297,17 @@ def unbound_segments(endpoint: Endpoint) -> Iterator[str]:
 
 def _template(endpoint: Endpoint) -> str:
     check_path(endpoint)
-    return "/" + "/".join(_segments(endpoint.path))
+    return "/" + _bare(endpoint.path)
+
+
+def _bare(path: str) -> str:
+    """One trailing slash does not count."""
+    return path.removeprefix("/").removesuffix("/")
 
 
 def _segments(path: str) -> list[str]:
-    """One trailing slash does not count."""
-    trimmed = path.removeprefix("/").removesuffix("/")
+    trimmed = _bare(path)
     return trimmed.split("/") if trimmed else []
-
-
-def _shape(template: str) -> str:
-    """Equal for templates that match the same paths with the same precedence."""
-    return ascii_lower(_PARAMETER.sub("{}", template))
 
 
 def _is_optional(segment: str) -> bool:
@@ -275,6 +315,8 @@ def _is_optional(segment: str) -> bool:
 
 
 def _parameters(template: str) -> Iterator[tuple[int, str]]:
+    if "{" not in template:
+        return
     for index, segment in enumerate(_segments(template)):
         if match := _PARAMETER.fullmatch(segment):
             yield index, match[1]

@@ -7,8 +7,9 @@ that are known to be harmless, and languages that cannot be read leave anything.
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rowcall.core.catalogue.catalog import Volatility
@@ -50,6 +51,21 @@ class Thing:
     """Why it is not readable."""
 
 
+Key = tuple[bool, int]
+"""Whether it is a function, and its oid."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorldChange:
+    """A world after a change.
+
+    affected: what may be judged differently than before; None: anything.
+    """
+
+    world: World
+    affected: frozenset[Key] | None
+
+
 NOT_THERE = SessionState(reason="it could not be found where it runs")
 
 
@@ -78,6 +94,66 @@ class World:
                 self._qualified[is_function, thing.shown].append(thing.oid)
                 for name in thing.names:
                     self._by_name[name].append((is_function, thing.oid))
+
+    def with_functions(self, changed: Mapping[int, Thing], removed: Iterable[int]) -> WorldChange:
+        """After functions have come, gone, or changed in anything but their names."""
+        new = copy.copy(self)
+        new.functions, gone = dict(self.functions), []
+        new._qualified, new._by_name = self._qualified.copy(), self._by_name.copy()
+        for oid in removed:
+            gone.append(new.functions.pop(oid))
+            new._name(gone[-1], there=False)
+        for oid, thing in changed.items():
+            if oid not in self.functions:
+                new._name(thing, there=True)
+            new.functions[oid] = thing
+        return WorldChange(new, new._affected([*gone, *changed.values()]))
+
+    def _name(self, thing: Thing, *, there: bool) -> None:
+        """Lists are shared with the world before, so they are made anew. A function comes behind those that are there:
+        their order decides nothing.
+        """
+        oids = self._qualified[True, thing.shown]
+        self._qualified[True, thing.shown] = [*oids, thing.oid] if there else [one for one in oids if one != thing.oid]
+        for name in thing.names:
+            keys, key = self._by_name[name], (True, thing.oid)
+            self._by_name[name] = [*keys, key] if there else [one for one in keys if one != key]
+            if not self._by_name[name]:
+                del self._by_name[name]
+
+    def _affected(self, changed: Iterable[Thing]) -> frozenset[Key] | None:
+        """These functions, and all that could lead to one of them. What has never been looked into has led nowhere."""
+        found: set[Key] = set()
+        functions: set[int] = set()
+        relations: set[int] = set()
+        names: set[str] = set()
+        pending = [(True, one) for one in changed]
+        everything = [
+            *((True, one) for one in self.functions.values()),
+            *((False, one) for one in self.relations.values()),
+        ]
+        while pending:
+            for is_function, thing in pending:
+                found.add((is_function, thing.oid))
+                (functions if is_function else relations).add(thing.oid)
+                names.update(thing.names)
+            if self._leads(self._everywhere, functions, relations, names):
+                return None
+            everything = [one for one in everything if (one[0], one[1].oid) not in found]
+            pending = [one for one in everything if self._leads(one[1], functions, relations, names)]
+        return frozenset(found)
+
+    def _leads(self, thing: Thing, functions: set[int], relations: set[int], names: set[str]) -> bool:
+        for text in thing.texts:
+            seen = self._scans.get(text)
+            if seen is not None and not seen.names.isdisjoint(names):
+                return True
+        return not (
+            functions.isdisjoint(thing.functions)
+            and functions.isdisjoint(thing.triggers)
+            and relations.isdisjoint(thing.relations)
+            and relations.isdisjoint(thing.referenced)
+        )
 
     def called(self, name: str, *, function: bool) -> list[int]:
         """Oids of what has this name, with its schema."""
@@ -151,6 +227,16 @@ class World:
         marks = [(f"f{oid}", self.functions[oid].mark) for oid in functions]
         marks += [(f"r{oid}", self.relations[oid].mark) for oid in relations]
         return Reach(functions, relations, mark_of(dict(marks), self._everywhere.mark), mentions)
+
+    def remember(self, other: World) -> None:
+        """What has been found in texts then, which says the same now."""
+        self._scans = {
+            text: found
+            for things in (self.functions, self.relations)
+            for thing in things.values()
+            for text in thing.texts
+            if (found := other._scans.get(text)) is not None
+        }
 
     def _scan(self, text: str) -> Scan:
         found = self._scans.get(text)

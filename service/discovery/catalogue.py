@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 from psycopg import AsyncConnection, AsyncCursor
@@ -27,9 +27,10 @@ from rowcall.core.catalogue.catalog import (
     TypeKind,
     Volatility,
 )
+from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.service.discovery.filters import NameFilter, RoutineFilter, TableFilter
-from rowcall.service.discovery.overlooked import read_overlooked
-from rowcall.service.discovery.queries import ATTRIBUTES, ROUTINES, TYPES
+from rowcall.service.discovery.overlooked import overlooked_routines, overlooked_tables
+from rowcall.service.discovery.queries import ATTRIBUTES, GROUPS, ROUTINES, SOME_ROUTINES, TYPES
 from rowcall.service.discovery.tables import TableRows, build_tables, read_tables
 from rowcall.service.discovery.trust import NOBODY, Owners, Trust, left_out, read_owners
 
@@ -64,30 +65,139 @@ async def discover(
 
     The search path decides how type names are displayed and is gone again afterwards.
     """
-    wanted = wanted or Wanted()
-    untrusted: list[tuple[str, str]] = []
+    return (await discover_all(connection, wanted or Wanted(), search_path)).catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """A catalogue, with what has to be known to read some of its routines anew.
+
+    untrusted: schemas and owners of what is left out for its owner. By oid: of functions and procedures.
+    """
+
+    catalog: Catalog
+    routines: Mapping[int, Routine]
+    untrusted: Mapping[int, tuple[str, str]]
+    overlooked: Mapping[int, Diagnostic]
+    tables_untrusted: Sequence[tuple[str, str]]
+    tables_overlooked: Sequence[Diagnostic]
+    table_types: frozenset[int]
+
+
+async def discover_all(connection: AsyncConnection[Any], wanted: Wanted, search_path: str | None = None) -> Discovered:
+    """What `discover` does."""
+    tables_untrusted: dict[int, tuple[str, str]] = {}
+    untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
         owners = await read_owners(cursor)
         rows = await _read_routines(cursor, wanted.routines)
         rows = _trusted(rows, _ROUTINE, wanted.routines, owners, untrusted)
         table_rows = TableRows() if wanted.tables is None else await read_tables(cursor, wanted.tables)
-        table_rows = table_rows.of(_trusted(table_rows.tables, _TABLE, wanted.tables, owners, untrusted))
-        types = await _load_types(cursor, [*{*_roots(rows), *table_rows.types}], owners, wanted.trust)
+        table_rows = table_rows.of(_trusted(table_rows.tables, _TABLE, wanted.tables, owners, tables_untrusted))
+        table_types = frozenset(table_rows.types)
+        types = await _load_types(cursor, [*{*_roots(rows), *table_types}], owners, wanted.trust)
         tables = await build_tables(cursor, table_rows, types, owners)
-        overlooked = await read_overlooked(
-            cursor,
-            owners,
-            routines=_with_use(wanted.routines, wanted.unserved_routines),
-            tables=_with_use(wanted.tables, wanted.unserved_tables),
+        overlooked = await overlooked_routines(cursor, owners, _with_use(wanted.routines, wanted.unserved_routines))
+        tables_overlooked = await overlooked_tables(cursor, owners, _with_use(wanted.tables, wanted.unserved_tables))
+    catalog = Catalog(server_version=connection.info.server_version, types=types, tables=tables)
+    routines = {row[0]: _routine(row, types, owners) for row in rows}
+    return _put_together(
+        Discovered(
+            catalog, routines, untrusted, overlooked, [*tables_untrusted.values()], tables_overlooked, table_types
         )
-    return Catalog(
-        server_version=connection.info.server_version,
-        routines=tuple(_routine(row, types, owners) for row in rows),
-        types=types,
-        tables=tables,
-        left_out=(*left_out(untrusted), *overlooked),
     )
+
+
+async def discover_changes(
+    connection: AsyncConnection[Any],
+    wanted: Wanted,
+    search_path: str | None,
+    known: Discovered,
+    groups: frozenset[int],
+) -> Discovered | None:
+    """What `discover_all` would find, where nothing but functions and procedures of these groups has changed since
+    `known` was found (`service.discovery.fingerprint`). None: it has to be asked, as one has another name, which the
+    text of others may mention.
+    """
+    listed = sorted(groups)
+    untrusted: dict[int, tuple[str, str]] = {}
+    async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
+        await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
+        owners = await read_owners(cursor)
+        rows = await _read_routines(cursor, wanted.routines, listed)
+        rows = _trusted(rows, _ROUTINE, wanted.routines, owners, untrusted)
+        if any(_is_renamed(row, known.routines) for row in rows):
+            return None
+        types, roots = known.catalog.types, _roots(rows)
+        if not types.keys() >= roots:
+            # What is known is the same still, and whoever has it goes on with it.
+            types = {**await _load_types(cursor, [*roots], owners, wanted.trust), **types}
+        overlooked = await overlooked_routines(
+            cursor, owners, _with_use(wanted.routines, wanted.unserved_routines), listed
+        )
+    routines = _others(known.routines, groups) | {row[0]: _routine(row, types, owners) for row in rows}
+    before = (routine for oid, routine in known.routines.items() if oid % GROUPS in groups)
+    if not set().union(*map(_types_of, before)) <= roots:
+        types = _needed(routines.values(), known.table_types, types)
+    return _put_together(
+        replace(
+            known,
+            catalog=replace(known.catalog, types=types),
+            routines=routines,
+            untrusted=_others(known.untrusted, groups) | untrusted,
+            overlooked=_others(known.overlooked, groups) | overlooked,
+        )
+    )
+
+
+_Value = TypeVar("_Value")
+
+
+def _others(values: Mapping[int, _Value], groups: frozenset[int]) -> dict[int, _Value]:
+    return {oid: value for oid, value in values.items() if oid % GROUPS not in groups}
+
+
+def _is_renamed(row: TupleRow, known: Mapping[int, Routine]) -> bool:
+    before = known.get(row[0])
+    return before is not None and (before.schema, before.name) != (row[2], row[3])
+
+
+def _put_together(found: Discovered) -> Discovered:
+    """With the catalogue that follows from the parts. Names are in the order of the server, which is that of UTF-8."""
+    untrusted = (*found.untrusted.values(), *found.tables_untrusted)
+    overlooked = sorted(found.overlooked.values(), key=lambda one: (one.object, one.message))
+    catalog = replace(
+        found.catalog,
+        routines=tuple(sorted(found.routines.values(), key=lambda one: (one.schema, one.name, one.oid))),
+        left_out=(*left_out(untrusted), *overlooked, *found.tables_overlooked),
+    )
+    return replace(found, catalog=catalog)
+
+
+def _types_of(routine: Routine) -> set[int]:
+    """Those that it refers to itself."""
+    return {
+        routine.return_type_oid,
+        *(one.type_oid for one in routine.parameters),
+        *(one.type_oid for one in routine.out_parameters),
+        *(one.type_oid for one in routine.columns),
+    }
+
+
+def _needed(routines: Iterable[Routine], others: frozenset[int], types: Mapping[int, TypeInfo]) -> dict[int, TypeInfo]:
+    """Of `types`, those that routines or tables lead to."""
+    pending = [*set(others).union(*map(_types_of, routines))]
+    found: dict[int, TypeInfo] = {}
+    while pending:
+        oid = pending.pop()
+        info = types.get(oid)
+        if info is None or oid in found:
+            continue
+        found[oid] = info
+        pending += (one for one in (info.element, info.base) if one)
+        pending += (attribute.type_oid for attribute in info.attributes)
+    return found
 
 
 _Filter = TypeVar("_Filter", RoutineFilter, TableFilter)
@@ -126,9 +236,9 @@ def _trusted(
     places: _Places,
     names: NameFilter | None,
     owners: Owners,
-    untrusted: list[tuple[str, str]],
+    untrusted: dict[int, tuple[str, str]],
 ) -> list[TupleRow]:
-    """Those whose owner may publish. Of the others, what would be published is added to `untrusted`."""
+    """Those whose owner may publish. Of the others, what would be published is added to `untrusted`, by its oid."""
     trust = Trust() if names is None else Trust.of(names)
     found: list[TupleRow] = []
     for row in rows:
@@ -136,7 +246,7 @@ def _trusted(
         if owners.trusts(trust, schema, owner):
             found.append(row)
         elif (names is not None and names.everything) or _PUBLISHED.search(row[places.comment] or ""):
-            untrusted.append((schema, owners.name(owner)))
+            untrusted[row[0]] = schema, owners.name(owner)
     return found
 
 
@@ -147,10 +257,16 @@ async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> None:
     await cursor.execute("select pg_catalog.set_config('search_path', pg_catalog.quote_ident(%s), true)", [schema])
 
 
-async def _read_routines(cursor: AsyncCursor[TupleRow], routines: RoutineFilter | None) -> list[TupleRow]:
+async def _read_routines(
+    cursor: AsyncCursor[TupleRow], routines: RoutineFilter | None, groups: Sequence[int] | None = None
+) -> list[TupleRow]:
+    """groups: only these."""
     if routines is None:
         return []
-    await cursor.execute(ROUTINES, routines.parameters())
+    if groups is None:
+        await cursor.execute(ROUTINES, routines.parameters())
+    else:
+        await cursor.execute(SOME_ROUTINES, {**routines.parameters(), "groups": list(groups)})
     return await cursor.fetchall()
 
 

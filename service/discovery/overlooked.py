@@ -5,7 +5,7 @@ It would be missed in silence otherwise, and looked for in the comment, which is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from psycopg import AsyncCursor
@@ -13,6 +13,7 @@ from psycopg.rows import TupleRow
 
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.service.discovery.filters import NameFilter, RoutineFilter, TableFilter
+from rowcall.service.discovery.queries import SOME_OF_THEM
 from rowcall.service.discovery.trust import Owners, Trust
 
 # What PostgreSQL brings along is told apart by its ids, before thousands of its descriptions are searched.
@@ -29,23 +30,30 @@ _NAMES = """
   and (%(exclude_names)s::text[] is null or {name} <> all(%(exclude_names)s))
 """
 
-_ROUTINES = f"""
+_QUERY = f"""
 select n.nspname, p.proowner, format('%%s.%%s(%%s)', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes)),
        case p.prokind when 'p' then 'procedure' else 'function' end,
        format('%%I.%%I(%%s)', n.nspname, p.proname, pg_catalog.oidvectortypes(p.proargtypes)),
        quote_ident(n.nspname), quote_ident(rn.nspname), quote_ident(current_user), p.prokind::text,
        p.prorettype in ('pg_catalog.trigger'::regtype, 'pg_catalog.event_trigger'::regtype), lower(l.lanname),
        has_schema_privilege(n.oid, 'USAGE'), has_schema_privilege(rn.oid, 'USAGE'),
-       pg_has_role(p.proowner, 'USAGE') or has_function_privilege(p.oid, 'EXECUTE')
+       pg_has_role(p.proowner, 'USAGE') or has_function_privilege(p.oid, 'EXECUTE'), p.oid::bigint
 from pg_catalog.pg_description d
-join pg_catalog.pg_proc p on p.oid = d.objoid
+join {{source}} p on p.oid = d.objoid
 join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 join pg_catalog.pg_language l on l.oid = p.prolang
 join pg_catalog.pg_type r on r.oid = p.prorettype
 join pg_catalog.pg_namespace rn on rn.oid = r.typnamespace
-where d.classoid = 'pg_catalog.pg_proc'::regclass and d.objsubid = 0 and {_ASKS}{_NAMES.format(name="p.proname")}
-order by 3
+where d.classoid = 'pg_catalog.pg_proc'::regclass and d.objsubid = 0
+  and (not %(served)s or p.prokind not in ('f', 'p') or lower(l.lanname) in ('c', 'internal')
+       or p.prorettype in ('pg_catalog.trigger'::regtype, 'pg_catalog.event_trigger'::regtype)
+       or not has_schema_privilege(n.oid, 'USAGE') or not has_schema_privilege(rn.oid, 'USAGE')
+       or not (pg_has_role(p.proowner, 'USAGE') or has_function_privilege(p.oid, 'EXECUTE')))
+  and {_ASKS}{_NAMES.format(name="p.proname")}
 """
+"""Of those that are served for certain, which are nearly all, none is sent."""
+_ROUTINES = _QUERY.replace("{source}", "pg_catalog.pg_proc")
+_SOME_ROUTINES = _QUERY.replace("{source}", SOME_OF_THEM)
 _TABLES = f"""
 select n.nspname, c.relowner, format('%%s.%%s', n.nspname, c.relname), format('%%I.%%I', n.nspname, c.relname),
        quote_ident(n.nspname), quote_ident(current_user), has_schema_privilege(n.oid, 'USAGE'),
@@ -63,36 +71,51 @@ _SERVED = "fp"
 _OTHER_KINDS: Mapping[str, str] = {"a": "an aggregate", "w": "a window function"}
 
 
-async def read_overlooked(
+async def overlooked_routines(
     cursor: AsyncCursor[TupleRow],
     owners: Owners,
-    *,
     routines: tuple[RoutineFilter, bool] | None,
-    tables: tuple[TableFilter, bool] | None,
+    groups: Sequence[int] | None = None,
+) -> dict[int, Diagnostic]:
+    """By oid. The filter comes with whether routines are served at all. groups: only these (`queries.GROUPS`).
+
+    Objects whose owner may not publish are told of elsewhere.
+    """
+    if routines is None:
+        return {}
+    names, served = routines
+    query = _ROUTINES if groups is None else _SOME_ROUTINES
+    rows = await _rows(cursor, query, names, {"served": served} | ({} if groups is None else {"groups": list(groups)}))
+    found: dict[int, Diagnostic] = {}
+    for row in rows:
+        reason = _why_no_routine(row, names, served=served)
+        if reason is not None and owners.trusts(Trust.of(names), row[0], row[1]):
+            found[row[-1]] = Diagnostic(row[2], None, reason, left_out=1)
+    return found
+
+
+async def overlooked_tables(
+    cursor: AsyncCursor[TupleRow], owners: Owners, tables: tuple[TableFilter, bool] | None
 ) -> tuple[Diagnostic, ...]:
-    """Each filter with whether its kind is served at all. Objects whose owner may not publish are told of elsewhere."""
+    """The same for tables and views."""
+    if tables is None:
+        return ()
+    names, served = tables
     found: list[Diagnostic] = []
-    if routines is not None:
-        names, served = routines
-        for row in await _rows(cursor, _ROUTINES, names):
-            reason = _why_no_routine(row, names, served=served)
-            if reason is not None and owners.trusts(Trust.of(names), row[0], row[1]):
-                found.append(Diagnostic(row[2], None, reason, left_out=1))
-    if tables is not None:
-        for row in await _rows(cursor, _TABLES, tables[0]):
-            reason = _why_no_table(row, served=tables[1])
-            if reason is not None and owners.trusts(Trust.of(tables[0]), row[0], row[1]):
-                found.append(Diagnostic(row[2], None, reason, left_out=1))
+    for row in await _rows(cursor, _TABLES, names, {}):
+        reason = _why_no_table(row, served=served)
+        if reason is not None and owners.trusts(Trust.of(names), row[0], row[1]):
+            found.append(Diagnostic(row[2], None, reason, left_out=1))
     return tuple(found)
 
 
-async def _rows(cursor: AsyncCursor[TupleRow], query: str, names: NameFilter) -> list[Any]:
-    await cursor.execute(query.encode(), NameFilter.parameters(names))
+async def _rows(cursor: AsyncCursor[TupleRow], query: str, names: NameFilter, more: Mapping[str, Any]) -> list[Any]:
+    await cursor.execute(query.encode(), {**NameFilter.parameters(names), **more})
     return await cursor.fetchall()
 
 
 def _why_no_routine(row: TupleRow, names: RoutineFilter, *, served: bool) -> str | None:
-    _, _, _, kind, signature, schema, return_schema, role, prokind, trigger, language, *allowed = row
+    _, _, _, kind, signature, schema, return_schema, role, prokind, trigger, language, *allowed, _ = row
     if prokind not in _SERVED:
         return f"left out, as it is {_OTHER_KINDS.get(prokind, 'no function')}: functions and procedures are served"
     if trigger:

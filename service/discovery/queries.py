@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-ROUTINES = r"""
+GROUPS = 1024
+"""Of functions and procedures, by their oids, to tell which ones have changed."""
+
+SOME_OF_THEM = f"""
+(select found.*, found.xmin as mark from pg_catalog.pg_proc found
+ where found.oid::bigint %% {GROUPS} = any(%(groups)s::bigint[]) offset 0)
+"""
+"""For the place of `pg_proc` in a query: a few groups of its rows, before anything is asked about them."""
+
+_ROUTINES = r"""
 select p.oid, p.prokind = 'p', n.nspname, p.proname, d.description, l.lanname, p.proisstrict,
        p.provolatile, p.proretset, p.prorettype, format_type(p.prorettype, null),
        p.proargtypes::text, p.proallargtypes::text, array_to_string(p.proargmodes, ''), p.proargnames,
        p.pronargdefaults, p.proowner,
        p.prokind = 'p' and l.lanname <> 'sql' and (l.lanname <> 'plpgsql' or p.prosrc ~* '\m(commit|rollback|call)\M'),
        case when p.prosrc = '' then pg_get_functiondef(p.oid) else p.prosrc end ~ 'response[.](status|headers)'
-from pg_catalog.pg_proc p
+from {source} p
 join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 join pg_catalog.pg_language l on l.oid = p.prolang
 join pg_catalog.pg_type r on r.oid = p.prorettype
@@ -33,6 +42,8 @@ where p.prokind in ('f', 'p')
   and (%(exclude_languages)s::text[] is null or lower(l.lanname) <> all(%(exclude_languages)s))
 order by n.nspname, p.proname, p.oid
 """
+ROUTINES = _ROUTINES.replace("{source}", "pg_catalog.pg_proc")
+SOME_ROUTINES = _ROUTINES.replace("{source}", SOME_OF_THEM)
 """One row for each routine. Descriptions are looked up by catalogue and oid: an oid alone is not unique."""
 
 TYPES = """

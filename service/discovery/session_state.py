@@ -13,9 +13,10 @@ from typing import Any
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import TupleRow, tuple_row
 
-from rowcall.core.sqlfile.session_reach import HARMLESS_EXTENSIONS, Thing, World
+from rowcall.core.sqlfile.session_reach import HARMLESS_EXTENSIONS, Thing, World, WorldChange
 from rowcall.core.text.naming import quote_qualified
 from rowcall.service.database.session.marks import EVERYWHERE_MARK, RELATION_MARK
+from rowcall.service.discovery.queries import GROUPS, SOME_OF_THEM
 
 _USERS = "left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'"
 
@@ -25,7 +26,7 @@ _FUNCTIONS = """
 select p.oid::bigint, n.nspname, p.proname, p.prokind::text, l.lanname,
        case when l.lanname in ('sql', 'plpgsql') then {body} end,
        pg_catalog.pg_get_expr(p.proargdefaults, 0),
-       p.xmin::text,
+       p.{mark}::text,
        (select e.extname from pg_catalog.pg_depend d join pg_catalog.pg_extension e on e.oid = d.refobjid
         where d.classid = 'pg_catalog.pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
           and d.refclassid = 'pg_catalog.pg_extension'::regclass limit 1),
@@ -36,7 +37,7 @@ select p.oid::bigint, n.nspname, p.proname, p.prokind::text, l.lanname,
          (select array_remove(array[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggmtransfn, a.aggminvtransfn,
                                     a.aggmfinalfn]::oid[], 0)::bigint[]
           from pg_catalog.pg_aggregate a where a.aggfnoid = p.oid) end
-from pg_catalog.pg_proc p
+from {source} p
 join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 join pg_catalog.pg_language l on l.oid = p.prolang
 where p.oid >= 16384
@@ -122,8 +123,9 @@ async def read_world(connection: AsyncConnection[Any]) -> World:
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         # Names of types in mentions must mean the same wherever they are read.
         await cursor.execute("select pg_catalog.set_config('search_path', 'pg_catalog', true)")
-        body = _BODY if connection.info.server_version >= 140000 else "p.prosrc"
-        functions = await _rows(cursor, _FUNCTIONS.format(body=body))
+        functions = await _rows(
+            cursor, _FUNCTIONS.format(body=_body(connection), source="pg_catalog.pg_proc", mark="xmin")
+        )
         relations = await _rows(cursor, _RELATIONS)
         texts: defaultdict[int, list[str]] = defaultdict(list)
         for oid, text in await _rows(cursor, _TEXTS):
@@ -157,8 +159,30 @@ async def read_world(connection: AsyncConnection[Any]) -> World:
     )
 
 
-async def _rows(cursor: AsyncCursor[TupleRow], sql: str) -> list[TupleRow]:
-    await cursor.execute(sql.encode())
+async def read_changed_functions(
+    connection: AsyncConnection[Any], known: World, groups: frozenset[int]
+) -> WorldChange | None:
+    """The world, where nothing but functions of these groups has changed (`service.discovery.fingerprint`). None: all
+    of it has to be read, as one has another name, which the text of others may mention.
+    """
+    async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
+        await cursor.execute("select pg_catalog.set_config('search_path', 'pg_catalog', true)")
+        sql = _FUNCTIONS.format(body=_body(connection), source=SOME_OF_THEM, mark="mark")
+        rows = await _rows(cursor, sql, {"groups": sorted(groups)})
+    found = {thing.oid: thing for thing in map(_function, rows)}
+    before = {oid: thing for oid, thing in known.functions.items() if oid % GROUPS in groups}
+    changed = {oid: thing for oid, thing in found.items() if before.get(oid) != thing}
+    if any(oid in before and before[oid].shown != thing.shown for oid, thing in changed.items()):
+        return None
+    return known.with_functions(changed, before.keys() - found.keys())
+
+
+def _body(connection: AsyncConnection[Any]) -> str:
+    return _BODY if connection.info.server_version >= 140000 else "p.prosrc"
+
+
+async def _rows(cursor: AsyncCursor[TupleRow], sql: str, parameters: dict[str, Any] | None = None) -> list[TupleRow]:
+    await cursor.execute(sql.encode(), parameters)
     return await cursor.fetchall()
 
 

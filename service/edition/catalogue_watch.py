@@ -22,7 +22,7 @@ from rowcall.core.config.tree import find
 from rowcall.core.text.globs import is_recursive
 from rowcall.service.background import Background, pause
 from rowcall.service.database.connector import Connector
-from rowcall.service.discovery.fingerprint import catalogue_fingerprint
+from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
 from rowcall.service.edition.exposure import Exposure
 from rowcall.service.options.sql_files import SqlFileOptions
 from rowcall.service.startup_error import StartupError
@@ -66,14 +66,14 @@ class Watcher:
 
     async def _poll(self, source: Connector, on_change: Callable[[], None], looked: asyncio.Event) -> None:
         """looked: set when the first look has succeeded or failed. Whatever a failed one has missed is a change."""
-        known: str | None = None
+        known: Fingerprint | None = None
         attempt = 0
         while True:
             try:
                 async with await source.open_plain() as connection:
                     attempt = 0
                     while True:
-                        seen = await catalogue_fingerprint(connection, self._exposure.wanted)
+                        seen = await catalogue_fingerprint(connection)
                         if seen != known and looked.is_set():
                             on_change()
                         known = seen

@@ -43,8 +43,10 @@ class Difference:
 
     @classmethod
     def between(cls, old: Edition, new: Edition) -> Difference:
-        before = _by_name(old)
-        after = _by_name(new)
+        kept = {id(one) for one in old.endpoints}.intersection(map(id, new.endpoints))
+        names = {one.name for edition in (old, new) for one in edition.endpoints if id(one) not in kept}
+        before = _by_name(old, names)
+        after = _by_name(new, names)
         return cls(
             added=tuple(sorted(after.keys() - before.keys())),
             changed=tuple(sorted(name for name in before.keys() & after.keys() if before[name] != after[name])),
@@ -55,11 +57,77 @@ class Difference:
         return bool(self.added or self.changed or self.removed)
 
 
-def _by_name(edition: Edition) -> dict[str, list[Endpoint]]:
+def _by_name(edition: Edition, names: set[str]) -> dict[str, list[Endpoint]]:
     endpoints: dict[str, list[Endpoint]] = {}
-    for endpoint in edition.endpoints:
-        endpoints.setdefault(endpoint.name, []).append(endpoint)
+    if names:
+        for endpoint in edition.endpoints:
+            if (name := endpoint.name) in names:
+                endpoints.setdefault(name, []).append(endpoint)
     return endpoints
+
+
+@dataclass(frozen=True, slots=True)
+class EditionChange:
+    """From one edition to the next, for whoever holds the first one.
+
+    parts: what the endpoints are, in order: those that are kept, from an index to another one of the old edition, or
+    new ones. types, other_types: None where they are as they were.
+    """
+
+    base: int
+    base_count: int
+    number: int
+    parts: tuple[tuple[int, int] | list[Endpoint], ...]
+    types: Mapping[int, TypeInfo] | None
+    other_types: Mapping[str, Mapping[int, TypeInfo]] | None
+    left_out: tuple[Diagnostic, ...]
+    looked_at: tuple[str, ...]
+
+    @classmethod
+    def between(cls, old: Edition, new: Edition) -> EditionChange:
+        places = {id(one): place for place, one in enumerate(old.endpoints)}
+        parts: list[tuple[int, int] | list[Endpoint]] = []
+        for one in new.endpoints:
+            place, last = places.get(id(one)), parts[-1] if parts else None
+            if place is None:
+                if isinstance(last, list):
+                    last.append(one)
+                else:
+                    parts.append([one])
+            elif isinstance(last, tuple) and last[1] == place:
+                parts[-1] = last[0], place + 1
+            else:
+                parts.append((place, place + 1))
+        return cls(
+            old.number,
+            len(old.endpoints),
+            new.number,
+            tuple(parts),
+            None if new.types == old.types else new.types,
+            None if new.other_types == old.other_types else new.other_types,
+            new.left_out,
+            new.looked_at,
+        )
+
+    @property
+    def new_count(self) -> int:
+        return sum(len(part) for part in self.parts if isinstance(part, list))
+
+    def applied(self, old: Edition) -> Edition:
+        """Raises ValueError where `old` is not what this is a change of."""
+        if (old.number, len(old.endpoints)) != (self.base, self.base_count):
+            raise ValueError(f"edition {self.number} is told as a change of {self.base}, and {old.number} is held")
+        endpoints: list[Endpoint] = []
+        for part in self.parts:
+            endpoints += part if isinstance(part, list) else old.endpoints[part[0] : part[1]]
+        return Edition(
+            self.number,
+            tuple(endpoints),
+            old.types if self.types is None else self.types,
+            old.other_types if self.other_types is None else self.other_types,
+            self.left_out,
+            self.looked_at,
+        )
 
 
 def _shapes(shape: ResultShape) -> Iterator[ResultShape]:

@@ -7,6 +7,7 @@ stops nothing else; unknown cache profiles alone stop the start, with one error 
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
-from rowcall.core.http.routing import build_router
+from rowcall.core.http.routing import find_routes
 from rowcall.core.outbound.address import shown_url
 from rowcall.core.outbound.request_definition import type_diagnostics
 from rowcall.core.tables.routines import TableOperation
@@ -37,7 +38,17 @@ class Found:
     left_out: tuple[Diagnostic, ...]
 
 
-Build = Callable[[Routine, EndpointDefaults], Built]
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was made of a routine. endpoints: none, one, or with that which forgets its kept answers."""
+
+    routine: Routine
+    defaults: EndpointDefaults
+    built: Built
+    endpoints: tuple[Endpoint, ...]
+
+
+Build = Callable[[Routine, EndpointDefaults], _Known]
 
 
 class KnownBuilds:
@@ -48,20 +59,32 @@ class KnownBuilds:
 
     def __init__(self) -> None:
         self._types: Mapping[int, TypeInfo] = {}
-        self._built: dict[Routine, tuple[EndpointDefaults, Built]] = {}
+        self._built: defaultdict[int, list[_Known]] = defaultdict(list)
+        """By oid: a table is several operations."""
 
     def over(self, catalog: Catalog) -> Build:
         """For one reading. What it does not ask for is forgotten with the next one."""
-        before = self._built if self._types.items() <= catalog.types.items() else {}
+        # A type may be one that an endpoint would have used, had it been there.
+        same = self._types is catalog.types or self._types.items() <= catalog.types.items()
+        before = self._built if same else {}
         self._types = catalog.types
-        built = self._built = {}
+        built: defaultdict[int, list[_Known]] = defaultdict(list)
+        self._built = built
 
-        def build(routine: Routine, defaults: EndpointDefaults) -> Built:
-            known = before.get(routine)
-            if known is None or (known[0] is not defaults and known[0] != defaults):
-                known = defaults, _build(routine, catalog, defaults)
-            built[routine] = known
-            return known[1]
+        def build(routine: Routine, defaults: EndpointDefaults) -> _Known:
+            for known in before.get(routine.oid, ()):
+                if (known.routine is routine or known.routine == routine) and (
+                    known.defaults is defaults or known.defaults == defaults
+                ):
+                    break
+            else:
+                one = _build(routine, catalog, defaults)
+                endpoint = one.endpoint
+                forgetting = None if endpoint is None else with_invalidation(endpoint, defaults.cache)
+                endpoints = tuple(each for each in (endpoint, forgetting) if each is not None)
+                known = _Known(routine, defaults, one, endpoints)
+            built[routine.oid].append(known)
+            return known
 
         return build
 
@@ -101,9 +124,12 @@ class EndpointBuilder:
         groups, clashes = _reached(groups)
         diagnostics += clashes
         self._report(diagnostics)
+        debugging = log.isEnabledFor(logging.DEBUG)
         for group in groups:
             for endpoint in group:
-                self._log_created(endpoint)
+                if debugging or endpoint.options.internal:
+                    self._log_created(endpoint)
+                _log_forwarding(endpoint)
         broken = (diagnostic for catalog, _ in catalogs for diagnostic in catalog.broken)
         return Found(groups, (*(one for one in dict.fromkeys(diagnostics) if one.left_out), *broken))
 
@@ -121,7 +147,6 @@ class EndpointBuilder:
             level = logging.INFO if endpoint.options.internal else logging.DEBUG
             kind = "internal endpoint" if endpoint.options.internal else "endpoint"
             log.log(level, "Created %s %s (%s)", kind, endpoint.name, endpoint.routine.identity)
-        _log_forwarding(endpoint)
         if self._logs_annotations and log.isEnabledFor(logging.DEBUG):
             _log_annotations(endpoint.routine.identity, endpoint.name, endpoint.annotations)
 
@@ -140,22 +165,21 @@ def _endpoints(
     endpoints: list[Endpoint] = []
     of_tables: list[Diagnostic] = []
     for routine, defaults in exposed:
-        built = build(routine, defaults)
-        noticed = built.diagnostics
-        endpoint = built.endpoint
+        known = build(routine, defaults)
+        noticed = known.built.diagnostics
+        if not noticed:
+            endpoints += known.endpoints
+            continue
+        made = known.endpoints
         if not first and any(one.fatal for one in noticed):
             noticed = tuple(replace(one, fatal=False, left_out=1) if one.fatal else one for one in noticed)
-            endpoint = None
+            made = ()
         if isinstance(routine.source, TableOperation):
             table = f"{routine.schema}.{routine.name}"
             of_tables += (replace(one, object=table) for one in noticed)
         else:
             diagnostics += noticed
-        if endpoint is not None:
-            endpoints.append(endpoint)
-            forgetting = with_invalidation(endpoint, defaults.cache)
-            if forgetting is not None:
-                endpoints.append(forgetting)
+        endpoints += made
     diagnostics += _once(of_tables)
     return tuple(endpoints)
 
@@ -172,10 +196,10 @@ def _once(diagnostics: Iterable[Diagnostic]) -> Iterable[Diagnostic]:
 
 def _reached(groups: tuple[tuple[Endpoint, ...], ...]) -> tuple[tuple[tuple[Endpoint, ...], ...], list[Diagnostic]]:
     """Without those that another one's route leaves no request for."""
-    router, diagnostics = build_router(endpoint for group in groups for endpoint in group)
+    routes, diagnostics = find_routes(endpoint for group in groups for endpoint in group)
     if not any(one.left_out for one in diagnostics):
         return groups, diagnostics
-    routed = {id(endpoint) for route in router.routes for endpoint in route.candidates}
+    routed = {id(endpoint) for route in routes for endpoint in route.candidates}
     kept = tuple(
         tuple(endpoint for endpoint in group if endpoint.options.internal or id(endpoint) in routed) for group in groups
     )

@@ -21,13 +21,15 @@ from rowcall.core.catalogue.catalog import Catalog, Routine, RoutineKind, TypeIn
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.result_types import of_any_user_type
-from rowcall.core.sqlfile.session_reach import World, session_state
+from rowcall.core.sqlfile.session_reach import Key, World, session_state
+from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.first_connection import Opening
-from rowcall.service.discovery.catalogue import discover
-from rowcall.service.discovery.fingerprint import catalogue_fingerprint
+from rowcall.service.discovery.catalogue import Discovered, discover_all, discover_changes
+from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
+from rowcall.service.discovery.queries import GROUPS
 from rowcall.service.discovery.routed import missing_routines, types_of_the_same_names
-from rowcall.service.discovery.session_state import read_world
+from rowcall.service.discovery.session_state import read_changed_functions, read_world
 from rowcall.service.edition.catalogue_watch import Watcher, watcher
 from rowcall.service.edition.collector import paused
 from rowcall.service.edition.edition import Edition, reachable_types
@@ -41,6 +43,8 @@ from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
 
+MOST_GROUPS = GROUPS // 8
+"""Of functions that have changed: beyond it everything is read anew."""
 MAIN = ""
 """Stands for the main connection among the case-folded names of connections."""
 
@@ -54,6 +58,15 @@ class _Routed:
     """By schema and name: the same type may come from several catalogues."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Database:
+    """What was found in a database, and when: `fingerprint` is from before."""
+
+    fingerprint: Fingerprint
+    found: Discovered
+    world: World
+
+
 class EndpointReader:
     def __init__(self, settings: Settings, options: WorkerOptions, plan: ConnectionPlan, exposure: Exposure) -> None:
         self._settings = settings
@@ -61,12 +74,16 @@ class EndpointReader:
         self._plan = plan
         self._exposure = exposure
         self._builder = EndpointBuilder(settings)
-        self._fingerprints: dict[str, str] = {}
-        """Of the catalogues as they were read last, by the key of their connection."""
-        self._catalogs: list[Catalog] = []
-        """As they were read last, without files."""
+        self._databases: dict[str, _Database] = {}
+        """As they were read last, by the key of their connection."""
+        self._seen: dict[str, Fingerprint] = {}
+        """Where somebody has looked since then: what the next reading begins with."""
         self._worlds: dict[str, World] = {}
         """What statements can reach, by case-folded name of the connection; read together with the catalogues."""
+        self._affected: dict[str, frozenset[Key] | None] = {}
+        """What may be judged differently than at the last reading; None: anything."""
+        self._judgements: dict[int, tuple[Endpoint, Endpoint]] = {}
+        """Endpoints as they were built, by id, and as they were judged."""
         self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.wanted.trust)
         self._exact = settings.flag("Service:ExactTypes")
         self._verify = settings.choice("Service:RoutineOptions:VerifyRoutedEndpoints")
@@ -102,24 +119,36 @@ class EndpointReader:
         for name in self._plan.sources:
             key = self._key(name)
             async with await self._connector(key).open_plain() as connection:
-                if await catalogue_fingerprint(connection, self._exposure.wanted) != self._fingerprints.get(key):
-                    return True
+                found = await catalogue_fingerprint(connection)
+            known = self._databases.get(key)
+            if known is None or found != known.fingerprint:
+                self._seen[key] = found
+                return True
         return False
 
-    async def read(self, number: int, *, only_files: bool = False) -> Edition:
-        """One reading. only_files: the databases are taken to be as they were at the last one.
+    async def read(self, number: int, *, only_files: bool = False, whole: bool = False, seen: bool = False) -> Edition:
+        """One reading. only_files: the databases are taken to be as they were at the last one. whole: nothing is taken
+        to be as it was; otherwise functions and procedures are, that the fingerprint says nothing has happened to.
+        seen: the fingerprint is that of the last look (`has_changed`).
 
         Raises `psycopg.Error`, and `StartupError` for what must not be served.
         """
+        if whole:
+            self._databases = {}
+        if not seen:
+            self._seen = {}
         with paused():
             return await self._read(number, only_files=only_files)
 
     async def _read(self, number: int, *, only_files: bool) -> Edition:
         keys = [self._key(name) for name in self._plan.sources]
-        if not only_files or not self._catalogs:
-            self._worlds = {}
-            self._catalogs = [await self._discover(key) for key in keys]
-        catalogs = list(self._catalogs)
+        if only_files and self._databases.keys() == set(keys):
+            self._affected = dict.fromkeys(self._databases, frozenset())
+        else:
+            self._worlds, self._affected = {}, {}
+            for key in keys:
+                await self._discover(key)
+        catalogs = [self._databases[key].found.catalog for key in keys]
         exposed = [self._exposed(key, catalog) for key, catalog in zip(keys, catalogs, strict=True)]
         if self._files is not None:
             for place, catalog in (await self._read_files(self._files, only_files=only_files)).items():
@@ -149,7 +178,7 @@ class EndpointReader:
         main = types.pop(MAIN)
         placed = (self._at_its_place(key, one) for key, group in zip(keys, found, strict=True) for one in group)
         homes = (key for key, group in zip(keys, found, strict=True) for _ in group)
-        judged = tuple(self._judged(key, one) for key, one in zip(homes, placed, strict=True))
+        judged = self._all_judged(zip(homes, placed, strict=True))
         looked_at = tuple(self._looked_at(catalogs))
         return Edition(number, judged, main, types, built.left_out, looked_at)
 
@@ -196,14 +225,44 @@ class EndpointReader:
             table_shape=None if table is None else of_any_user_type(table),
         )
 
-    async def _discover(self, key: str) -> Catalog:
+    async def _discover(self, key: str) -> None:
+        known = self._databases.pop(key, None)
         async with await self._connector(key).open_plain() as connection:
             schema = self._settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
             # Before it is read: what changes meanwhile is found by the next look.
-            self._fingerprints[key] = await catalogue_fingerprint(connection, self._exposure.wanted)
-            catalog = await discover(connection, self._exposure.wanted, schema)
-            self._worlds[key] = await read_world(connection)
-            return catalog
+            fingerprint = self._seen.pop(key, None) or await catalogue_fingerprint(connection)
+            found = None if known is None else await self._changes(connection, key, schema, known, fingerprint)
+            if found is None:
+                discovered = await discover_all(connection, self._exposure.wanted, schema)
+                found = _Database(fingerprint, discovered, await read_world(connection))
+                if known is not None:
+                    found.world.remember(known.world)
+                self._affected[key] = None
+        self._databases[key] = found
+        self._worlds[key] = found.world
+
+    async def _changes(
+        self,
+        connection: psycopg.AsyncConnection[Any],
+        key: str,
+        schema: str | None,
+        known: _Database,
+        fingerprint: Fingerprint,
+    ) -> _Database | None:
+        """By what has changed alone. None: everything has to be read."""
+        groups = fingerprint.changed_groups(known.fingerprint)
+        # Names are sorted here as the server would.
+        if groups is None or len(groups) > MOST_GROUPS or connection.info.encoding != "utf-8":
+            return None
+        if not groups:
+            self._affected[key] = frozenset()
+            return known
+        found = await discover_changes(connection, self._exposure.wanted, schema, known.found, groups)
+        changed = None if found is None else await read_changed_functions(connection, known.world, groups)
+        if found is None or changed is None:
+            return None
+        self._affected[key] = changed.affected
+        return _Database(fingerprint, found, changed.world)
 
     async def _read_files(self, files: SqlFileSource, *, only_files: bool) -> dict[str, Catalog]:
         """By the places where they are described."""
@@ -234,13 +293,35 @@ class EndpointReader:
         name = self._options.others[key].name
         return ((routine, replace(defaults, connection=name)) for routine, defaults in objects)
 
-    def _judged(self, key: str, endpoint: Endpoint) -> Endpoint:
-        """With what it may leave in its session, where it runs. key: of the connection that it was found on."""
+    def _all_judged(self, endpoints: Iterable[tuple[str, Endpoint]]) -> tuple[Endpoint, ...]:
+        """With what they may leave in their sessions, where they run; each comes with the key of the connection that it
+        was found on. Whoever is judged as before stays the same object: what is sent to workers is told by that.
+        """
+        before, self._judgements = self._judgements, {}
+        judged: list[Endpoint] = []
+        for key, endpoint in endpoints:
+            known = before.get(id(endpoint))
+            former = known[1] if known is not None and known[0] is endpoint else None
+            one = self._judged(key, endpoint, former)
+            self._judgements[id(endpoint)] = endpoint, one
+            judged.append(one)
+        return tuple(judged)
+
+    def _judged(self, key: str, endpoint: Endpoint, former: Endpoint | None) -> Endpoint:
         place = self._place(endpoint)
         world = self._worlds.get(place)
         if world is None:
             return endpoint
-        return replace(endpoint, session=session_state(endpoint, world, by_name=place != key))
+        if former is not None and place == key and not self._is_affected(key, endpoint.routine):
+            return former
+        session = session_state(endpoint, world, by_name=place != key)
+        return former if former is not None and former.session == session else replace(endpoint, session=session)
+
+    def _is_affected(self, key: str, routine: Routine) -> bool:
+        affected = self._affected.get(key)
+        if affected is None or isinstance(routine.source, FileSource):
+            return True
+        return (routine.source is None, routine.oid) in affected
 
     # --- places ----------------------------------------------------------------------------------------------------
 

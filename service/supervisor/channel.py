@@ -11,7 +11,7 @@ import pickle
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rowcall.service.edition.collector import paused
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rowcall.core.auth.token_families import Mark
     from rowcall.core.config import Settings
     from rowcall.core.protection.key_ring import KeyRing
-    from rowcall.service.edition.edition import Edition
+    from rowcall.service.edition.edition import Edition, EditionChange
     from rowcall.service.log.entry import Entry
     from rowcall.service.log.request_line import Seen
     from rowcall.service.options.worker import WorkerOptions
@@ -43,19 +43,27 @@ class Start:
 class Prepare:
     """Supervisor → worker: build this edition beside the one being served.
 
-    pickled: the edition, pickled once for all workers.
+    pickled: the edition or, for whoever serves the one before it, what has changed; pickled once for all workers.
     """
 
     number: int
     pickled: bytes
+    change: bool = False
 
     @classmethod
     def of(cls, edition: Edition) -> Prepare:
         with paused():
             return cls(edition.number, pickle.dumps(edition, pickle.HIGHEST_PROTOCOL))
 
-    def edition(self) -> Edition:
-        edition: Edition = pickle.loads(self.pickled)  # noqa: S301 (from our own process over our own socket pair)
+    @classmethod
+    def of_change(cls, change: EditionChange) -> Prepare:
+        with paused():
+            return cls(change.number, pickle.dumps(change, pickle.HIGHEST_PROTOCOL), change=True)
+
+    def edition(self, served: Edition) -> Edition:
+        """served: the one that the worker serves. Raises ValueError where this is no change of it."""
+        told: Any = pickle.loads(self.pickled)  # noqa: S301 (from our own process over our own socket pair)
+        edition: Edition = told.applied(served) if self.change else told
         return edition
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 import itertools
 import logging
 import os
@@ -27,7 +28,7 @@ from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background, pause
 from rowcall.service.codegen.describing import Describer
 from rowcall.service.database.connector import Connector
-from rowcall.service.edition.edition import Difference, Edition
+from rowcall.service.edition.edition import Difference, Edition, EditionChange
 from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.events.between_hosts.choice import bridge_for
 from rowcall.service.events.channels import ChannelListener, channels_of
@@ -117,6 +118,17 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
     )
 
 
+class _Reading(enum.IntEnum):
+    """How much is read again; whoever wants more wins."""
+
+    FILES = 0
+    SEEN = 1
+    """What the last look at the catalogue has found to be changed."""
+    CHANGES = 2
+    """What has changed until now."""
+    WHOLE = 3
+
+
 Gauges = list[tuple[str, Mapping[str, str], float]]
 
 
@@ -129,6 +141,7 @@ class WorkerProcess:
         self.channel = channel
         self.started = time.monotonic()
         self.serving = 0
+        """The edition that it has said it serves; 0: none, or nobody knows."""
         self._answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
         self._questions: dict[int, asyncio.Future[Any]] = {}
         self.gone = False
@@ -158,6 +171,14 @@ class WorkerProcess:
             return f"worker {self.number} has not answered within {PREPARE_WITHIN:g} s"
         finally:
             self._answers.pop((answer, number), None)
+
+    async def swap(self, number: int) -> str | None:
+        """Has it serve the edition that it has prepared: None, or what went wrong."""
+        self.serving = 0
+        error = await self.ask(Swap(number), Serving, number)
+        if error is None:
+            self.serving = number
+        return error
 
     async def sample(self, number: int, seconds: float) -> Gauges | None:
         """How it says that things are; None when it has not said anything within `seconds`."""
@@ -285,9 +306,9 @@ class Supervisor:
         """Asked to end again: at once."""
         self._code = 0
         self._reload = asyncio.Event()
-        self._looks = CatalogueLooks(reader, self._read_everything, self._reload.set)
-        self._database_changed = False
-        """Asked for: more than another look at the files."""
+        self._looks = CatalogueLooks(reader, self._read_what_was_seen, self._reload.set)
+        self._wanted = _Reading.FILES
+        """How much the next reading is to read."""
         self._background = Background()
         self._watches = Background()
         """One for each worker; they go on until it has said its last word."""
@@ -593,7 +614,7 @@ class Supervisor:
             # Before the first edition there is nothing to serve; the first publication includes this worker.
             if worker is not None and edition.number:
                 error = await worker.ask(Prepare.of(edition), Prepared, edition.number)
-                error = error or await worker.ask(Swap(edition.number), Serving, edition.number)
+                error = error or await worker.swap(edition.number)
                 if error:
                     log.error("worker %d cannot serve: %s", number, error)
                     worker.kill()  # or the connections that its socket gets would wait for ever
@@ -638,7 +659,13 @@ class Supervisor:
         self._looks.wish("the database has changed under a prepared statement; its catalogue is read again")
 
     def _read_everything(self) -> None:
-        self._database_changed = True
+        self._read(_Reading.CHANGES)
+
+    def _read_what_was_seen(self) -> None:
+        self._read(_Reading.SEEN)
+
+    def _read(self, wanted: _Reading) -> None:
+        self._wanted = max(self._wanted, wanted)
         self._reload.set()
 
     # --- editions --------------------------------------------------------------------------------------------------
@@ -649,33 +676,63 @@ class Supervisor:
         """
         async with self._publishing:
             workers = [worker for worker in self._workers if worker is not None]
-            prepare = Prepare.of(edition)
-            errors = await asyncio.gather(*(worker.ask(prepare, Prepared, edition.number) for worker in workers))
+            errors = await self._prepared(edition, workers)
             failed = [error for worker, error in zip(workers, errors, strict=True) if error and not worker.gone]
             if failed:
                 return failed[0]
             if not self._edition.number and all(worker.gone for worker in workers):
                 return "no worker could be started; the log says why"
-            await asyncio.gather(*(worker.ask(Swap(edition.number), Serving, edition.number) for worker in workers))
+            await asyncio.gather(*(worker.swap(edition.number) for worker in workers))
             self._edition = edition
             self._listen_to_channels()
             return None
+
+    async def _prepared(self, edition: Edition, workers: list[WorkerProcess]) -> list[str | None]:
+        """Has all of them build it: what each answers. Whoever serves the edition before it is told what has changed,
+        and told everything where that does not go well.
+        """
+        base = self._edition
+        change = EditionChange.between(base, edition) if base.number else None
+        if change is not None and change.new_count > len(edition.endpoints) // 2:
+            change = None
+        whole: list[Prepare] = []
+
+        def everything() -> Prepare:
+            if not whole:
+                whole.append(Prepare.of(edition))
+            return whole[0]
+
+        told = None if change is None else Prepare.of_change(change)
+
+        async def prepared(worker: WorkerProcess) -> str | None:
+            if told is not None and worker.serving == base.number:
+                if await worker.ask(told, Prepared, edition.number) is None:
+                    return None
+                log.info("worker %d is told the whole edition %d, not what has changed", worker.number, edition.number)
+            return await worker.ask(everything(), Prepared, edition.number)
+
+        return await asyncio.gather(*map(prepared, workers))
 
     async def _reload_when_asked(self) -> None:
         while True:
             await self._reload.wait()
             self._reload.clear()
-            only_files = not self._database_changed
-            self._database_changed = False
+            wanted, self._wanted = self._wanted, _Reading.FILES
             self._manager.reloading()
-            await self._read_again(only_files=only_files)
+            await self._read_again(wanted)
             self._tell_manager()
             # Whatever asks in the meantime is answered by one more reading.
             await asyncio.sleep(0.2)
 
-    async def _read_again(self, *, only_files: bool) -> None:
+    async def _read_again(self, wanted: _Reading) -> None:
+        only_files = wanted is _Reading.FILES
         try:
-            edition = await self._reader.read(self._edition.number + 1, only_files=only_files)
+            edition = await self._reader.read(
+                self._edition.number + 1,
+                only_files=only_files,
+                whole=wanted is _Reading.WHOLE,
+                seen=wanted is _Reading.SEEN,
+            )
         except (psycopg.Error, OSError, StartupError) as error:
             log.error("the catalogue cannot be read, the last good one stays: %s", str(error).strip())
             return
@@ -733,7 +790,8 @@ class Supervisor:
                     heard = True
                     attempt = 0
                     if lost:
-                        self._read_everything()
+                        # It may be another server than before.
+                        self._read(_Reading.WHOLE)
                     async for notification in connection.notifies():
                         if notification.payload.startswith("forget "):
                             self._host.tell_forgotten(notification.payload.removeprefix("forget "))

@@ -12,12 +12,13 @@ from types import TracebackType
 import psycopg
 
 from rowcall.core.testing.watching import Change
+from rowcall.service.discovery.fingerprint import Fingerprint
 
 QUIET = 300
 """Milliseconds without another event, after which those before are one change."""
 LONGEST = 2_000
 
-Look = Callable[[], Awaitable[str]]
+Look = Callable[[], Awaitable[Fingerprint]]
 """The fingerprint of the catalogue."""
 
 
@@ -34,7 +35,7 @@ class Watch:
         self._look = look
         self._every = every
         self._log = logging.getLogger(channel)
-        self._known: str | None = None
+        self._known: Fingerprint | None = None
         self._found: asyncio.Queue[list[Change] | None] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
         self._looking = asyncio.Event()
@@ -71,7 +72,7 @@ class Watch:
                 self._found.put_nowait(None)
             self._known = self._known or seen
 
-    async def _seen(self) -> str | None:
+    async def _seen(self) -> Fingerprint | None:
         try:
             return await self._look()
         except (psycopg.Error, OSError) as error:

@@ -210,6 +210,11 @@ class Application:
         database = self._databases.main if main else self._databases.named(options.connection or "")
         return passkey_routes(options, services, database)
 
+    @property
+    def edition(self) -> Edition:
+        """The one that is served."""
+        return self._table.edition
+
     def clients(self) -> Clients:
         """Whose requests are being worked on."""
         active = [exchange.scope for exchange in self._runner.active]

@@ -163,7 +163,7 @@ class Worker:
         number = message.number
         try:
             with paused():
-                self._application.prepare(message.edition())
+                self._application.prepare(message.edition(self._application.edition))
         except Exception as error:
             log.exception("edition %d cannot be built", number)
             self._channel.send(Prepared(number, f"{type(error).__name__}: {error}"))

@@ -28,8 +28,7 @@ from rowcall.service.command.testing.application import TestApplication, for_tes
 from rowcall.service.command.testing.results import Results
 from rowcall.service.database.connector import Connector, Target
 from rowcall.service.database.first_connection import Opening
-from rowcall.service.discovery.catalogue import Wanted
-from rowcall.service.discovery.fingerprint import catalogue_fingerprint
+from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
 from rowcall.service.edition.edition import Edition
 from rowcall.service.edition.exposure_options import exposure
 from rowcall.service.edition.reader import EndpointReader
@@ -165,7 +164,7 @@ class Run:
             store.remove()
 
     async def _discover_and_run(self, options: WorkerOptions) -> int:
-        reader, wanted = self._reader(options)
+        reader = self._reader(options)
         edition = await reader.first()
         files = self._files()
         if not files and not self._watching:
@@ -186,7 +185,7 @@ class Run:
         try:
             code = await self._round(runner, templates, files, applications[0])
             if self._watching:
-                await self._watch(reader, wanted, runner, templates, applications)
+                await self._watch(reader, runner, templates, applications)
         finally:
             if debug is not None:
                 await debug.finish()
@@ -220,7 +219,6 @@ class Run:
     async def _watch(
         self,
         reader: EndpointReader,
-        wanted: Wanted,
         runner: Runner,
         templates: Templates,
         applications: Sequence[TestApplication],
@@ -228,7 +226,7 @@ class Run:
         """Goes on until a signal ends it (reference 03, 9)."""
         source = self._settings_of_files
         folders = [base_folder(self._options.pattern), *([] if source is None else [source.folder])]
-        look = partial(_fingerprint, next(iter(reader.sources())), wanted)
+        look = partial(_fingerprint, next(iter(reader.sources())))
         every = self._settings.seconds_or_none("Watch:DatabasePollingInterval") or 0.0
         watch = Watch(folders, look, every, self._options.channel)
         pattern, skip = (None, "") if source is None else (source.pattern, source.skip)
@@ -278,13 +276,12 @@ class Run:
         known = {"", *(name.casefold() for name in self._settings.names("ConnectionStrings"))}
         return [(key, self._connect(key or None)) for key in sorted(wanted & known)]
 
-    def _reader(self, options: WorkerOptions) -> tuple[EndpointReader, Wanted]:
-        """With what it looks for."""
+    def _reader(self, options: WorkerOptions) -> EndpointReader:
         # Profiles of the cache are known, though nothing is cached.
         known = replace(options, cache=self._worker.cache)
         plan = self._opened.plan
         exposed = exposure(self._settings, known, plan)
-        return EndpointReader(self._settings, known, plan, exposed), exposed.wanted
+        return EndpointReader(self._settings, known, plan, exposed)
 
     async def _applications(self, options: WorkerOptions, edition: Edition, count: int) -> list[TestApplication]:
         opening = Opening(self._settings)
@@ -337,6 +334,6 @@ class Run:
         )
 
 
-async def _fingerprint(connector: Connector, wanted: Wanted) -> str:
+async def _fingerprint(connector: Connector) -> Fingerprint:
     async with await connector.open_plain() as connection:
-        return await catalogue_fingerprint(connection, wanted)
+        return await catalogue_fingerprint(connection)

@@ -1,0 +1,144 @@
+"""How long a start and a reload take with many endpoints: `python -m bench.reload [--routines 22000] [--workers 2]`.
+
+The database is one of `many.sql` with so many routines. A start ends when the log says that it listens, a reload when
+it says that the new edition is served; then a request sees that this is so. Beside the time on the clock, which other
+load of the machine lengthens, stands the CPU of the service and of PostgreSQL: both together are about what it takes on
+a machine that has nothing else to do.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+
+from bench.endurance import MANY
+from bench.postgres import Server, throw_away
+from bench.scenarios import Scenario
+from bench.services import ask, free_port
+
+CHANGES = {
+    "a comment": "comment on function many.routine_77(int, text, date) is "
+    "e'HTTP GET /many/changed-{n}\\nallow_anonymous'",
+    "a source": "create or replace function many.routine_77(_id int, _label text default null, _day date default null) "
+    "returns table (id int, label text, day date) language sql stable as 'select {n}, _label, _day'; "
+    "comment on function many.routine_77(int, text, date) is e'HTTP GET /many/changed-{n}\\nallow_anonymous'",
+    "a new one": "create function many.new_{n}(id int) returns int language sql stable as 'select id + {n}'; "
+    "comment on function many.new_{n}(int) is e'HTTP GET /many/changed-{n}\\nallow_anonymous'",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Seconds."""
+
+    clock: float
+    service: float
+    database: float
+
+
+class Clock:
+    """What has been used since it was made: by the processes of the service, and those of the server."""
+
+    def __init__(self, service: psutil.Process, server: psutil.Process) -> None:
+        self._service, self._server = service, server
+        self._began = time.monotonic(), _cpu(service), _cpu(server)
+
+    def read(self) -> Taken:
+        then = self._began
+        return Taken(time.monotonic() - then[0], _cpu(self._service) - then[1], _cpu(self._server) - then[2])
+
+
+def _cpu(process: psutil.Process) -> float:
+    total = 0.0
+    for one in (process, *process.children(recursive=True)):
+        try:
+            times = one.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system
+        # Of a server's sessions that have ended.
+        total += times.children_user + times.children_system if one == process else 0
+    return total
+
+
+def load_many(server: Server, routines: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "many.sql"
+        script.write_text(MANY.read_text("utf-8").replace("1..1000", f"1..{routines}"), "utf-8")
+        server.load(script, "many")
+
+
+def wait_for(what: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 300
+    while not what():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise SystemExit("the service has not done it")
+        time.sleep(0.01)
+
+
+def measure(server: Server, workers: int, log: Path) -> None:
+    port = free_port()
+    command = [
+        *(sys.executable, "-m", "rowcall.service.cli", f"--ConnectionStrings:Default={server.conninfo('many')}"),
+        *(f"--Urls=http://127.0.0.1:{port}", f"--HttpServer:Workers={workers}"),
+    ]
+    postmaster = psutil.Process(server.pid)
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    clock = Clock(psutil.Process(process.pid), postmaster)
+    try:
+        wait_for(lambda: "listening on" in log.read_text("utf-8"), process)
+        tell("start", clock.read())
+        number = 0
+        for what, sql in CHANGES.items():
+            for _ in range(3):
+                number += 1
+                server.psql("-c", sql.format(n=number), database="many")
+                # What has been looked at in the last second is not looked at again.
+                time.sleep(1.5)
+                clock = Clock(psutil.Process(process.pid), postmaster)
+                served = f"edition {number + 1} is served"
+                server.psql("-c", "notify rowcall, 'reload'", database="many")
+                wait_for(lambda served=served: served in log.read_text("utf-8"), process)  # type: ignore[misc]
+                tell(f"reload after {what}", clock.read())
+                status = ask(port, Scenario("changed", f"/many/changed-{number}?id=1", ""))[0]
+                if status != 200:
+                    raise SystemExit(f"/many/changed-{number} is answered with {status}")
+        workers_memory = [
+            one.memory_full_info().uss >> 20 for one in psutil.Process(process.pid).children(recursive=True)
+        ]
+        print(f"private memory of its other processes, MiB: {sorted(workers_memory, reverse=True)}")
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def tell(what: str, taken: Taken) -> None:
+    load = os.getloadavg()[0]
+    print(
+        f"{what:26} {taken.clock:7.2f} s; CPU of rowcall {taken.service:5.2f}, of PostgreSQL {taken.database:5.2f} s; "
+        f"load of the machine {load:.0f} on {os.cpu_count()} cores",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.reload", description=__doc__)
+    parser.add_argument("--routines", type=int, default=22_000)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--postgres", default="auto", help="system, wheel, auto, or a folder with programs")
+    given = parser.parse_args()
+    with throw_away(given.postgres) as server, tempfile.TemporaryDirectory() as folder:
+        load_many(server, given.routines)
+        measure(server, given.workers, Path(folder) / "log")
+
+
+if __name__ == "__main__":
+    main()
