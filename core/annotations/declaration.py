@@ -132,16 +132,27 @@ class Draft:
 
     def options(self, defaults: Options) -> Options:
         """The defaults with everything that the comment changed."""
-        return replace(
+        return changed_options(
             defaults,
-            headers=tuple(self.headers),
-            expressions=tuple(self.expressions.items()),
-            custom=tuple(self.custom.items()),
-            **self.changes,  # type: ignore[arg-type]
+            self.changes,
+            tuple(self.headers),
+            tuple(self.expressions.items()),
+            tuple(self.custom.items()),
         )
 
     def warn(self, line: Line, message: str) -> None:
         self.diagnostics.append(Diagnostic(self.name, line.shown, message))
+
+
+def changed_options(
+    defaults: Options,
+    changes: Mapping[str, object],
+    headers: tuple[tuple[str, str], ...],
+    expressions: tuple[tuple[str, str], ...],
+    custom: tuple[tuple[str, str], ...],
+) -> Options:
+    """The defaults with everything that a comment has changed."""
+    return replace(defaults, headers=headers, expressions=expressions, custom=custom, **changes)  # type: ignore[arg-type]
 
 
 Apply = Callable[[Draft, Line], None]

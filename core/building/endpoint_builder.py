@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from rowcall.core.annotations.declaration import Draft
+from rowcall.core.annotations.declaration import Draft, changed_options
 from rowcall.core.auth.filling import identity_diagnostics
 from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.building.comments import read_comment
@@ -30,6 +30,7 @@ from rowcall.core.cache.diagnostics import cache_diagnostics
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.catalogue.catalog import Catalog, Routine, Volatility
 from rowcall.core.catalogue.source import Transport
+from rowcall.core.data.interning import Same
 from rowcall.core.endpoint.capabilities import Tool
 from rowcall.core.endpoint.chosen_response import chosen_diagnostics, without_chosen
 from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode, NullText, Options, QueryNull, ResultPath, ResultShape
@@ -209,7 +210,8 @@ def _shared(options: Options) -> Options:
 
 
 @lru_cache(maxsize=64)
-def _default_options(defaults: EndpointDefaults) -> Options:
+def _default_options(shared: Same[EndpointDefaults]) -> Options:
+    defaults = shared.value
     return Options(
         requires_authorization=defaults.requires_authorization,
         query_null=defaults.query_null,
@@ -225,6 +227,30 @@ def _default_options(defaults: EndpointDefaults) -> Options:
         user_parameters=defaults.user_parameters,
         user_context=defaults.user_context,
         role_from_claim=defaults.role_from_claim,
+    )
+
+
+@lru_cache(maxsize=256)
+def _changed_options(
+    shared: Same[EndpointDefaults],
+    changes: frozenset[tuple[str, object]],
+    headers: tuple[tuple[str, str], ...],
+    expressions: tuple[tuple[str, str], ...],
+    custom: tuple[tuple[str, str], ...],
+) -> Options:
+    """Most endpoints of a large schema have comments that ask for the same: that is worked out once."""
+    changed = changed_options(_default_options(shared), dict(changes), headers, expressions, custom)
+    return without_proxies(changed) if shared.value.proxies is None else changed
+
+
+def _asked_for(draft: Draft, defaults: EndpointDefaults) -> Options:
+    """The defaults with everything that the comment changed."""
+    return _changed_options(
+        Same(defaults),
+        frozenset(draft.changes.items()),
+        tuple(draft.headers),
+        tuple(draft.expressions.items()),
+        tuple(draft.custom.items()),
     )
 
 
@@ -272,11 +298,10 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     camel = defaults.camel_case_names
     naming = Naming(defaults.custom_type_parameter_separator or "_", camel)
     path = draft.path or _default_path(routine, defaults)
-    options = _signing(draft.options(_default_options(defaults)), path, defaults)
+    asked = _asked_for(draft, defaults)
+    options = _signing(asked, path, defaults)
     if defaults.not_found_without_row and options.single and "null_text" not in draft.changes:
         options = replace(options, null_text=NullText.NOT_FOUND)
-    if defaults.proxies is None:
-        options = without_proxies(options)
     if options.login or options.logout:
         routine = _signing_routine(routine, draft)
     declared = expand(routine, catalog.types, naming)
@@ -302,7 +327,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         path=path,
         parameters=claim_segments(parameters, path_segments(path)),
         shape=shape,
-        options=_shared(options),
+        options=options if options is asked else _shared(options),
         annotations=tuple(draft.applied),
         prose=tuple(draft.prose),
         table_shape=flat,
