@@ -7,7 +7,7 @@ queries; `core.endpoint.endpoint` turns a `Routine` and its comment into an `End
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
@@ -63,6 +63,20 @@ class TypeInfo(Record):
     attributes: tuple[Attribute, ...] = ()
     """Attributes of a composite."""
     comment: str | None = None
+
+
+def types_below(roots: Iterable[int], types: Mapping[int, TypeInfo]) -> dict[int, TypeInfo]:
+    """Of `types`, those that these lead to: elements, bases and attributes included."""
+    found: dict[int, TypeInfo] = {}
+    pending = list(roots)
+    while pending:
+        info = types.get(pending.pop())
+        if info is None or info.oid in found:
+            continue
+        found[info.oid] = info
+        pending += [oid for oid in (info.element, info.base) if oid]
+        pending += [attribute.type_oid for attribute in info.attributes]
+    return found
 
 
 class RoutineKind(enum.Enum):

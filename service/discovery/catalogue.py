@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -26,6 +26,7 @@ from rowcall.core.catalogue.catalog import (
     TypeInfo,
     TypeKind,
     Volatility,
+    types_below,
 )
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.service.discovery.filters import NameFilter, RoutineFilter, TableFilter
@@ -139,7 +140,7 @@ async def discover_changes(
     routines = _others(known.routines, groups) | {row[0]: _routine(row, types, owners) for row in rows}
     before = (routine for oid, routine in known.routines.items() if oid % GROUPS in groups)
     if not set().union(*map(_types_of, before)) <= roots:
-        types = _needed(routines.values(), known.table_types, types)
+        types = types_below({*known.table_types}.union(*map(_types_of, routines.values())), types)
     return _put_together(
         replace(
             known,
@@ -183,21 +184,6 @@ def _types_of(routine: Routine) -> set[int]:
         *(one.type_oid for one in routine.out_parameters),
         *(one.type_oid for one in routine.columns),
     }
-
-
-def _needed(routines: Iterable[Routine], others: frozenset[int], types: Mapping[int, TypeInfo]) -> dict[int, TypeInfo]:
-    """Of `types`, those that routines or tables lead to."""
-    pending = [*set(others).union(*map(_types_of, routines))]
-    found: dict[int, TypeInfo] = {}
-    while pending:
-        oid = pending.pop()
-        info = types.get(oid)
-        if info is None or oid in found:
-            continue
-        found[oid] = info
-        pending += (one for one in (info.element, info.base) if one)
-        pending += (attribute.type_oid for attribute in info.attributes)
-    return found
 
 
 _Filter = TypeVar("_Filter", RoutineFilter, TableFilter)

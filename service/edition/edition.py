@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rowcall.core.catalogue.catalog import TypeInfo
+from rowcall.core.catalogue.catalog import TypeInfo, types_below
 from rowcall.core.endpoint.endpoint import Endpoint, ResultShape
 from rowcall.core.errors.diagnostics import Diagnostic
 
@@ -138,16 +138,8 @@ def _shapes(shape: ResultShape) -> Iterator[ResultShape]:
 
 def reachable_types(endpoints: tuple[Endpoint, ...], types: Mapping[int, TypeInfo]) -> dict[int, TypeInfo]:
     """The types that the results of `endpoints` lead to: elements, bases and attributes included."""
-    found: dict[int, TypeInfo] = {}
     columns = [column for endpoint in endpoints for shape in _shapes(endpoint.shape) for column in shape.columns]
     pending = [column.column.type_oid for column in columns]
     pending += [column.group.type_oid for column in columns if column.group is not None]
     pending += [endpoint.routine.return_type_oid for endpoint in endpoints]
-    while pending:
-        info = types.get(pending.pop())
-        if info is None or info.oid in found:
-            continue
-        found[info.oid] = info
-        pending += [oid for oid in (info.element, info.base) if oid]
-        pending += [attribute.type_oid for attribute in info.attributes]
-    return found
+    return types_below(pending, types)

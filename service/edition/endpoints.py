@@ -59,20 +59,20 @@ class KnownBuilds:
 
     def __init__(self) -> None:
         self._types: Mapping[int, TypeInfo] = {}
-        self._built: defaultdict[int, list[_Known]] = defaultdict(list)
-        """By oid: a table is several operations."""
+        self._built: defaultdict[tuple[int, str], list[_Known]] = defaultdict(list)
+        """By oid and name: a table is several operations, and files have no oid."""
 
     def over(self, catalog: Catalog) -> Build:
         """For one reading. What it does not ask for is forgotten with the next one."""
-        # A type may be one that an endpoint would have used, had it been there.
         same = self._types is catalog.types or self._types.items() <= catalog.types.items()
         before = self._built if same else {}
         self._types = catalog.types
-        built: defaultdict[int, list[_Known]] = defaultdict(list)
+        built: defaultdict[tuple[int, str], list[_Known]] = defaultdict(list)
         self._built = built
 
         def build(routine: Routine, defaults: EndpointDefaults) -> _Known:
-            for known in before.get(routine.oid, ()):
+            key = routine.oid, routine.name
+            for known in before.get(key, ()):
                 if (known.routine is routine or known.routine == routine) and (
                     known.defaults is defaults or known.defaults == defaults
                 ):
@@ -83,7 +83,7 @@ class KnownBuilds:
                 forgetting = None if endpoint is None else with_invalidation(endpoint, defaults.cache)
                 endpoints = tuple(each for each in (endpoint, forgetting) if each is not None)
                 known = _Known(routine, defaults, one, endpoints)
-            built[routine.oid].append(known)
+            built[key].append(known)
             return known
 
         return build

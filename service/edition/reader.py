@@ -291,7 +291,12 @@ class EndpointReader:
         if key == MAIN or not self._plan.runs_at_home:
             return objects
         name = self._options.others[key].name
-        return ((routine, replace(defaults, connection=name)) for routine, defaults in objects)
+        # One object for all that have the same: what is worked out for it is found again.
+        placed: dict[int, EndpointDefaults] = {}
+        return (
+            (routine, placed.get(id(defaults)) or placed.setdefault(id(defaults), replace(defaults, connection=name)))
+            for routine, defaults in objects
+        )
 
     def _all_judged(self, endpoints: Iterable[tuple[str, Endpoint]]) -> tuple[Endpoint, ...]:
         """With what they may leave in their sessions, where they run; each comes with the key of the connection that it

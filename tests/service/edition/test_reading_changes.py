@@ -36,7 +36,12 @@ create view a.seen as select 1 as id;
 comment on table a.shelf is 'HTTP'; comment on view a.seen is 'HTTP';
 grant usage on schema a, b to public; grant select on all tables in schema a to public;
 grant create on schema a, b to public;
-"""
+""" + "\n".join(
+    f"create function {schema}.f{number}(_id int) returns int language sql as 'select _id';"
+    f"comment on function {schema}.f{number}(int) is 'HTTP GET';"
+    for schema in "ab"
+    for number in range(4)
+)
 BODIES = (
     "language sql as 'select _id'",
     "language sql stable as 'select {other}(_id)'",
