@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from rowcall.ext.driver.exchange import Exchange
+from rowcall.ext.driver.exchange import Arrival, Exchange
 from rowcall.ext.driver.request import Request
 
 __all__ = ["ClientGoneError", "Exchange", "Step", "Waiting"]
@@ -16,8 +16,8 @@ class ClientGoneError(Exception):
     Nobody is there to be told."""
 
 
-Waiting = Awaitable[None] | Request | None
-"""What a step gives back: nothing, when the next one may follow at once; a request in the driver's hands; or an
-awaitable. A request costs no task and no future, so it is what the hot path uses."""
+Waiting = Awaitable[None] | Request | Arrival | None
+"""What a step gives back: nothing, when the next one may follow at once; a request in the driver's hands; the body of
+its own on its way; or an awaitable. The former cost no task, so they are what the hot path uses."""
 
 Step = Callable[[Exchange], Waiting]
