@@ -56,8 +56,10 @@ ALONE = 3
 """Place of the exclusive lane in `Call.wired`."""
 ARM_AFTER = 16
 """Runs on exclusive connections after which a routine is worth preparing for there."""
-WAITED = 4
-"""Times the threshold: a call that writes and takes this long has waited for a lock, or will soon hold up others."""
+WAITED = 16
+"""Times the threshold: a call that writes and takes this long has waited for a lock, or will soon hold up others. Less
+says nothing as long as it is rare (`LaneChoice` counts): where processors are busy, one call in a hundred takes four
+times the threshold, and running alone costs service and server nearly twice the processor time."""
 PROCESSORS = os.cpu_count() or 1
 WIDE_ROW = 16_384
 """Bytes of a row from which rows are taken from libpq one by one."""

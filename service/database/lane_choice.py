@@ -19,19 +19,25 @@ VERY_SLOW = 4
 call says little about the routine; half of them slow, or some very slow, do."""
 
 
+FORGIVEN = 64
+"""Windows on a shared connection after which a demotion counts for half. Once in some thousand calls the clock is late
+for anybody: without this, each time would be one more towards the longest way back."""
+
+
 class LaneChoice:
     """Counts slow calls of one routine in windows.
 
     threshold: seconds of server time from which a call is slow.
     """
 
-    __slots__ = ("_calls", "_good_windows", "_needed", "_shortest", "_slow", "_very_slow", "fast", "threshold")
+    __slots__ = ("_calls", "_good_windows", "_kept", "_needed", "_shortest", "_slow", "_very_slow", "fast", "threshold")
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
         self.fast = False
         self._good_windows = 0
         self._needed = 1
+        self._kept = 0
         self._calls = self._slow = self._very_slow = 0
         self._shortest = math.inf
 
@@ -58,6 +64,10 @@ class LaneChoice:
             return True
         if self._calls >= WINDOW:
             self._start_window()
+            self._kept += 1
+            if self._kept >= FORGIVEN:
+                self._kept = 0
+                self._needed = max(1, self._needed // 2)
         return False
 
     def _look(self) -> bool:
@@ -73,9 +83,11 @@ class LaneChoice:
         return True
 
     def demote(self) -> None:
-        """Back to the exclusive lane; each time it takes twice as many good windows to return, up to 64."""
+        """Back to the exclusive lane; each time it takes twice as many good windows to return, up to 64, and each
+        `FORGIVEN` good ones on shared connections make it half as many again."""
         self.fast = False
         self._needed = min(64, self._needed * 2)
+        self._kept = 0
         self._good_windows = 0
         self._start_window()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.service.database.lane_choice import FIRST_LOOK, WINDOW, LaneChoice
+from rowcall.service.database.lane_choice import FIRST_LOOK, FORGIVEN, WINDOW, LaneChoice
 
 THRESHOLD = 0.003
 FAST, SLOW, VERY_SLOW = 0.001, 0.004, 0.05
@@ -74,6 +74,15 @@ def test_the_way_back_becomes_longer_each_time() -> None:
             calls += 1
         needed.append(calls // WINDOW)
     assert needed == [2, 4, 8, 16, 32, 64, 64, 64, 64]
+
+
+def test_long_good_conduct_shortens_the_way_back_again() -> None:
+    pace = promoted()
+    for _ in range(20):
+        pace.demote()
+        assert sum(feed(pace, FAST, 2 * WINDOW)) == 1
+        feed(pace, FAST, FORGIVEN * WINDOW)
+    assert pace.fast
 
 
 @given(st.lists(st.sampled_from([FAST, SLOW, VERY_SLOW]), max_size=2000))
