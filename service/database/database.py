@@ -43,7 +43,7 @@ from rowcall.service.database.session.wires import Wires
 from rowcall.service.database.statements import settings_statement
 from rowcall.service.database.watchdog import HELD_UP, Watchdog
 from rowcall.service.exchange.deadline import DeadlineError, is_past
-from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
+from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Running
 
 log = logging.getLogger("rowcall.database")
 
@@ -111,6 +111,7 @@ class Database:
         self._background = Background()
         shared = (self._shared, self._generic, self._writes)
         self._watchdog = Watchdog(self._connector, self._exclusive, shared, self._background)
+        self._contention = self._watchdog.contention
         self._failures = Failures(lanes.exclusive_connections)
         self.replicas: tuple[Database, ...] = ()
         """Where some of its requests may run."""
@@ -213,7 +214,7 @@ class Database:
 
     # --- running ---------------------------------------------------------------------------------------------------
 
-    def begin(self, call: Call, exchange: Exchange) -> Waiting:
+    def begin(self, call: Call, exchange: Exchange) -> Running:
         """Starts `call` with the arguments of `exchange`. `settle` follows when what this gives back is done.
 
         Raises:
@@ -228,7 +229,7 @@ class Database:
                 return request
         return self._run_alone(call, exchange)
 
-    def begin_with_context(self, call: Call, exchange: Exchange) -> Waiting:
+    def begin_with_context(self, call: Call, exchange: Exchange) -> Running:
         """`begin` for a call whose requests bring something along."""
         if call.shared and call.context is not None and (place := self._place(call, exchange.mask)) is not None:
             lane, statement = place
@@ -239,7 +240,7 @@ class Database:
                 return request
         return self._run_alone(call, exchange)
 
-    def begin_by_deadline(self, call: Call, exchange: Exchange) -> Waiting:
+    def begin_by_deadline(self, call: Call, exchange: Exchange) -> Running:
         """`begin` for a call whose requests may have a deadline. The server is told what is left of the time."""
         if not exchange.deadline:
             return (self.begin if call.context is None else self.begin_with_context)(call, exchange)
@@ -272,7 +273,7 @@ class Database:
                 return None
         return lane, statement
 
-    def settle(self, call: Call, exchange: Exchange) -> Waiting:
+    def settle(self, call: Call, exchange: Exchange) -> Running:
         """Judges what has been begun: succeeded or streaming, or once more on a connection of its own.
 
         Raises:
@@ -284,7 +285,7 @@ class Database:
         if request.succeeded:
             if call.volatile:
                 self._learn_write(call, request)
-            elif call.pace.record(request.seconds):
+            elif call.pace.record(request.seconds, self._contention.factor):
                 self._assign_lane(call)
             if exchange.mask not in call.checked:
                 self._examine(call, exchange.mask)
@@ -300,7 +301,7 @@ class Database:
 
     def _judge_pace(self, call: Call, request: Request) -> None:
         """A failed run on a shared connection counts as well; one that held others up is enough."""
-        changed = call.pace.fast and call.pace.record(request.seconds)
+        changed = call.pace.fast and call.pace.record(request.seconds, self._contention.factor)
         if call.pace.fast and request.seconds > HELD_UP:
             call.pace.demote()
             changed = True
@@ -588,7 +589,7 @@ class Database:
         call.small = True
         if not self._may_share(call, request.statement):
             return
-        if call.pace.record(request.seconds, max(1.0, self._exclusive.busy / PROCESSORS)):
+        if call.pace.record(request.seconds, max(self._contention.factor, self._exclusive.busy / PROCESSORS)):
             self._assign_lane(call)
         if call.shared and mask not in call.checked:
             self._examine(call, mask)
@@ -607,9 +608,12 @@ class Database:
     def _learn_write(self, call: Call, request: Request) -> None:
         """From a run on a connection that others share: the first wait for a lock is the last one here."""
         self._writes.note(request.seconds)
-        if request.seconds > WAITED * call.pace.threshold:
+        if request.seconds > WAITED * call.pace.threshold * self._contention.factor:
             call.pace.demote()
-        elif not call.pace.record(request.seconds) and len(request.body or b"") <= self._options.shared_limit:
+        elif (
+            not call.pace.record(request.seconds, self._contention.factor)
+            and len(request.body or b"") <= self._options.shared_limit
+        ):
             return
         call.large = len(request.body or b"") > self._options.shared_limit
         self._assign_lane(call)

@@ -7,6 +7,7 @@ alone, is promoted when it has shown that it is fast, and is demoted when it tur
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 FIRST_LOOK = 8
 """Calls after which a new routine is judged for the first time."""
@@ -22,6 +23,42 @@ call says little about the routine; half of them slow, or some very slow, do."""
 FORGIVEN = 64
 """Windows on a shared connection after which a demotion counts for half. Once in some thousand calls the clock is late
 for anybody: without this, each time would be one more towards the longest way back."""
+
+
+MOST_CONTENTION = 8.0
+"""However busy the processors are, a wait for a lock must be told from it."""
+_SCHEDULED = Path("/proc/thread-self/schedstat")
+"""Nanoseconds that this thread has run, and waited for a processor (Linux, proc_pid_schedstat(5))."""
+
+
+class Contention:
+    """How many times longer things seem to take because this thread waits for a processor.
+
+    The clock of a call runs on while its answer waits to be read, and where the server is on the same machine its
+    backends wait too. Taking that for slowness would have calls run alone, at twice the work, just when there is too
+    much of it already.
+    """
+
+    __slots__ = ("_ran", "_waited", "factor")
+
+    def __init__(self) -> None:
+        self.factor = 1.0
+        self._ran = self._waited = 0
+
+    def look(self) -> None:
+        """Called now and then, from the thread that is meant."""
+        try:
+            ran, waited = map(int, _SCHEDULED.read_text().split()[:2])
+        except (OSError, ValueError):
+            return
+        self.note(ran, waited)
+
+    def note(self, ran: int, waited: int) -> None:
+        """Totals since the thread began; an idle thread says little, so what was known fades."""
+        newly, late = ran - self._ran, waited - self._waited
+        self._ran, self._waited = ran, waited
+        now = 1.0 + late / newly if newly > 1_000_000 else 1.0
+        self.factor = (self.factor + min(MOST_CONTENTION, max(1.0, now))) / 2
 
 
 class LaneChoice:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from rowcall.ext.driver.exchange import Arrival, Exchange
 from rowcall.ext.driver.request import Request
 
-__all__ = ["ClientGoneError", "Exchange", "Step", "Waiting"]
+__all__ = ["ClientGoneError", "Exchange", "Running", "Step", "Waiting"]
 
 
 class ClientGoneError(Exception):
@@ -16,7 +16,10 @@ class ClientGoneError(Exception):
     Nobody is there to be told."""
 
 
-Waiting = Awaitable[None] | Request | Arrival | None
+Running = Awaitable[None] | Request | None
+"""What a run of a routine is waited for by; None: it is over."""
+
+Waiting = Running | Arrival
 """What a step gives back: nothing, when the next one may follow at once; a request in the driver's hands; the body of
 its own on its way; or an awaitable. The former cost no task, so they are what the hot path uses."""
 
