@@ -56,7 +56,7 @@ def opened() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(opened: Browser, shop: Service) -> Iterator[Page]:
-    """Of a visitor of its own, once its stream is open and everything is shown; nothing may be refused or fail there."""
+    """Of a visitor of its own, once its stream is open and everything is shown; no script may fail there."""
     context = opened.new_context()
     context.set_default_timeout(PATIENCE)
     yield _visited(context.new_page(), shop)
