@@ -96,5 +96,5 @@ def refuse_plain_text(scope: Any) -> None:
     kind = (scope.headers.get("content-type") or "").partition(";")[0].strip().lower()
     if kind == "text/plain":
         raise Problem(
-            415, "with a session by cookie a body is application/json or a form, unless Origin says whose it is"
+            415, "with a session by cookie a body is application/json or a form, unless Origin says whose"
         )
