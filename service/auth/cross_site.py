@@ -95,6 +95,4 @@ def refuse_plain_text(scope: Any) -> None:
         return
     kind = (scope.headers.get("content-type") or "").partition(";")[0].strip().lower()
     if kind == "text/plain":
-        raise Problem(
-            415, "with a session by cookie a body is application/json or a form, unless Origin says whose"
-        )
+        raise Problem(415, "with a session by cookie a body is application/json or a form, unless Origin says whose")
