@@ -9,6 +9,7 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -133,9 +134,22 @@ def test_example_requests_of_files_are_grouped_by_folder(service: Service, folde
     )
 
 
-def test_written_requests_show_defaults(service: Service) -> None:
+def test_requests_show_defaults(service: Service) -> None:
     text = (service.folder / "garden_public.http").read_text(encoding="utf-8")
     assert "// function public.bed_notes(\n//     _bed_id integer,\n//     _q text DEFAULT NULL::text\n// )\n" in text
+    assert service.get("/garden_public.http").text == text
+
+
+def test_served_requests_show_sources_and_follow_them(own_database: Database, serve_once: Serve) -> None:
+    create = "create or replace function one() returns int language sql as $$ select {} $$;"
+    own_database.execute(create.format("1") + " comment on function one() is 'HTTP'")
+    chosen = {H + "Enabled": "true", H + "Option": "Endpoint", H + "CommentHeader": "Full", H + "Name": "garden"}
+    service = serve_once(own_database, "", chosen)
+    assert "// AS $function$ select 1 $function$\n" in service.get("/garden_public.http").text
+    assert not (service.folder / "garden_public.http").exists()
+    own_database.execute(create.format("2"))
+    own_database.execute("notify rowcall, 'reload'")
+    wait_until(lambda: "select 2" in service.get("/garden_public.http").text, "the new source is shown", 60)
 
 
 def test_an_unknown_version_ends_the_start(own_database: Database, tmp_path: Path) -> None:
