@@ -6,10 +6,11 @@ for what depends on the version; `own_postgres` is a server that a test may stop
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput") and RUN_FOLDER in os.environ:
         postgres_servers.clean_up(Path(os.environ.pop(RUN_FOLDER)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Each process of a run collects all tests, whatever it is given to run, and nothing of that becomes garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
