@@ -83,6 +83,7 @@ def test_a_client_takes_up_on_the_other_host_where_it_was(hosts: Hosts) -> None:
         again.wait(lambda: sorted(again.messages) == ["fourth", "third"], "what was missed, and nothing else")
 
 
+@pytest.mark.slow
 def test_ten_megabytes_between_hosts(hosts: Hosts) -> None:
     with EventStream(hosts[1], STREAM) as stream:
         httpx.post(f"{hosts[0].url}/api/tell-long", json={"length": 5_000_000}, trust_env=False, timeout=60)

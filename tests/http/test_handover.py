@@ -244,6 +244,7 @@ def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]
         process.wait()
 
 
+@pytest.mark.slow
 def test_systemd_keeps_the_sockets_while_the_service_is_started_again(systemd: Systemd) -> None:
     with ended(systemd.start()) as first:
         assert systemd.hear("READY=1")["MAINPID"] == str(first.pid)

@@ -344,6 +344,7 @@ def test_promtool_finds_nothing_to_complain_about(admin: httpx.Client) -> None:
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(PROGRAM is None, reason="the Debian package prometheus is not installed")
 def test_prometheus_answers_the_dashboard(service: Service, admin: httpx.Client, tmp_path: Path) -> None:
     some_of_everything(service)

@@ -232,6 +232,7 @@ def test_a_replica_that_dies_is_missed_by_nobody(shop: Database, servers: Server
         assert int(service.get("/here").text) == servers[2].port
 
 
+@pytest.mark.slow
 def test_a_replica_that_hangs_is_given_up(shop: Database, servers: Servers, serve_once: Serve) -> None:
     service = serve_once(shop, "", settings(shop, servers[2]))
     wait_until(lambda: int(service.get("/here").text) == servers[2].port, "the replica is read from")
@@ -253,6 +254,7 @@ def test_a_service_starts_without_its_replica(shop: Database, servers: Servers, 
     service.wait_for_log("replica Replica is not read from: it is no replica")
 
 
+@pytest.mark.slow
 def test_a_standby_takes_over(run_folder: Path, tmp_path: Path, serve_once: Serve) -> None:
     """Both hosts stand in both strings: who is what is found out."""
     if not (INSTALLATIONS and (INSTALLATIONS[0].bin / "pg_basebackup").exists()):
