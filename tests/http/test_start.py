@@ -177,7 +177,7 @@ def test_output_that_nobody_reads_holds_up_neither_requests_nor_the_end(own_data
 
 def answers(port: int) -> bool:
     try:
-        httpx.get(f"http://127.0.0.1:{port}/", trust_env=False)
+        httpx.get(f"http://127.0.0.1:{port}/", trust_env=False, timeout=60)
     except httpx.TransportError:
         return False
     return True
