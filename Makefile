@@ -7,8 +7,8 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 SOURCES := $(wildcard ext/*/*.pyx ext/*/*.pxd ext/*/*.h) setup.py
 CHECKED := core ext service tests bench ci setup.py
-# One more than processors, as tests also wait, but not so many that their servers starve each other.
-TEST_PROCESSES ?= $(shell n=$$(( $$(getconf _NPROCESSORS_ONLN) + 1 )); echo $$(( n > 4 ? 4 : n )))
+# Two more than processors, as tests wait for a third of their time, but not so many that their servers starve each other.
+TEST_PROCESSES ?= $(shell n=$$(( $$(getconf _NPROCESSORS_ONLN) + 2 )); echo $$(( n > 4 ? 4 : n )))
 # Files are given away in the order that tests/conftest.py puts them in. pytest keeps what it has made of a file.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 # How long `make fuzz` stays with each target.
