@@ -110,9 +110,7 @@ class _Keeping(ObservedProtocol):
         if ticket is None:
             return
         self._exchange.ticket = None
-        if status >= 500:
-            ticket.pass_on()
-        else:
-            # A cookie is one caller's.
-            kept = [(name, value) for name, value in headers if name.lower() != "set-cookie"]
-            ticket.keep(Entry(body, 1, head=orjson.dumps([status, kept])), self._seconds)
+        # Whatever its status: without an answer of the other service the exchange fails, and nothing comes here with a
+        # ticket (`ending`). A cookie is one caller's.
+        kept = [(name, value) for name, value in headers if name.lower() != "set-cookie"]
+        ticket.keep(Entry(body, 1, head=orjson.dumps([status, kept])), self._seconds)
