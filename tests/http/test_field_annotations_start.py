@@ -35,7 +35,6 @@ buffer|buffer_rows 10
 buffer_2|buffer 1
 buffer_3|buffer_rows = 5
 raw_false|raw = false
-raw_word|raw = perhaps
 columns_false|columns = false
 names_false|names = false
 column_names_false|column_names = false
@@ -134,6 +133,7 @@ mcp_desc|mcp_desc Does a thing.
 """
 
 WRONG = """
+raw_word|raw = perhaps|'perhaps' is neither true nor false
 timeout|timeout soon|'soon' is not an interval
 timeout_assigned|timeout = soon|'soon' is not an interval
 headers_mode|request_headers_mode some|'some' is none of

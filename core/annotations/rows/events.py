@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line, switch
+from rowcall.core.annotations.declaration import (
+    Annotation,
+    Apply,
+    Assign,
+    BadValueError,
+    Draft,
+    Line,
+    switch,
+    true_or_false,
+)
 from rowcall.core.endpoint.capabilities import Audience, Events, NoticeLevel
 
 _LEVELS = {level.value.lower(): level for level in NoticeLevel}
@@ -50,8 +59,7 @@ def _assigned_events(*roles: str) -> Assign:
 
 
 def _assign_publish(draft: Draft, value: str) -> None:
-    if value.lower() in ("true", "false"):
-        draft.within("events", Events(), publish=value.lower() == "true")
+    draft.within("events", Events(), publish=true_or_false(value))
 
 
 def _set_level(draft: Draft, line: Line) -> None:
