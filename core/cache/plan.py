@@ -166,8 +166,8 @@ def rule_problems(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
 
 
 def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoint]:
-    """The endpoints that forget an answer of this one (spec 4.6, reference 05, 1.10): its path and the suffix, and where
-    its last segment may be left out, that path and the suffix too.
+    """The endpoints that forget an answer of this one (spec 4.6, reference 05, 1.10): its path and the suffix, and the
+    same without its last segment where that may be left out.
 
     Whoever asks for a cache has one, also where results of the kind are never kept (reference 03, 6.3): it finds none.
     """
