@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.capabilities import Forwarding
@@ -19,6 +19,7 @@ from rowcall.core.outbound.forwarding import (
     Headers,
     body_with,
     encoded_path,
+    mended_path,
     query_with,
     request_headers,
 )
@@ -98,7 +99,7 @@ class Forward:
             if host.startswith("/"):
                 content = body if isinstance(body, bytes) else None
                 return await inside(method, host, _anonymous(headers, self._secret), content, exchange)
-            address = self._address(host, exchange.scope.path, query)
+            address = self._address(host, sent_path(exchange.scope), query)
             expects = (exchange.scope.headers.get("expect") or "").lower() == "100-continue"
             streamed = body is not None and not isinstance(body, bytes)
             request = OutgoingRequest(method, address, headers, body, length, expects_continue=expects and streamed)
@@ -109,7 +110,7 @@ class Forward:
         base = self._base
         if base is None:
             base = self._base = read_address(host.rstrip("/") + "/")
-        target = base.target[:-1] + encoded_path(path)
+        target = base.target[:-1] + path
         return Address(base.origin, f"{target}?{query}" if query else target, base.userinfo)
 
     async def _query_and_body(
@@ -167,6 +168,12 @@ class Forward:
 def uploads_here(endpoint: Endpoint, options: ProxyOptions) -> bool:
     """The files of a request stay here, for the routine behind the proxy (reference 05, 5.6)."""
     return endpoint.options.upload is not None and not endpoint.passes_through and not options.forward_uploads
+
+
+def sent_path(scope: Any) -> str:
+    """Of the request as it came. granian hands the path over decoded, all of it."""
+    raw: str | None = getattr(scope, "raw_path", None)
+    return encoded_path(scope.path) if raw is None else mended_path(raw)
 
 
 def _is_json(exchange: Exchange) -> bool:

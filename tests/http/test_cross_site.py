@@ -125,6 +125,20 @@ def test_text_is_no_json(service: Service, cookie: dict[str, str]) -> None:
     assert service.post("/api/pay", content=b'{"n":1}', headers={**token, **text}).text == "1"
 
 
+@pytest.mark.parametrize("said", [{"Sec-Fetch-Site": "same-origin"}, {"Origin": LISTED}, {"Origin": "itself"}], ids=str)
+def test_text_is_json_where_the_browser_says_whose_page_asks(
+    service: Service, cookie: dict[str, str], said: dict[str, str]
+) -> None:
+    """Which is what `fetch` sends for generated clients (reference 07, 18)."""
+    text = {"Content-Type": "text/plain;charset=UTF-8"}
+    origin = own_origin(service) if said.get("Origin") == "itself" else said.get("Origin")
+    headers = {**text, **said, **({"Origin": origin} if origin else {})}
+    assert service.post("/api/pay", content=b'{"n":1}', headers={**cookie, **headers}).text == "1"
+    service.client.cookies.clear()
+    body = b'{"nick":"kiri","passphrase":"open sesame","scheme":"Cookies"}'
+    assert service.post("/api/sign-in", content=body, headers=headers).status_code == 200
+
+
 def test_a_key_opens_it_again(own_database: Database, serve_once: Serve) -> None:
     settings = {**EVERY_SCHEME, "Auth:RefuseCrossSite": "false"}
     service = serve_once(own_database, member_sql() + SQL, settings)
