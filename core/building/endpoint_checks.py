@@ -71,8 +71,8 @@ def _name_clashes(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 def _raw_body(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     """A body that no parameter receives, and values that a comment sends where they cannot travel (4.5)."""
     line = used.get("body_parameter_name")
-    if line is None:
-        return
+    if line is None or endpoint.options.upload is not None:
+        return  # who takes files has been told what becomes of the body
     if endpoint.raw_body is None:
         message = f"{endpoint.options.body_parameter} is no parameter of the routine; the body is read as usual"
         yield Diagnostic(endpoint.routine.identity, line, message)
