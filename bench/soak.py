@@ -283,6 +283,8 @@ class Faults:
         for byte in body:
             for number, (reader, writer) in enumerate(opened):
                 with contextlib.suppress(OSError, TimeoutError):
+                    if writer.is_closing():
+                        continue
                     if number % 2:
                         writer.write(bytes((byte,)))
                     else:

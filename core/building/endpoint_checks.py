@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from rowcall.core.annotations import BY_NAME
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
 from rowcall.core.catalogue.source import Transport
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode, ResultPath
 from rowcall.core.endpoint.header_lines import shared_personal_answers, unknown_placeholders
 from rowcall.core.endpoint.resolved_parameters import expression_diagnostics
 from rowcall.core.errors.diagnostics import Diagnostic
@@ -72,8 +72,8 @@ def _name_clashes(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 def _raw_body(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     """A body that no parameter receives, and values that a comment sends where they cannot travel (4.5)."""
     line = used.get("body_parameter_name")
-    if line is None:
-        return
+    if line is None or endpoint.options.upload is not None:
+        return  # who takes files has been told what becomes of the body
     if endpoint.raw_body is None:
         message = f"{endpoint.options.body_parameter} is no parameter of the routine; the body is read as usual"
         yield Diagnostic(endpoint.routine.identity, line, message)
@@ -103,6 +103,21 @@ def _placeholders(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 def _shared_answers(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     return shared_personal_answers(endpoint)
+
+
+def _decrypted_columns(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Columns to decrypt that the result does not have. A single value is decrypted whatever the names are."""
+    wanted = endpoint.options.encryption
+    shapes = (endpoint.shape, *(part.shape for part in endpoint.shape.parts))
+    columns = [column for shape in shapes for column in shape.columns]
+    if wanted is None or not columns or any(shape.path is ResultPath.SCALAR for shape in shapes):
+        return
+    known = frozenset().union(*(column.names for column in columns))
+    for name in wanted.columns:
+        if name.casefold() not in known:
+            listed = ", ".join(dict.fromkeys(column.column.name for column in columns))
+            message = f"the result has no column {name}; nothing is decrypted for it; its columns are {listed}"
+            yield Diagnostic(endpoint.routine.identity, used.get("decrypt"), message)
 
 
 def _expressions(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
@@ -163,6 +178,7 @@ CHECKS: tuple[Check, ...] = (
     _headers_parameter,
     _placeholders,
     _shared_answers,
+    _decrypted_columns,
     _expressions,
     _never_on_a_replica,
     _hedged_for_nothing,

@@ -6,9 +6,11 @@ One description serves two places: each command at level Debug, and the failed o
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.filling import hashed_parameters
+from rowcall.core.cache.key import hashed
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.call import Call, Describe
@@ -42,6 +44,35 @@ def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: st
         log.debug("%s:\n%s\n%s%s", *said, extra={"properties": properties})
 
     return log_it
+
+
+def log_kept_forward(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
+    """Of an answer that another service gave, and that is given again (reference 05, 1.4)."""
+    tell = _teller(endpoint, options)
+    return None if tell is None else lambda exchange: tell(exchange, "/* proxy response from cache */")
+
+
+def log_forgetting(endpoint: Endpoint, options: WorkerOptions) -> Callable[[Exchange, bool, bytes | None], None] | None:
+    """Whether an answer was found, and its key: as a hash where values are not logged (reference 05, 1.4)."""
+    tell = _teller(endpoint, options)
+    if tell is None:
+        return None
+    plain = options.log_command_parameters and not _secret_parameters(endpoint)
+
+    def log_it(exchange: Exchange, found: bool, key: bytes | None) -> None:
+        word = "removed" if found else "not found"
+        shown = "-" if key is None else one_line((key if plain else hashed(key)).decode(errors="backslashreplace"))
+        tell(exchange, f"/* cache invalidation: {word} */ {shown}")
+
+    return log_it
+
+
+def _teller(endpoint: Endpoint, options: WorkerOptions) -> Callable[[Exchange, str], None] | None:
+    """For requests that run nothing."""
+    describe = description(endpoint, options)
+    if describe is None or not log.isEnabledFor(logging.DEBUG):
+        return None
+    return lambda exchange, note: log.debug("%s:\n%s\n%s", endpoint.name, describe(exchange), note)
 
 
 def _script_text(endpoint: Endpoint, options: WorkerOptions) -> str | None:

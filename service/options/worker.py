@@ -93,6 +93,8 @@ class HttpOptions:
     server_timing: bool = False
     server_header: bool = True
     redirect_to_https: bool = False
+    https_port: int | None = None
+    """Where to; None: that of the first https address."""
     hsts: bool = False
     compression: Compression | None = None
     """Of answers. None: they go out as they are."""

@@ -614,12 +614,12 @@ class Supervisor:
         first = await judged(self._token_uses, question.mark, question.keep_until)
         worker.channel.send(TokenJudged(question.number, first))
 
-    def _listen_to_channels(self) -> None:
-        channels = channels_of(self._edition.endpoints)
+    async def _listen_to_channels(self, channels: frozenset[str]) -> None:
         if channels and self._options.target.pooler:
             log.warning("behind a transaction pooler nothing can listen: streams of %s stay empty", ", ".join(channels))
         else:
-            self._channels.watch(channels)
+            # Not yet without those of the edition that is still served.
+            await self._channels.watch(self._channels.wanted | channels)
 
     def _event(self, worker: WorkerProcess, message: EventMessage) -> None:
         if isinstance(message, EventsPublished):
@@ -656,9 +656,12 @@ class Supervisor:
                 return failed[0]
             if not self._edition.number and all(worker.gone for worker in workers):
                 return "no worker could be started; the log says why"
+            # A stream is open from its first answer on: what is notified right behind that has to be heard.
+            channels = channels_of(edition.endpoints)
+            await self._listen_to_channels(channels)
             await asyncio.gather(*(worker.ask(Swap(edition.number), Serving, edition.number) for worker in workers))
             self._edition = edition
-            self._listen_to_channels()
+            await self._channels.watch(self._channels.wanted & channels)
             return None
 
     async def _reload_when_asked(self) -> None:

@@ -32,6 +32,7 @@ from rowcall.service.auth.access import stranger_refusal
 from rowcall.service.auth.antiforgery import token_routes
 from rowcall.service.auth.asked import connect_sessions
 from rowcall.service.auth.refreshing import refresh_routes
+from rowcall.service.background import Background
 from rowcall.service.cache.tags import tag_routes
 from rowcall.service.codegen.documents import document_routes
 from rowcall.service.database.database import Database
@@ -150,6 +151,7 @@ class Application:
         self._loop = asyncio.get_running_loop()
         self._watching: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         self._runner = Runner(self._await, self._fail)
         self.leaving = Leaving()
         self.keys = Keys(options.application)
@@ -290,7 +292,7 @@ class Application:
             route: counted(route.method, route.path, steps, self._options, self._host) for route, steps in fixed.items()
         }
         self._prepared = Table(edition, services, fixed, streams)
-        tidy(edition.endpoints, self._options.uploads)
+        self._background.start(tidy(edition.endpoints, self._options.uploads))
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
             inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
@@ -356,6 +358,7 @@ class Application:
     async def close(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
+        self._background.cancel()
         if self._client is not None:
             self._client.close()
         if self._type_answers is not None:

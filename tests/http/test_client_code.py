@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -445,9 +446,7 @@ def test_a_reload_writes_what_is_new(own_database: Database, serve_once: Serve, 
     wait_until(lambda: "function two(" in path.read_text(encoding="utf-8"), "the new function is there", 30)
 
 
-CALLS = """
-import * as api from "./publicApi.js";
-const answers = {
+ANSWERS = """({
     ping: await api.pingDepot(),
     count: await api.getCount(),
     open: await api.isGateOpen(),
@@ -464,8 +463,13 @@ const answers = {
     put: await api.depotPut({id: 1, name: "north", opened: "2026-01-02"}),
     rows: await api.depotGet({id: 1}),
     url: api.exportParcelsUrl({day: "2026-01-01"}),
-};
-console.log(JSON.stringify(answers, (key, value) => value === undefined ? "undefined" : value));
+})"""
+"""What a program gets that has the client as `api`."""
+TOLD = f"JSON.stringify({ANSWERS}, (key, value) => value === undefined ? 'undefined' : value)"
+"""The same as a text."""
+CALLS = f"""
+import * as api from "./publicApi.js";
+console.log({TOLD});
 """
 
 
@@ -477,7 +481,11 @@ def test_the_client_gets_the_values_of_the_database(made: Database, serve_once: 
     (tmp_path / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     script = tmp_path / "calls.js"
     script.write_text(CALLS, encoding="utf-8")
-    answers = json.loads(run(script))
+    check_answers(json.loads(run(script)), service.url)
+
+
+def check_answers(answers: dict[str, Any], base: str) -> None:
+    """base: of the addresses that the client makes."""
     parcel = {"parcelId": 1, "flags": ["a b", "ж&"], "packedAt": "2026-01-01T00:00:00+00:00"}
     assert answers["parcels"] == {"status": 200, "response": [parcel], "error": "undefined"}
     assert answers["nothing"]["response"] == []
@@ -499,7 +507,7 @@ def test_the_client_gets_the_values_of_the_database(made: Database, serve_once: 
         ],
         "put": "undefined",
         "rows": [{"id": 1, "name": "north", "opened": "2026-01-02"}],
-        "url": f"{service.url}/api/export-parcels?day=2026-01-01",
+        "url": f"{base}/api/export-parcels?day=2026-01-01",
     }
 
 
