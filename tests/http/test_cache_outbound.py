@@ -96,6 +96,9 @@ def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
             "CacheOptions:HybridCacheMaximumPayloadBytes": "1000",
             path + "Enabled": "true",
             path + "Type": "Hybrid",
+            "Service:LogCommands": "true",
+            "Log:ConsoleMinimumLevel": "Debug",
+            "Log:MinimalLevels:rowcall": "Debug",
         },
         workers=2,
     )
@@ -139,6 +142,12 @@ def test_what_another_service_says_is_kept_and_its_silence_is_not(service: Servi
     assert [ask(service, "/broken").status_code for _ in range(3)] == [500] * 3
     assert len(upstream.to("/broken")) == 1
     assert [ask(service, "/nobody").status_code for _ in range(3)] == [502] * 3
+
+
+def test_an_answer_given_again_is_logged_as_one(service: Service) -> None:
+    for _ in range(2):
+        ask(service, "/passed?logged")
+    service.wait_for_log("/* proxy response from cache */")
 
 
 def test_the_answer_of_another_service_is_forgotten(service: Service) -> None:

@@ -207,6 +207,7 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     server.stop()
 
 
+@pytest.mark.slow
 def test_events_that_a_network_has_swallowed_follow_once_each(
     own_database: Database, redis: RedisServer, serve_once: Serve
 ) -> None:
@@ -237,6 +238,7 @@ def test_events_that_a_network_has_swallowed_follow_once_each(
         hole.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not WORKS, reason="the clock of a service is set on Linux only")
 def test_hosts_whose_clocks_are_hours_apart(
     own_database: Database, redis: RedisServer, serve_once: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -409,5 +409,5 @@ def test_discovery_is_asked_once_by_each_worker(service: Service, provider: Iden
 def test_the_provider_is_real(provider: IdentityProvider) -> None:
     """The server of these tests refuses what it should: a code without its verifier, a wrong secret."""
     form = {"grant_type": "authorization_code", "code": "none", "client_id": CLIENT, "client_secret": "wrong"}
-    response = httpx.post(f"{provider.url}/token", data=form, trust_env=False)
+    response = httpx.post(f"{provider.url}/token", data=form, trust_env=False, timeout=60)
     assert response.json()["error"] == "invalid_client"

@@ -151,6 +151,10 @@ cache_expires|cache_expires soon|'soon' is not an interval
 cache_profile|cache_profile|exactly one profile name
 cache_profiles|cache_profile a b|exactly one profile name
 sse_on|sse on loud|'loud' is none of
+sse_words|sse a b|'b' is not read
+sse_assigned|sse = a on notice|neither true nor false nor a path
+sse_publish|sse_publish = maybe|'maybe' is neither
+sse_publish_words|sse_publish news|'news' is not read
 sse_level|sse_level high|'high' is none of
 sse_scope|sse_scope some|the scope is none of
 mcp_name|mcp_name|exactly one name
