@@ -246,7 +246,8 @@ class Application:
     async def start(self) -> None:
         self._answers.open()
         if self._options.notices is not None or self._options.events.warn_unbound:
-            self._databases.set_notice_handler(self.unheard)
+            carried = self._options.tracing is not None or self._options.correlation_header is not None
+            self._databases.set_notice_handler(self.unheard, whose=carried and self._options.notices is not None)
         await self._databases.main.start()
         if self._replicas is not None:
             self._replicas.start()

@@ -180,6 +180,7 @@ def _again_and_again(work: Callable[[random.Random], None], number: int, ends: f
         time.sleep(pause)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_never_older_never_another_users_never_half(
     own_database: Database,

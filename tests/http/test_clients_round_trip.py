@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 from typing import Any
 
 import pytest
@@ -20,12 +20,15 @@ import pytest
 from rowcall.core.text.naming import api_name
 from tests.harness.browser import PATIENCE, browser, needs_browser
 from tests.harness.database import Database
+from tests.harness.effort import seed
 from tests.harness.node import run
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.random_types import text
 
-SEED = int(os.environ.get("ROWCALL_RANDOM_SEED", SystemRandom().getrandbits(32)))
+pytestmark = pytest.mark.drawn
+
+SEED = seed("ROWCALL_RANDOM_SEED")
 ROUTINES = int(os.environ.get("ROWCALL_RANDOM_TYPES", "24"))
 CALLS = 3
 """For each routine."""

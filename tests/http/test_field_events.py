@@ -12,7 +12,7 @@ from tests.harness.events import EventStream
 from tests.harness.postgres import PostgresServer
 from tests.harness.service import Service
 from tests.http.conftest import Serve
-from tests.http.members import MO, cookie_of, member_sql, sign_in
+from tests.http.members import member_sql, with_cookie
 
 PUBLISHERS = {
     "plain": "sse",
@@ -379,8 +379,7 @@ def members(database: Database, serve: Serve) -> Service:
     ],
 )
 def test_scopes_and_hints(members: Service, path: str, hint: str | None, seen: str) -> None:
-    kiri = {"cookie": cookie_of(sign_in(members))}
-    mo = {"cookie": cookie_of(sign_in(members, "mo", MO))}
+    kiri, mo = with_cookie(members), with_cookie(members, "mo")
     stream_path = "/api/to-everybody/info"
     with (
         EventStream(members, stream_path) as nobody,

@@ -93,6 +93,7 @@ def try_out(service: Service, count: int) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_demo_is_as_it_says(couriers: Service) -> None:
     assert try_out(couriers, 4) == []
 

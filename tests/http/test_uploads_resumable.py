@@ -322,7 +322,7 @@ def test_it_belongs_to_whoever_has_begun_it(service: Service, folder: Path, clea
     assert refused.status_code == 401
 
     def signed_in(who: int) -> httpx.Client:
-        client = httpx.Client(base_url=service.url, trust_env=False)
+        client = httpx.Client(base_url=service.url, trust_env=False, timeout=60)
         assert client.post("/api/sign-in", json={"who": who}).status_code == 200
         return client
 
@@ -373,7 +373,7 @@ def test_who_comes_back_goes_on_although_the_old_connection_is_open(
         )
         wait_until(lambda: offset_of(service, url) > 0, "a part of it has arrived")
         for _ in range(4):  # it may be another worker that is asked
-            with httpx.Client(trust_env=False) as client:
+            with httpx.Client(trust_env=False, timeout=60) as client:
                 have = int(client.head(url, headers=TUS).headers["upload-offset"])
                 response = client.patch(url, headers={**PIECE, "upload-offset": str(have)}, content=b"")
                 if response.status_code == 409:  # what the other one had in its hands has been written meanwhile
