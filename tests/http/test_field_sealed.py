@@ -23,6 +23,10 @@ create function seen(_value text) returns text language sql immutable as $$
     select case when _value is null then 'null' when length(_value) >= 60 and _value !~ '[^A-Za-z0-9_-]' then 'sealed'
         else 'plain ' || _value end $$;
 create table vault (id int primary key, secret text, note text, extra jsonb);
+create table chest (id int primary key, secret text, note text);
+comment on table chest is 'HTTP
+encrypt secret
+decrypt secret';
 create type card as (number text, year int);
 create table counter (calls int); insert into counter values (0);
 """
@@ -132,6 +136,7 @@ ROUTINES: list[Routine] = [
     ),
     ("wrong_word(_a text) returns text stable", SEES, "HTTP\nencrypt = maybe\ndecrypt = maybe"),
     (f"wrong_column(_id int) {TABLE} stable", READ, "HTTP\ndecrypt card_number"),
+    ("looked_into() returns setof text stable", "select seen(secret) || ', ' || seen(note) from chest", "HTTP"),
     ("sign_in() returns table (user_id int, user_name text)", "select 41, 'kiri'", "HTTP POST\nlogin"),
     (
         "seal_claims(_user_id text default null, _user_name text default null) returns text stable",
@@ -212,6 +217,14 @@ IN_ORDER: list[Exchange] = [
     ("GET /api/two?id=1", '200 {"result1":["XX12 \\"ж\\""],"result2":[{"note":"open","secret":"XX12 \\"ж\\""}]}'),
     ('POST /api/keep-by-file {"id":4,"secret":"filed"}', "204"),
     ("GET /api/read-scalar?id=4", "200T filed"),
+    # tables
+    ('PUT /api/chest {"id":1,"secret":"XX12","note":"open"}', "204"),
+    ("GET /api/looked-into", '200 ["sealed, plain open"]'),
+    ("GET /api/chest?id=1", '200 [{"id":1,"secret":"XX12","note":"open"}]'),
+    ("GET /api/chest?secret=XX12", "200 []"),
+    ('POST /api/chest/returning {"id":1,"secret":"YY"}', '200 [{"id":1,"secret":"YY","note":"open"}]'),
+    ("GET /api/looked-into", '200 ["sealed, plain open"]'),
+    ("DELETE /api/chest/returning?id=1", '200 [{"id":1,"secret":"YY","note":"open"}]'),
     ("GET /api/seal-cached?a=x", "200T 1 sealed"),
     ("GET /api/seal-cached?a=x", "200T 1 sealed"),
     ("GET /api/seal-cached?a=y", "200T 2 sealed"),
@@ -229,6 +242,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
         **file_settings(folder),
         "Auth:CookieAuth": "true",
         "CacheOptions:Enabled": "true",
+        "Service:CrudSource:Enabled": "true",
         "ValidationOptions:Enabled": "true",
     }
     return serve(database, SEEN + routines(ROUTINES), settings)
