@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import psycopg
 
@@ -115,6 +116,7 @@ class Database:
         self._failures = Failures(lanes.exclusive_connections)
         self.replicas: tuple[Database, ...] = ()
         """Where some of its requests may run."""
+        self._tells_whose: NoticeHandler | None = None
         self.unreached: str | None = None
         """Why the first connection could not be made."""
 
@@ -143,7 +145,9 @@ class Database:
             log.debug("cannot connect yet: %s", str(error).strip())
             self.unreached = " ".join(str(error).split())
 
-    def set_notice_handler(self, handler: NoticeHandler) -> None:
+    def set_notice_handler(self, handler: NoticeHandler, *, whose: bool = False) -> None:
+        """whose: it is to be told the exchange, or the protocol, of the request too."""
+        self._tells_whose = handler if whose else None
         for lane in self._lanes:
             lane.on_notice = handler
 
@@ -423,6 +427,8 @@ class Database:
         elif not wanted:
             request.on_done = self._release
         self._watchdog.watch(request, exchange.protocol.client_disconnect)
+        if self._tells_whose is not None:
+            connection.on_notice = _notices_of(exchange.protocol, self._tells_whose)
         try:
             if call.procedure and not self._pooler:
                 await self._prepare_procedure(connection, call, exchange)
@@ -686,3 +692,14 @@ async def _wait(seconds: float, exchange: Exchange) -> None:
     gone.cancel()
     if done:
         raise ClientGoneError("the client has left before the command was tried again")
+
+
+def _notices_of(protocol: Any, handler: NoticeHandler) -> NoticeHandler:
+    """Of a connection that works for one request alone."""
+
+    def tell(
+        label: str | None, severity: str, sqlstate: str, message: str, context: str | None, _owner: object
+    ) -> None:
+        handler(label, severity, sqlstate, message, context, protocol)
+
+    return tell

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rowcall.core.building.endpoint_builder import Built, EndpointDefaults, build_endpoint
-from rowcall.core.cache.plan import with_invalidation
+from rowcall.core.cache.plan import invalidations
 from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -70,6 +70,7 @@ class EndpointBuilder:
     def __init__(self, settings: Settings) -> None:
         self._logs_endpoints = settings.flag("Service:DebugLogEndpointCreateEvents")
         self._logs_annotations = settings.flag("Service:DebugLogCommentAnnotationEvents")
+        self._caches = settings.flag("CacheOptions:Enabled")
         self._sends = settings.flag("Service:HttpClientOptions:Enabled")
         self._reported: set[Diagnostic] = set()
         self._known: dict[int, KnownBuilds] = {}
@@ -122,6 +123,9 @@ class EndpointBuilder:
             kind = "internal endpoint" if endpoint.options.internal else "endpoint"
             log.log(level, "Created %s %s (%s)", kind, endpoint.name, endpoint.routine.identity)
         _log_forwarding(endpoint)
+        caching = endpoint.options.caching
+        if self._caches and caching is not None and caching.profile is not None:
+            log.debug("%s: cache profile '%s'", endpoint.name, caching.profile)
         if self._logs_annotations and log.isEnabledFor(logging.DEBUG):
             _log_annotations(endpoint.routine.identity, endpoint.name, endpoint.annotations)
 
@@ -153,9 +157,7 @@ def _endpoints(
             diagnostics += noticed
         if endpoint is not None:
             endpoints.append(endpoint)
-            forgetting = with_invalidation(endpoint, defaults.cache)
-            if forgetting is not None:
-                endpoints.append(forgetting)
+            endpoints += invalidations(endpoint, defaults.cache)
     diagnostics += _once(of_tables)
     return tuple(endpoints)
 

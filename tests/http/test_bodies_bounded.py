@@ -229,6 +229,7 @@ def memory(service: Service) -> float:
     return sum(psutil.Process(pid).memory_info().rss for pid in service.pids()) / 1e6
 
 
+@pytest.mark.slow
 def test_a_hundred_clients_with_large_bodies(own_database: Database, serve_once: Serve) -> None:
     """They stall with all but the last byte sent: the worker holds what fits, tells the others to come again, gives the
     memory back, and answers everybody else meanwhile."""

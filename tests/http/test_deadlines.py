@@ -55,6 +55,8 @@ comment on type nested is 'GET /inner';
          "HTTP GET /asks\ndeadline 300ms"),
         ("asks_long(_r silent) returns text stable", "select (_r).error_message", "HTTP GET /asks-long"),
         ("passes() returns void", "", f"HTTP GET /silent\nproxy {url}\ndeadline = 300 ms"),
+        ("echoes(_x text) returns void", "",
+         f"HTTP GET /echo\nproxy {url}\n_x = select 'x' from pg_sleep(1.1)"),
         ("streams() returns void", "", f"HTTP GET /streams\nproxy {url}\ndeadline 300ms"),
         ("inner(_s float8 default 60) returns text language plpgsql stable",
          "begin perform pg_sleep(_s); return 'slept'; end", "HTTP GET /inner\ninternal"),
@@ -181,3 +183,17 @@ def test_a_header_that_nobody_can_read_stops_the_start(database: Database) -> No
 def test_without_the_key_no_header_counts(database: Database, serve_once: Serve) -> None:
     service = serve_once(database)
     assert service.get("/nap?s=0.2", headers={"Request-Timeout": "0.01", "Deadline": "1"}).text == "slept"
+
+
+def test_another_service_is_told_what_is_left(service: Service) -> None:
+    """1.1 seconds are used up before it is asked."""
+    moment = "2100-01-01T00:00:00Z"
+    sent = {"Request-Timeout": "100", "grpc-timeout": "100S", "Deadline": moment}
+    found = service.get("/echo", headers=sent).json()["headers"]
+    assert 1 <= int(found["request-timeout"]) <= 99
+    assert found["grpc-timeout"].endswith("m")
+    assert 1 <= int(found["grpc-timeout"][:-1]) <= 98_900
+    assert found["deadline"] == moment
+    fine = service.get("/echo", headers={"Request-Timeout": "100000 ms"}).json()["headers"]["request-timeout"]
+    assert fine.endswith("ms")
+    assert 1 <= int(fine[:-2]) <= 98_900
