@@ -7,13 +7,15 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 SOURCES := $(wildcard ext/*/*.pyx ext/*/*.pxd ext/*/*.h) setup.py
 CHECKED := core ext service tests bench ci setup.py
-# One more than processors, as tests also wait, but not so many that their servers starve each other.
-TEST_PROCESSES ?= $(shell n=$$(( $$(getconf _NPROCESSORS_ONLN) + 1 )); echo $$(( n > 4 ? 4 : n )))
+# Two more than processors, as tests wait for a third of their time, but not so many that their servers starve each other.
+TEST_PROCESSES ?= $(shell n=$$(( $$(getconf _NPROCESSORS_ONLN) + 2 )); echo $$(( n > 4 ? 4 : n )))
+# Files are given away in the order that tests/conftest.py puts them in. pytest keeps what it has made of a file.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
 # How long `make fuzz` stays with each target.
 SECONDS ?= 60
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test drills check format bench fuzz docs dist clean
+.PHONY: build demo test thorough test-all drills check format bench fuzz docs dist clean
 
 build: $(STAMPS)/installed
 
@@ -30,7 +32,12 @@ demo: build
 	$(BIN)/rowcall --demo $(ARGS)
 
 test: build
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not drill" $(ARGS)
+	$(PYTEST) -m "not drill and not slow" $(ARGS)
+
+thorough: build
+	ROWCALL_TEST_THOROUGH=1 $(PYTEST) -m "not drill and (slow or drawn or hypothesis)" $(ARGS)
+
+test-all: test thorough drills
 
 drills: build
 	$(BIN)/python -m pytest tests/drills -n $(TEST_PROCESSES) --dist load $(ARGS)
@@ -57,7 +64,7 @@ fuzz: build
 	$(BIN)/python -m tests.fuzz.fuzz_html $(SECONDS)
 	$(BIN)/python -m tests.fuzz.fuzz_sheet $(SECONDS)
 	$(BIN)/python -m tests.fuzz.fuzz_forms $(SECONDS)
-	$(BIN)/python -m pytest -p tests.fuzzing --hypothesis-profile=fuzz -n $(TEST_PROCESSES) $(or $(ARGS),tests/core tests/ext)
+	ROWCALL_TEST_THOROUGH=1 $(BIN)/python -m pytest -p tests.fuzzing --hypothesis-profile=fuzz -n $(TEST_PROCESSES) $(or $(ARGS),tests/core tests/ext)
 
 docs: build
 	$(BIN)/python ci/write_docs.py

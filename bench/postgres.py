@@ -6,13 +6,13 @@ Durability is off unless it is asked for; all other settings that matter for spe
 import os
 import pwd
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 SYSTEM = Path("/usr/lib/postgresql")
@@ -22,13 +22,32 @@ SETTINGS = ("max_connections=300", "listen_addresses=", "timezone=UTC", "logging
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server: where its programs are, its socket folder and the process id of its postmaster."""
+    """A running server: where its programs are, its folder (data and socket), and the account it runs as."""
 
     programs: Path
     socket_folder: Path
     user: str
-    pid: int
+    account: str | None
     version: str
+
+    @property
+    def pid(self) -> int:
+        """Of its postmaster, which is another one after a restart."""
+        return int(self.socket_folder.joinpath("data", "postmaster.pid").read_text("ascii").split("\n", 1)[0])
+
+    def control(self, *arguments: str) -> None:
+        """`pg_ctl`, with the options that the server was started with."""
+        command = [str(self.programs / "pg_ctl"), "-D", str(self.socket_folder / "data"), "-s", "-w", *arguments]
+        with self.socket_folder.joinpath("server.log").open("ab") as log:
+            subprocess.run(
+                command,
+                user=self.account,
+                env=os.environ | library_path(self.programs) | {"LC_ALL": "C.UTF-8"},
+                cwd=self.socket_folder,
+                check=True,
+                stdout=log,
+                stderr=log,
+            )
 
     def conninfo(self, database: str = "bench") -> str:
         return f"host={self.socket_folder} port={PORT} dbname={database} user={self.user}"
@@ -104,24 +123,12 @@ def serve(programs: Path, folder: Path, account: str | None, *, fsync: bool) -> 
     environment = os.environ | library_path(programs) | {"LC_ALL": "C.UTF-8"}
     initdb = [str(programs / "initdb"), "-D", str(data), "-U", "bench", "-A", "trust", "-E", "UTF8", "--no-sync"]
     subprocess.run(initdb, user=account, env=environment, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    settings = [part for setting in (*SETTINGS, f"fsync={'on' if fsync else 'off'}") for part in ("-c", setting)]
-    command = [str(programs / "postgres"), "-D", str(data), "-k", str(folder), "-p", str(PORT), *settings]
-    with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(command, user=account, env=environment, cwd=folder, stdout=log, stderr=log)
+    settings = (*SETTINGS, f"fsync={'on' if fsync else 'off'}")
+    options = shlex.join(part for setting in settings for part in ("-c", setting))
+    server = Server(programs, folder, "bench", account, "")
+    server.control("start", "-o", f"-k {shlex.quote(str(folder))} -p {PORT} {options}")
     try:
-        wait_until_ready(programs, folder, process)
-        server = Server(programs, folder, "bench", process.pid, "")
         version = server.psql("-c", "show server_version", database="postgres").strip()
-        yield Server(programs, folder, "bench", process.pid, version)
+        yield replace(server, version=version)
     finally:
-        process.terminate()
-        process.wait(30)
-
-
-def wait_until_ready(programs: Path, folder: Path, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 30
-    check = [str(programs / "pg_isready"), "-q", "-h", str(folder), "-p", str(PORT)]
-    while subprocess.run(check, env=os.environ | library_path(programs), check=False).returncode:
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise SystemExit("PostgreSQL did not start:\n" + (folder / "server.log").read_text("utf-8"))
-        time.sleep(0.05)
+        server.control("stop", "-m", "fast")

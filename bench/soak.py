@@ -1,10 +1,11 @@
-"""`python -m bench.soak --seconds 3600`: a service under load, with faults at random moments, and what they cost.
+"""`python -m bench.soak --seconds 3600`: a service at a share of what it can do, with faults at random moments, and
+what they cost. What it can do is measured first, by the same clients, for as long as `--measure` says.
 
 Every request carries a number of its own, so that a lost, doubled or foreign answer cannot hide: a write that was
 answered 200 has to be in the table, no number twice, and every other answer has to be the one for its number. Besides
-that it prints sessions, descriptors and the slope of each worker's memory. Faults: backends terminated, one killed (so
-that PostgreSQL recovers from a crash), the server stopped still, a table locked, a worker killed, a function changed,
-clients that leave, and connections that say nothing.
+that it prints sessions and the slopes of memory and descriptors. Faults: backends terminated, one killed (so that
+PostgreSQL recovers from a crash), the server stopped still or restarted, a table locked, a worker killed, a function
+changed, clients that leave, that say nothing, that send a body byte by byte and that read a long answer as slowly.
 """
 
 import argparse
@@ -99,17 +100,35 @@ def right(path: str, number: int, body: bytes) -> bool:
     return body == b"%d" % number
 
 
+@dataclass(slots=True)
+class Pace:
+    """When the next request of all clients together is due."""
+
+    interval: float = 0.0
+    """Seconds between two; 0: as fast as they are answered."""
+    _due: float = 0.0
+
+    async def turn(self) -> None:
+        if self.interval:
+            now = time.monotonic()
+            self._due = max(self._due + self.interval, now - 1)  # what a fault held up is not made up for in a rush
+            if self._due > now:
+                await asyncio.sleep(self._due - now)
+
+
 class Client:
     """One connection after the other, a request at a time."""
 
-    def __init__(self, port: int, seen: Seen, numbers: Iterator[int]) -> None:
+    def __init__(self, port: int, seen: Seen, numbers: Iterator[int], pace: Pace) -> None:
         self._port = port
         self._seen = seen
         self._numbers = numbers
+        self._pace = pace
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def run(self, until: float) -> None:
         while time.monotonic() < until:
+            await self._pace.turn()
             number = next(self._numbers)
             writes = number % 4 == 0
             path = "/write" if writes else READS[number % len(READS)]
@@ -189,7 +208,8 @@ class Faults:
 
     async def run(self, until: float) -> None:
         kinds: tuple[Callable[[], Awaitable[None]], ...] = (
-            self.terminate, self.crash, self.hang, self.lock, self.change, self.say_nothing,
+            self.terminate, self.crash, self.hang, self.restart, self.lock, self.change, self.say_nothing,
+            self.go_slowly,
         )  # fmt: skip
         if not self._spare_workers:
             kinds += (self.kill_worker,)
@@ -227,6 +247,9 @@ class Faults:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGCONT)
 
+    async def restart(self) -> None:
+        await asyncio.to_thread(self._server.control, "restart", "-m", "fast")
+
     async def lock(self) -> None:
         async with await psycopg.AsyncConnection.connect(self._conninfo) as session:
             await session.execute("lock table locked in access exclusive mode")
@@ -244,6 +267,29 @@ class Faults:
         for number, (_, writer) in enumerate(opened):
             writer.write((b"", b"GET /echo", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")[number % 3])
         await asyncio.sleep(2)
+        for _, writer in opened:
+            writer.close()
+
+    async def go_slowly(self) -> None:
+        """Ten that send a body byte by byte, ten that read 1 MB as slowly, and then leave."""
+        opened = [await asyncio.open_connection("127.0.0.1", self._port, limit=1) for _ in range(20)]
+        body = b'{"id":-1' + b" " * 100
+        for number, (_, writer) in enumerate(opened):
+            if number % 2:
+                writer.write(b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n")
+                writer.write(b"Content-Length: 1000\r\n\r\n")
+            else:
+                writer.write(b"GET /many?id=7 HTTP/1.1\r\nHost: x\r\n\r\n")
+        for byte in body:
+            for number, (reader, writer) in enumerate(opened):
+                with contextlib.suppress(OSError, TimeoutError):
+                    if writer.is_closing():
+                        continue
+                    if number % 2:
+                        writer.write(bytes((byte,)))
+                    else:
+                        await asyncio.wait_for(reader.read(1), 1)
+            await asyncio.sleep(0.05)
         for _, writer in opened:
             writer.close()
 
@@ -279,23 +325,30 @@ class Watch:
     supervisor: int
     most_sessions: int = 0
     memory: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
+    """Of each worker: moments (s) and MiB."""
+    descriptors: list[tuple[float, float]] = field(default_factory=list)
 
     async def run(self, until: float) -> None:
         while time.monotonic() < until:
             for pid in workers(self.supervisor):
                 self.memory.setdefault(pid, []).append((time.monotonic(), resident_mebibytes(pid)))
+            self.descriptors.append((time.monotonic(), descriptors(self.supervisor)))
             with contextlib.suppress(psycopg.Error, TimeoutError):
                 async with asyncio.timeout(10):
                     self.most_sessions = max(self.most_sessions, await sessions(self.server))
             await asyncio.sleep(1)
 
-    def slope(self) -> float:
-        """MiB an hour, of the worker that lived longest, without the first third of its life."""
-        longest = max(self.memory.values(), key=len, default=[])
-        settled = longest[len(longest) // 3 :]
-        if len(settled) < 3:
-            return 0.0
-        return statistics.linear_regression(*zip(*settled, strict=True)).slope * 3600
+    def longest(self) -> list[tuple[float, float]]:
+        """The memory of the worker that lived longest."""
+        return max(self.memory.values(), key=len, default=[])
+
+
+def slope(samples: list[tuple[float, float]]) -> float:
+    """What is added in an hour, without the first third of the samples."""
+    settled = samples[len(samples) // 3 :]
+    if len(settled) < 3:
+        return 0.0
+    return round(statistics.linear_regression(*zip(*settled, strict=True)).slope * 3600, 1)
 
 
 async def sessions(server: Server) -> int:
@@ -349,14 +402,21 @@ async def soak(server: Server, supervisor: int, port: int, arguments: argparse.N
     watch = Watch(server, supervisor)
     faults = Faults(server, supervisor, port, arguments.every, spare_workers=arguments.spare_workers)
     before = descriptors(supervisor)
+    pace = Pace()
+    clients = [Client(port, seen, numbers, pace) for _ in range(arguments.clients)]
+    until = time.monotonic() + arguments.measure
+    async with together(*(client.run(until) for client in clients)):
+        pass
+    limit = seen.statuses.total() / arguments.measure
+    pace.interval = 1 / (limit * arguments.share)
     until = time.monotonic() + arguments.seconds
-    clients = [Client(port, seen, numbers) for _ in range(arguments.clients)]
     async with together(*(client.run(until) for client in clients), watch.run(until), faults.run(until)):
         pass
     await asyncio.sleep(12)  # idle connections are closed, and what was abandoned has ended
     rows = Counter(int(line) for line in server.psql("-c", "select id from written", database="soak").split())
     return {
         "seconds": arguments.seconds,
+        "limit_per_second": round(limit),
         "requests": sum(seen.statuses.values()) + seen.late,
         "statuses": {str(status): count for status, count in sorted(seen.statuses.items())},
         "faults": dict(faults.done),
@@ -370,7 +430,9 @@ async def soak(server: Server, supervisor: int, port: int, arguments: argparse.N
         "sessions_after": await sessions(server),
         "descriptors_before": before,
         "descriptors_after": descriptors(supervisor),
-        "memory_mib_per_hour": round(watch.slope(), 1),
+        "descriptors_per_hour": slope(watch.descriptors),
+        "memory_mib_per_hour": slope(watch.longest()),
+        "memory_mib": [round(memory) for _, memory in watch.longest()[:: max(1, len(watch.longest()) // 20)]],
         "examples": [*seen.foreign[:5], *seen.unexpected[:5]],
     }
 
@@ -398,6 +460,8 @@ def main() -> int:
         prog="python -m bench.soak", description=__doc__.partition("\n")[0] if __doc__ else ""
     )
     parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--share", type=float, default=0.7, help="of what it can do, asked for during the run")
+    parser.add_argument("--measure", type=float, default=20.0, help="seconds to find out what it can do")
     parser.add_argument("--every", type=float, default=10.0, help="seconds between two faults, on average")
     parser.add_argument("--clients", type=int, default=24)
     parser.add_argument("--workers", type=int, default=2)

@@ -6,6 +6,7 @@ Some of them send to what they may call, some to what answers 401, some nothing 
 
 import argparse
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -44,6 +45,8 @@ def stall(port: int, number: int, pause: float) -> None:
 
 
 def clients(port: int, count: int, pause: float) -> None:
+    """They stand for other machines, so what they cost comes from what the service leaves of the processors."""
+    os.nice(19)
     for number in range(count):
         threading.Thread(target=stall, args=(port, number, pause), daemon=True).start()
     sys.stdin.read()

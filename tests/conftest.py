@@ -6,10 +6,11 @@ for what depends on the version; `own_postgres` is a server that a test may stop
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,16 +20,28 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.harness import postgres as postgres_servers
 from tests.harness.database import Database, create_database, drop_database
+from tests.harness.effort import THOROUGH, examples
 from tests.harness.postgres import Installation, PostgresServer
 
 # On a busy machine an example takes long to make and to run, which says nothing about what is tested.
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "unhurried",
+    max_examples=examples(100),
+    derandomize=not THOROUGH,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("unhurried")
 
 RUN_FOLDER = "ROWCALL_TEST_RUN_FOLDER"
 RUN_FOLDER_PREFIX = "rowcall-tests-"
 
 INSTALLATIONS = postgres_servers.installations()
+IN_BETWEEN = INSTALLATIONS[1:-1]
+"""Versions of which little is to be learnt where the oldest and the newest behave."""
+
+SHORT_FILES = ("core", "ext", "bench")
+"""Folders whose files fill the end of a run, so that no process waits long for the last file of another one."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,6 +60,23 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         postgres_servers.clean_up(Path(os.environ.pop(RUN_FOLDER)))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Each process of a run collects all tests, whatever it is given to run, and nothing of that becomes garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With `--no-loadscope-reorder` the order in which xdist gives the files away."""
+    here = str(Path(__file__).parent) + os.sep
+    items.sort(key=lambda item: str(item.path).removeprefix(here).startswith(SHORT_FILES))
+
+
 @pytest.fixture(scope="session")
 def run_folder() -> Path:
     return Path(os.environ[RUN_FOLDER])
@@ -60,7 +90,11 @@ def postgres(run_folder: Path) -> PostgresServer:
     return postgres_servers.shared_server(INSTALLATIONS[0], run_folder)
 
 
-@pytest.fixture(scope="session", params=INSTALLATIONS, ids=lambda installation: f"postgres{installation.major}")
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(one, marks=[pytest.mark.slow] if one in IN_BETWEEN else []) for one in INSTALLATIONS],
+    ids=lambda installation: f"postgres{installation.major}",
+)
 def every_postgres(request: pytest.FixtureRequest, run_folder: Path) -> PostgresServer:
     installation: Installation = request.param
     return postgres_servers.shared_server(installation, run_folder)

@@ -207,13 +207,20 @@ def flag(option: str) -> Apply:
 
 
 def assigned_flag(option: str) -> Assign:
-    """Effect of `flag = true|false`; any other text changes nothing (reference 01, 5.4)."""
+    """Effect of `flag = true|false`; any other text changes nothing (reference 01, 5.4), which is told."""
 
     def assign(draft: Draft, value: str) -> None:
-        if value.lower() in ("true", "false"):
-            draft.set(**{option: value.lower() == "true"})
+        draft.set(**{option: true_or_false(value)})
 
     return assign
+
+
+def true_or_false(value: str) -> bool:
+    """Raises `BadValueError`."""
+    word = value.lower()
+    if word not in ("true", "false"):
+        raise BadValueError(f"'{value}' is neither true nor false")
+    return word == "true"
 
 
 def switch(value: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -21,7 +22,9 @@ IMPERSONATOR_ID, IMPERSONATOR_NAME, IMPERSONATOR_SIGNED_IN_AT = (
     "impersonator_auth_time",
 )
 """Claims that tell who really acts, where somebody acts as another user (RFC 8693, 4.1 calls it the actor)."""
-ACTOR = frozenset({IMPERSONATOR_ID, IMPERSONATOR_NAME, IMPERSONATOR_SIGNED_IN_AT})
+IMPERSONATION_ENDS_AT = "impersonation_ends_at"
+"""Claim with the seconds since 1970 at which nobody acts as the other any more."""
+ACTOR = frozenset({IMPERSONATOR_ID, IMPERSONATOR_NAME, IMPERSONATOR_SIGNED_IN_AT, IMPERSONATION_ENDS_AT})
 """Only the service itself sets them."""
 
 Grouped = str | list[str] | None
@@ -141,8 +144,12 @@ class NobodyActsError(ValueError):
     """Whoever is to act as another has neither an id nor a name that would tell who it is."""
 
 
-def acting(claims: Iterable[Claim], actor: User, identity: IdentityClaims) -> tuple[Claim, ...]:
+def acting(
+    claims: Iterable[Claim], actor: User, identity: IdentityClaims, ends_at: float | None = None
+) -> tuple[Claim, ...]:
     """Claims of a user, for `actor` to act as him. The moment of a sign-in is none of them: he has not signed in.
+
+    ends_at: in seconds since 1970; None: when the session does.
 
     Raises:
         NobodyActsError: it could not be told afterwards who has acted.
@@ -151,11 +158,27 @@ def acting(claims: Iterable[Claim], actor: User, identity: IdentityClaims) -> tu
         (IMPERSONATOR_ID, actor.first(identity.user_id)),
         (IMPERSONATOR_NAME, actor.first(identity.user_name)),
         (IMPERSONATOR_SIGNED_IN_AT, actor.first(SIGNED_IN_AT)),
+        (IMPERSONATION_ENDS_AT, None if ends_at is None else str(int(ends_at))),
     )
     if known[0][1] is None and known[1][1] is None:
         raise NobodyActsError
     others = (claim for claim in claims if claim[0] != SIGNED_IN_AT)
     return (*others, *((kind, value) for kind, value in known if value is not None))
+
+
+def latest_end(claims: Iterable[Claim]) -> float:
+    """Until when a session with these claims holds at most, in seconds since 1970: that of who acts as another ends. A
+    moment that cannot be read has passed.
+    """
+    ends = next((value for kind, value in claims if kind == IMPERSONATION_ENDS_AT), None)
+    if ends is None:
+        return math.inf
+    return float(ends) if ends.isascii() and ends.isdigit() else 0.0
+
+
+def lifetime(claims: Iterable[Claim], now: float, wanted: float) -> float:
+    """Seconds for which something is issued that would hold for `wanted` without these claims."""
+    return min(wanted, max(0.0, latest_end(claims) - now))
 
 
 def himself(claims: Iterable[Claim], user: User, identity: IdentityClaims) -> tuple[Claim, ...] | None:

@@ -111,6 +111,8 @@ class AuthOptions:
     mapping: ClaimMapping = ClaimMapping()
     basic: BasicOptions = field(default_factory=BasicOptions)
     notes_time: bool = False
+    impersonation_valid: float | None = 1800.0
+    """Seconds for which somebody acts as another user; None: as long as the session holds."""
     """A session knows when its user signed in."""
     single_use: bool = True
     """Of refresh tokens."""

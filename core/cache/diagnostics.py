@@ -34,6 +34,11 @@ def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) ->
         return
     yield from _stale_doubts(endpoint, options)
     key = key_parameters(endpoint, options)
+    if not key and caching.parameters is None and endpoint.parameters and options.profile(caching.profile).parameters:
+        yield (
+            f"{endpoint.name}: none of the Parameters of cache profile '{caching.profile}' is one of its own; all "
+            "requests share one answer"
+        )
     for one in filled_parameters(endpoint, mapping):
         if not key >> one.index & 1:
             yield (

@@ -165,15 +165,20 @@ def rule_problems(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
             yield f"{dropped}: it is not among the parameters of the cache key"
 
 
-def with_invalidation(endpoint: Endpoint, options: CacheOptions) -> Endpoint | None:
-    """The endpoint that forgets an answer of this one (spec 4.6, reference 05, 1.10); None where there is none.
+def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoint]:
+    """The endpoints that forget an answer of this one (spec 4.6, reference 05, 1.10): its path and the suffix, and the
+    same without its last segment where that may be left out.
 
     Whoever asks for a cache has one, also where results of the kind are never kept (reference 03, 6.3): it finds none.
     """
     caching = endpoint.options.caching
     if options.suffix is None or not options.enabled or caching is None or not caching.wanted or _only_acts(endpoint):
-        return None
+        return
     suffix = options.suffix.strip("/").lower()
-    # Only the last segment may be left out, and now none is the last.
-    path = endpoint.path.replace("?}", "}").rstrip("/")
-    return replace(endpoint, path=f"{path}/{suffix}", options=replace(endpoint.options, invalidates=True))
+    path = endpoint.path.rstrip("/")
+    paths = [path.replace("?}", "}")]
+    if path.endswith("?}"):
+        # Only the last segment may be left out, and now none is the last.
+        paths.append(path.rpartition("/")[0])
+    for one in paths:
+        yield replace(endpoint, path=f"{one}/{suffix}", options=replace(endpoint.options, invalidates=True))

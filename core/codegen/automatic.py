@@ -24,9 +24,10 @@ def automatic_parameters(endpoint: Endpoint, claims: Set[str]) -> frozenset[int]
         names.add(upload.metadata)
     if endpoint.options.user_parameters:
         names |= claims | {_ADDRESS}
+    rows = endpoint.outgoing.rows
     filled = endpoint.outgoing.filled | endpoint.outgoing.members
     return frozenset(
         index
         for index, parameter in enumerate(endpoint.parameters)
-        if is_optional(parameter) and (index in filled or parameter.db_name in names)
+        if index in rows or (is_optional(parameter) and (index in filled or parameter.db_name in names))
     )

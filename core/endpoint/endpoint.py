@@ -186,6 +186,12 @@ class ResultColumn(Record):
     """Of the column in the result, where the SQL is not ours: the field is then taken out of its text. None: each is
     a column of its own."""
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Those that a comment may use, in any case: its own, that in responses, that of the composite it is from."""
+        known = {self.column.name.casefold(), self.key.decode().casefold()}
+        return frozenset(known if self.group is None else {*known, self.group.name.casefold()})
+
 
 @dataclass(frozen=True, slots=True)
 class ResultShape(Record):
@@ -329,6 +335,8 @@ class Options(Record):
     encryption: Encryption | None = None
     proxy: Forwarding | None = None
     proxy_out: Forwarding | None = None
+    hedge: float | None = None
+    """Seconds without an answer after which the request of `proxy` is sent once more. None: never."""
     upload: Upload | None = None
     events: Events | None = None
     client_code: ClientCode | None = None

@@ -92,7 +92,16 @@ class ErrorMapping:
 TIMED_OUT = ErrorMapping(504, "Command execution timed out")
 
 _CONFLICTS = ("23505", "23P01", "23503")
-_UNUSABLE = ("22P02", "22003", "22007", "22008", "22001")
+_UNREADABLE = (
+    *("22P02", "22P05", "22001", "22003", "22007", "22008", "22009", "22015", "22021", "22026"),
+    *("2200M", "2200N"),  # xml
+)
+"""A text that cannot be read as its type, or not kept in it."""
+_BAD_PAGE = ("2201W", "2201X")
+"""A LIMIT or an OFFSET below zero."""
+_BAD_PATTERN = ("2201B", "22019", "22025")
+"""A regular expression, or a pattern for LIKE, that is none."""
+_UNUSABLE = (*_UNREADABLE, *_BAD_PAGE, *_BAD_PATTERN)
 _UNFIT = ("23502", "23514", *_UNUSABLE)
 
 BUILT_IN_CODES: Mapping[str, ErrorMapping] = {

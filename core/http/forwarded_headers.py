@@ -17,8 +17,15 @@ Fields = list[tuple[str, str]]
 
 _NAMES = ("x-forwarded-for", "x-forwarded-proto", "x-forwarded-host")
 
+_ORIGINAL = tuple(name.replace("forwarded", "original") for name in _NAMES)
+"""What the request had itself; only the service says so."""
+
+_MAPPED_BITS = 96
+"""In front of the IPv4 address in one of IPv6."""
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _HOST = re.compile(r"[A-Za-z0-9._-]+(?::\d{1,5})?|\[[0-9A-Fa-f:.]+\](?::\d{1,5})?")
+_HOST_PATTERN = re.compile(r"\*|(?:\*\.)?[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +77,18 @@ def parse_address(text: str) -> Address | None:
 
 
 def parse_network(text: str) -> Network:
-    """`10.0.0.0/8`. Raises `ValueError`."""
-    return ipaddress.ip_network(text.strip(), strict=False)
+    """`10.0.0.0/8`. One in IPv6's clothes is that of IPv4, as addresses are. Raises `ValueError`."""
+    network = ipaddress.ip_network(text.strip(), strict=False)
+    if isinstance(network, ipaddress.IPv6Network) and network.prefixlen >= _MAPPED_BITS:
+        mapped = network.network_address.ipv4_mapped
+        if mapped is not None:
+            return ipaddress.IPv4Network((mapped, network.prefixlen - _MAPPED_BITS))
+    return network
+
+
+def is_host_pattern(text: str) -> bool:
+    """What `is_allowed` can find: hosts without a port."""
+    return _HOST_PATTERN.fullmatch(text) is not None
 
 
 def client_of(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> Client:
@@ -84,6 +101,7 @@ def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: s
     they belong, and what stood there before is in `X-Original-*` (reference 04, 20 rule 3).
     """
     sent = [(name.lower(), value) for name, value in fields]
+    sent = [field for field in sent if field[0] not in _ORIGINAL]
     walked = _walk(options, lambda wanted: [value for name, value in sent if name == wanted], peer, scheme)
     replaced = dict(zip(_NAMES, walked.replaced, strict=True))
     seen: Fields = []
@@ -93,7 +111,7 @@ def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: s
             seen.append((name, ",".join(left)))
     host = next((value for name, value in sent if name == "host"), "")
     before = dict(zip(_NAMES, (peer, scheme, host), strict=True))
-    seen += [(name.replace("forwarded", "original"), before[name]) for name in _NAMES if replaced[name]]
+    seen += [(told, before[name]) for name, told in zip(_NAMES, _ORIGINAL, strict=True) if replaced[name]]
     kept = [
         (name, walked.client.host if name == "host" and walked.client.host is not None else value)
         for name, value in sent
@@ -137,8 +155,8 @@ def _walk(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str
 
 
 def _entries(lines: Sequence[str]) -> list[str]:
-    """The nearest proxy's first."""
-    return [entry.strip() for line in lines for entry in line.split(",")][::-1]
+    """The nearest proxy's first. Empty ones are none (RFC 9110, 5.6.1.2)."""
+    return [stripped for line in lines for entry in line.split(",") if (stripped := entry.strip())][::-1]
 
 
 def _allowed(hosts: Sequence[str], host: str) -> bool:

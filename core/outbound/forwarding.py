@@ -28,7 +28,6 @@ PLAIN_TEXT = "text/plain; charset=utf-8"
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _UNRESERVED_PATH = "/:@!$&'()*+,;=~"
-_ENCODED_SLASH = re.compile(r"%25(2[Ff])")
 
 
 class JsonKind(enum.Enum):
@@ -83,14 +82,14 @@ def response_headers(items: Iterable[tuple[str, str]], excluded: Collection[str]
     ]
 
 
-def proxy_url(host: str, path: str, query: str) -> str:
-    """Host, then path and query of the request; a path in the host stays in front. `path` is decoded, as it comes."""
-    target = host.rstrip("/") + encoded_path(path)
-    return f"{target}?{query}" if query else target
-
-
 def encoded_path(path: str) -> str:
-    return _ENCODED_SLASH.sub(r"%\1", quote(path, safe=_UNRESERVED_PATH))
+    """A decoded path as it stands in a request."""
+    return quote(path, safe=_UNRESERVED_PATH)
+
+
+def mended_path(path: str) -> str:
+    """One that is encoded already, but for what cannot stand in a request at all."""
+    return quote(path, safe=f"{_UNRESERVED_PATH}%")
 
 
 def query_with(query: str, given: Sequence[Given], longest: int) -> tuple[str, list[str]]:

@@ -33,8 +33,12 @@ class Outgoing(Record):
     def filled(self) -> frozenset[int]:
         """Parameters that no request has to send."""
         fields = {index for call in self.calls for index, _ in call.fields}
-        rows = {index for call in self.calls for index, _ in call.rows}
-        return frozenset(fields | rows | {index for index, _ in self.replies})
+        return self.rows | fields | {index for index, _ in self.replies}
+
+    @property
+    def rows(self) -> frozenset[int]:
+        """Parameters of files that are such an answer as a whole."""
+        return frozenset(index for call in self.calls for index, _ in call.rows)
 
     @property
     def members(self) -> frozenset[int]:

@@ -31,7 +31,7 @@ _DIRECTIVE = re.compile(
     r"[#@\s]*(?P<word>timeout|retry_delay|cache|hedge)(?:\s*[=:]\s*|\s+|$)(?P<value>.*)", re.IGNORECASE
 )
 _UNSENT = re.compile(r"content-.*|allow|expires|last-modified", re.IGNORECASE)
-_LINE_END = re.compile(r"\r\n|\r|\n")
+_BEHIND_LINE = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class _Draft:
 
 def read_definition(comment: str) -> Reading:
     """Never raises, whatever the comment says."""
-    lines = _LINE_END.split(comment)
+    lines = _BEHIND_LINE.split(comment)
     draft = _Draft()
     start = _request_line(lines, draft)
     if start is None:
@@ -113,11 +113,11 @@ def _request_line(lines: list[str], draft: _Draft) -> int | None:
 
 
 def _read_head(lines: list[str], start: int, draft: _Draft) -> str | None:
-    """Headers and directives up to an empty line; what follows is the body."""
+    """Headers and directives up to an empty line; what follows is the body, as it is written."""
     for index in range(start, len(lines)):
         text = lines[index].strip()
         if not text:
-            body = "\n".join(lines[index + 1 :])
+            body = "".join(lines[index + 1 :])
             return body if body.strip() else None
         if not _is_directive(text, draft):
             name, colon, value = text.partition(":")

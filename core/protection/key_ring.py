@@ -75,6 +75,12 @@ class KeyRing:
         active = [key for key in self.keys if key.is_active(now)]
         return max(active, key=lambda key: (key.activated, key.id), default=None)
 
+    def settled(self, now: float) -> tuple[float, float]:
+        """Around now: since when, and until when, no key begins or ceases to be active."""
+        moments = [moment for key in self.keys for moment in (key.activated, key.expires)]
+        since = max((moment for moment in moments if moment <= now), default=-math.inf)
+        return since, min((moment for moment in moments if moment > now), default=math.inf)
+
     def nearest(self, now: float) -> Key | None:
         """The one to protect with while none is active, because a clock is wrong: every known key opens, so any is
         better than none. The first that will be active, or else the last that was."""

@@ -72,6 +72,12 @@ class Resumable(Record):
     """Bytes of a file."""
     seconds: float = 86_400.0
     """After which an unfinished file is removed, counted from its last piece."""
+    most_unfinished: int | None = 1000
+    """Files that wait for their last piece, at most. None, here and below: as many as there are."""
+    most_bytes: int | None = 17_179_869_184
+    """That they may come to together."""
+    most_of_client: int | None = 100
+    """Those of one user, or of one address."""
 
 
 @dataclass(frozen=True, slots=True)

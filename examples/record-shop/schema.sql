@@ -1,4 +1,4 @@
--- A record shop: what it sells, to whom, and what was sold. Plain tables; nothing in here knows of HTTP.
+-- A record shop: what it sells, to whom, what was sold, what came in. Plain tables; nothing in here knows of HTTP.
 create schema shop;
 
 create table shop.artist (
@@ -40,6 +40,30 @@ create table shop.sale (
   sold_on date not null default date '2026-02-01'
 );
 
+create table shop.delivery (
+  delivery_id int generated always as identity primary key,
+  album_id int not null references shop.album,
+  quantity int not null check (quantity > 0),
+  shelved boolean not null default false
+);
+
+create table shop.clerk (
+  clerk_id int primary key,
+  name text not null unique,
+  password_hash text not null
+);
+
+-- Whoever listens is told what is left of an album, once the transaction that changes it is through.
+create function shop.tell_stock() returns trigger language plpgsql as $$
+begin
+  perform pg_notify('shop_stock', json_build_object('albumId', new.album_id, 'stock', new.stock)::text);
+  return null;
+end
+$$;
+
+create trigger tell_stock after update of stock on shop.album
+for each row when (old.stock is distinct from new.stock) execute function shop.tell_stock();
+
 insert into shop.artist values
   (1, 'The Lanterns', 'NO'), (2, 'Marisol Quartet', 'PT'), (3, 'Ferrous', 'GB');
 
@@ -60,6 +84,9 @@ insert into shop.customer (name, email, joined) values
 
 insert into shop.sale (customer_id, album_id, quantity, price, sold_on) values
   (1, 10, 1, 18.50, '2025-12-01'), (1, 20, 2, 16.00, '2025-12-20'), (2, 30, 1, 24.90, '2026-01-15');
+
+-- The password is "needle"; `rowcall --hash needle` printed this.
+insert into shop.clerk values (1, 'vera', 'fdfeNaUe2cWzuSzvwtC/f56XdrvnsttloeTa7ytaqGHj/Q7mGFK6PpACietXnc/E');
 
 -- What the service of rates.py answers. {currency} is a parameter of the file that uses the type.
 create type shop.exchange_rate as (body json, status_code int, error_message text);

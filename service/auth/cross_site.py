@@ -89,7 +89,10 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
 
 
 def refuse_plain_text(scope: Any) -> None:
-    """The type in which a page may send JSON anywhere without being asked by CORS first."""
+    """The type in which a page may send JSON anywhere without being asked by CORS first, and which `fetch` sends where
+    generated clients say nothing (reference 07, 18). A browser that says whose page asks has been judged by that."""
+    if scope.headers.get("origin") is not None or scope.headers.get("sec-fetch-site") == "same-origin":
+        return
     kind = (scope.headers.get("content-type") or "").partition(";")[0].strip().lower()
     if kind == "text/plain":
-        raise Problem(415, "with a session by cookie a body is application/json or a form, not text/plain")
+        raise Problem(415, "with a session by cookie a body is application/json or a form, unless Origin says whose")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import orjson
 
-from rowcall.core.auth.claims import SIGNED_IN_AT, Claim
+from rowcall.core.auth.claims import SIGNED_IN_AT, Claim, lifetime
 from rowcall.core.auth.cookies import end_session, set_session
 from rowcall.core.auth.login import LoginRow
 from rowcall.core.auth.options import AuthOptions
@@ -53,7 +53,8 @@ class Issuer:
         if not isinstance(scheme, CookieScheme):
             self.send_tokens(exchange, scheme, row.claims, headers)
             return
-        value = self._sessions.cookies[scheme.name].issue(row.claims, time.time(), scheme.valid)
+        now = time.time()
+        value = self._sessions.cookies[scheme.name].issue(row.claims, now, lifetime(row.claims, now, scheme.valid))
         secure = self._sessions.secures(scheme, exchange.scope)
         fields = [*headers, *cookie_headers(set_session(scheme, value, secure=secure))]
         if body is None:
@@ -94,26 +95,28 @@ class Issuer:
 
     def _opaque(self, scheme: BearerScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
         now = time.time()
+        expire = lifetime(claims, now, scheme.expire)
         return {
             "tokenType": "Bearer",
-            "accessToken": self._sessions.access[scheme.name].issue(claims, now, scheme.expire),
-            "expiresIn": int(scheme.expire),
-            "refreshToken": self._sessions.refresh[scheme.name].issue(claims, now, scheme.expire, mark),
+            "accessToken": self._sessions.access[scheme.name].issue(claims, now, expire),
+            "expiresIn": int(expire),
+            "refreshToken": self._sessions.refresh[scheme.name].issue(claims, now, expire, mark),
         }
 
     def _signed(self, scheme: JwtScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
         """What is left of the lifetimes in whole seconds, after signing: usually one less (reference 04, 5.3)."""
         tokens = self._sessions.signed[scheme.name]
         began = time.time()
-        access = tokens.sign(claims, began, scheme.expire)
-        refresh = tokens.sign_refresh(claims, began, scheme.refresh_expire, mark)
+        expire, refresh_expire = (lifetime(claims, began, each) for each in (scheme.expire, scheme.refresh_expire))
+        access = tokens.sign(claims, began, expire)
+        refresh = tokens.sign_refresh(claims, began, refresh_expire, mark)
         spent = time.time() - began
         return {
             "accessToken": access,
             "refreshToken": refresh,
             "tokenType": "Bearer",
-            "expiresIn": max(0, int(scheme.expire - spent)),
-            "refreshExpiresIn": max(0, int(scheme.refresh_expire - spent)),
+            "expiresIn": max(0, int(expire - spent)),
+            "refreshExpiresIn": max(0, int(refresh_expire - spent)),
         }
 
     def sign_out(self, exchange: Exchange, names: list[str], headers: Headers) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,7 @@ class _Login:
         self._hasher = services.auth.hasher
         self._issuer = Issuer(options, services.auth.sessions)
         self._impersonation = endpoint.options.impersonation
+        self._impersonation_valid = options.impersonation_valid
         columns = {column.column.name.lower() for column in endpoint.shape.columns}
         self._has_hash = options.login.hash.lower() in columns
         wanted = options.login.password.lower()
@@ -141,7 +143,8 @@ class _Login:
         """The row with the claims that say who really acts, or without them where he acts as himself again."""
         if self._impersonation is Impersonation.BEGINS:
             try:
-                claims = acting(row.claims, user, self._identity)
+                valid = self._impersonation_valid
+                claims = acting(row.claims, user, self._identity, None if valid is None else time.time() + valid)
             except NobodyActsError:
                 log.error(
                     "%s: its caller has neither an id nor a name, so that nobody could tell who acts",

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import orjson
 
+from rowcall.core.auth.claims import latest_end
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, JwtScheme
 from rowcall.core.auth.token_families import ENDED, Mark, mark_of
@@ -33,6 +34,7 @@ log = logging.getLogger("rowcall")
 LARGEST = 131_072
 """Bytes of a request: anybody may send one."""
 NOT_VALID = "the refresh token or the session it belongs to is not valid any more"
+_NOT_VALID_JWT = "Invalid or expired refresh token"
 
 
 def refresh_routes(
@@ -93,7 +95,10 @@ def _signed(scheme: JwtScheme, sessions: Sessions, issuer: Issuer, once: Refresh
         try:
             claims, mark = tokens.verify_refresh(token)
         except BadTokenError:
-            raise unauthorized("Bearer", "Invalid or expired refresh token") from None
+            raise unauthorized("Bearer", _NOT_VALID_JWT) from None
+        if latest_end(claims) <= time.time():
+            # Within the clock skew of the token itself, each refresh would give another one.
+            raise unauthorized("Bearer", _NOT_VALID_JWT)
         exchange.user = sessions.user(claims, scheme.name)
         await _use(once, mark, scheme.name, scheme.refresh_expire + scheme.clock_skew)
         issuer.send_tokens(exchange, scheme, claims, [], mark.next)

@@ -27,9 +27,11 @@ def around_answer(
     services: Services,
     plan: CachePlan,
     forward: Step,
+    log_hit: Step | None,
     count: Callable[[str], None] | None = None,
 ) -> tuple[Step, ...]:
-    """`forward` answers the exchange; nothing follows behind these steps. count: told `hit` or `miss`."""
+    """`forward` answers the exchange; nothing follows behind these steps. log_hit: logs an answer that was kept.
+    count: told `hit` or `miss`."""
     store = services.answers.of(plan.place)
     patience = services.options.outbound.proxy.timeout
     key_for = key_of(endpoint, plan, services)
@@ -43,6 +45,8 @@ def around_answer(
         if count is not None:
             count("hit" if type(found) is Entry else "bypass" if found is ALONE else "miss")
         if type(found) is Entry:
+            if log_hit is not None:
+                log_hit(exchange)
             status, headers = orjson.loads(found.head)
             fields = [(name, value) for name, value in headers]
             if status in (204, 205, 304):
@@ -106,9 +110,7 @@ class _Keeping(ObservedProtocol):
         if ticket is None:
             return
         self._exchange.ticket = None
-        if status >= 500:
-            ticket.pass_on()
-        else:
-            # A cookie is one caller's.
-            kept = [(name, value) for name, value in headers if name.lower() != "set-cookie"]
-            ticket.keep(Entry(body, 1, head=orjson.dumps([status, kept])), self._seconds)
+        # Whatever its status: without an answer of the other service the exchange fails, and nothing comes here with a
+        # ticket (`ending`). A cookie is one caller's.
+        kept = [(name, value) for name, value in headers if name.lower() != "set-cookie"]
+        ticket.keep(Entry(body, 1, head=orjson.dumps([status, kept])), self._seconds)

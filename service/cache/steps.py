@@ -232,26 +232,32 @@ def _shareable(endpoint: Endpoint, plan: CachePlan) -> Callable[[Request], bool]
     return (lambda request: request.rows <= most) if most else (lambda _request: True)
 
 
-def forgetting(endpoint: Endpoint, services: Services, plan: CachePlan | None) -> Step:
+def forgetting(
+    endpoint: Endpoint,
+    services: Services,
+    plan: CachePlan | None,
+    log_it: Callable[[Exchange, bool, bytes | None], None] | None,
+) -> Step:
     """The only step of an endpoint that forgets an answer (spec 4.6): rules are ignored (reference 05, 1.9).
-    plan: None where answers of the endpoint are never kept."""
+    plan: None where answers of the endpoint are never kept. log_it: told whether there was one, and its key."""
 
-    def answer(exchange: Exchange, found: bool) -> None:
-        log.debug("%s: /* cache invalidation: %s */", endpoint.name, "removed" if found else "not found")
+    def answer(exchange: Exchange, found: bool, key: bytes | None) -> None:
+        if log_it is not None:
+            log_it(exchange, found, key)
         body = b'{"invalidated":true}' if found else b'{"invalidated":false}'
         exchange.protocol.response_bytes(200, [("content-type", "application/json")], body)
 
     def find_nothing(exchange: Exchange) -> None:
         exchange.follow(())
-        answer(exchange, False)
+        answer(exchange, False, None)
 
     if plan is None:
         return find_nothing
     store: AnswerStore = services.answers.of(plan.place)
     key_for = key_of(endpoint, plan, services)
 
-    async def answer_later(exchange: Exchange, waiting: Awaitable[bool]) -> None:
-        answer(exchange, await waiting)
+    async def answer_later(exchange: Exchange, key: bytes | None, waiting: Awaitable[bool]) -> None:
+        answer(exchange, await waiting, key)
 
     def forget(exchange: Exchange) -> Awaitable[None] | None:
         key = key_for(exchange)
@@ -259,8 +265,8 @@ def forgetting(endpoint: Endpoint, services: Services, plan: CachePlan | None) -
         # Nothing follows, where a proxy would go on.
         exchange.follow(())
         if isinstance(found, Awaitable):
-            return answer_later(exchange, found)
-        answer(exchange, found)
+            return answer_later(exchange, key, found)
+        answer(exchange, found, key)
         return None
 
     if not reads_body(endpoint, plan):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rowcall.core.building.endpoint_builder import Built, EndpointDefaults, build_endpoint
-from rowcall.core.cache.plan import with_invalidation
+from rowcall.core.cache.plan import invalidations
 from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -79,9 +79,8 @@ class KnownBuilds:
                     break
             else:
                 one = _build(routine, catalog, defaults)
-                endpoint = one.endpoint
-                forgetting = None if endpoint is None else with_invalidation(endpoint, defaults.cache)
-                endpoints = tuple(each for each in (endpoint, forgetting) if each is not None)
+                made = one.endpoint
+                endpoints = () if made is None else (made, *invalidations(made, defaults.cache))
                 known = _Known(routine, defaults, one, endpoints)
             built[key].append(known)
             return known
@@ -93,6 +92,7 @@ class EndpointBuilder:
     def __init__(self, settings: Settings) -> None:
         self._logs_endpoints = settings.flag("Service:DebugLogEndpointCreateEvents")
         self._logs_annotations = settings.flag("Service:DebugLogCommentAnnotationEvents")
+        self._caches = settings.flag("CacheOptions:Enabled")
         self._sends = settings.flag("Service:HttpClientOptions:Enabled")
         self._reported: set[Diagnostic] = set()
         self._known: dict[int, KnownBuilds] = {}
@@ -147,6 +147,9 @@ class EndpointBuilder:
             level = logging.INFO if endpoint.options.internal else logging.DEBUG
             kind = "internal endpoint" if endpoint.options.internal else "endpoint"
             log.log(level, "Created %s %s (%s)", kind, endpoint.name, endpoint.routine.identity)
+        caching = endpoint.options.caching
+        if self._caches and caching is not None and caching.profile is not None:
+            log.debug("%s: cache profile '%s'", endpoint.name, caching.profile)
         if self._logs_annotations and log.isEnabledFor(logging.DEBUG):
             _log_annotations(endpoint.routine.identity, endpoint.name, endpoint.annotations)
 

@@ -93,19 +93,11 @@ def _openers(
         columns = tuple(group)
         if position is None:
             for column in columns:
-                wanted = everything or names is None or _is_named(column, names)
+                wanted = everything or names is None or not column.names.isdisjoint(names)
                 opener = _of_type(column.column.type_oid, codecs, open_text) if wanted else None
                 yield None if opener is None else _in_bytes(opener)
         else:
             yield _spread(columns, names, codecs, open_text)
-
-
-def _is_named(column: ResultColumn, names: frozenset[str]) -> bool:
-    """By its own name, by that in responses, or by that of the composite it is taken out of."""
-    known = {column.column.name.casefold(), column.key.decode().casefold()}
-    if column.group is not None:
-        known.add(column.group.name.casefold())
-    return not known.isdisjoint(names)
 
 
 def _spread(
@@ -113,7 +105,9 @@ def _spread(
 ) -> Opener | None:
     """A composite column whose attributes are told as columns."""
     parts = [
-        _of_type(column.column.type_oid, codecs, open_text) if names is None or _is_named(column, names) else None
+        _of_type(column.column.type_oid, codecs, open_text)
+        if names is None or not column.names.isdisjoint(names)
+        else None
         for column in columns
     ]
     return _in_bytes(_composite(parts)) if any(parts) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable
 
@@ -15,6 +16,9 @@ from rowcall.service.database.connector import Connector
 
 log = logging.getLogger("rowcall.events")
 
+SETTLE_SECONDS = 5.0
+"""How long an edition waits until the channels of its streams are listened to."""
+
 Hear = Callable[[str, str], None]
 """Channel and payload."""
 
@@ -25,40 +29,84 @@ def channels_of(endpoints: Iterable[Endpoint]) -> frozenset[str]:
 
 
 class ChannelListener:
-    """`watch` as often as the channels change."""
+    """One connection, whose channels change without a gap: while it waits for the answer to a `listen`, notifications
+    are kept."""
 
     def __init__(self, connector: Connector, hear: Hear) -> None:
         self._connector = connector
         self._hear = hear
-        self._channels: frozenset[str] = frozenset()
+        self._wanted: frozenset[str] = frozenset()
+        self._changed = asyncio.Event()
+        self._settled = asyncio.Event()
+        """The wanted channels are listened to, or that was tried and could not be."""
         self._task: asyncio.Task[None] | None = None
 
-    def watch(self, channels: frozenset[str]) -> None:
-        if channels == self._channels:
+    @property
+    def wanted(self) -> frozenset[str]:
+        return self._wanted
+
+    async def watch(self, channels: frozenset[str]) -> None:
+        """Returns when they are listened to; when that fails it is tried again for ever, without this caller."""
+        if channels == self._wanted:
             return
-        self._channels = channels
-        self.close()
-        if channels:
-            self._task = asyncio.get_running_loop().create_task(self._run(sorted(channels)))
+        self._wanted = channels
+        self._settled.clear()
+        self._changed.set()
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._settled.wait(), SETTLE_SECONDS)
 
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
             self._task = None
 
-    async def _run(self, channels: list[str]) -> None:
+    async def _run(self) -> None:
         attempt = 0
         while True:
+            while not self._wanted:
+                self._settled.set()
+                self._changed.clear()
+                await self._changed.wait()
             try:
                 async with await self._connector.open_plain() as connection:
-                    for channel in channels:
-                        await connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
-                    if attempt:
-                        log.info("listening again on %s; what was notified meanwhile is lost", ", ".join(channels))
+                    await self._listen(connection, again=attempt > 0)
                     attempt = 0
-                    async for notification in connection.notifies():
-                        self._hear(notification.channel, notification.payload)
             except (psycopg.Error, OSError) as error:
-                log.warning("streams of %s: not listening, tried again: %s", ", ".join(channels), str(error).strip())
-            attempt += 1
-            await asyncio.sleep(pause(min(attempt, 6)))
+                names = ", ".join(sorted(self._wanted))
+                log.warning("streams of %s: not listening, tried again: %s", names, str(error).strip())
+                self._settled.set()
+                attempt += 1
+                await asyncio.sleep(pause(min(attempt, 6)))
+
+    async def _listen(self, connection: psycopg.AsyncConnection, *, again: bool) -> None:
+        """Until no channel is wanted any more."""
+        heard: frozenset[str] = frozenset()
+        while wanted := self._wanted:
+            self._changed.clear()
+            for command, channels in (("listen {}", wanted - heard), ("unlisten {}", heard - wanted)):
+                for channel in sorted(channels):
+                    await connection.execute(sql.SQL(command).format(sql.Identifier(channel)))
+            heard = wanted
+            if again:
+                again = False
+                log.info("listening again on %s; what was notified meanwhile is lost", ", ".join(sorted(heard)))
+            if wanted == self._wanted:
+                self._settled.set()
+            await self._hear_until_changed(connection)
+
+    async def _hear_until_changed(self, connection: psycopg.AsyncConnection) -> None:
+        hearing = asyncio.ensure_future(self._hear_all(connection))
+        changed = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait((hearing, changed), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+            hearing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await hearing
+
+    async def _hear_all(self, connection: psycopg.AsyncConnection) -> None:
+        async for notification in connection.notifies():
+            self._hear(notification.channel, notification.payload)

@@ -6,15 +6,18 @@ One description serves two places: each command at level Debug, and the failed o
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.filling import hashed_parameters
+from rowcall.core.cache.key import hashed
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.call import Call, Describe
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.sensitive import HIDDEN
 from rowcall.service.log.entry import one_line
+from rowcall.service.log.request_log import request_properties
 
 if TYPE_CHECKING:
     from rowcall.service.options.worker import WorkerOptions
@@ -36,9 +39,40 @@ def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: st
 
     def log_it(exchange: Exchange) -> None:
         text = call.statement(exchange.mask).sql.decode() if script is None else script
-        log.debug("%s:\n%s\n%s%s", call.label, describe(exchange), text, note and f"\n{note}")
+        properties = request_properties(exchange.protocol)
+        said = (call.label, describe(exchange), text, note and f"\n{note}")
+        log.debug("%s:\n%s\n%s%s", *said, extra={"properties": properties})
 
     return log_it
+
+
+def log_kept_forward(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
+    """Of an answer that another service gave, and that is given again (reference 05, 1.4)."""
+    tell = _teller(endpoint, options)
+    return None if tell is None else lambda exchange: tell(exchange, "/* proxy response from cache */")
+
+
+def log_forgetting(endpoint: Endpoint, options: WorkerOptions) -> Callable[[Exchange, bool, bytes | None], None] | None:
+    """Whether an answer was found, and its key: as a hash where values are not logged (reference 05, 1.4)."""
+    tell = _teller(endpoint, options)
+    if tell is None:
+        return None
+    plain = options.log_command_parameters and not _secret_parameters(endpoint)
+
+    def log_it(exchange: Exchange, found: bool, key: bytes | None) -> None:
+        word = "removed" if found else "not found"
+        shown = "-" if key is None else one_line((key if plain else hashed(key)).decode(errors="backslashreplace"))
+        tell(exchange, f"/* cache invalidation: {word} */ {shown}")
+
+    return log_it
+
+
+def _teller(endpoint: Endpoint, options: WorkerOptions) -> Callable[[Exchange, str], None] | None:
+    """For requests that run nothing."""
+    describe = description(endpoint, options)
+    if describe is None or not log.isEnabledFor(logging.DEBUG):
+        return None
+    return lambda exchange, note: log.debug("%s:\n%s\n%s", endpoint.name, describe(exchange), note)
 
 
 def _script_text(endpoint: Endpoint, options: WorkerOptions) -> str | None:

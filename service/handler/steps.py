@@ -43,7 +43,7 @@ from rowcall.service.encryption.columns import with_opened_columns
 from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.sensitive import Discreet
-from rowcall.service.handler.command_log import description, log_command
+from rowcall.service.handler.command_log import description, log_command, log_forgetting, log_kept_forward
 from rowcall.service.handler.reads import reads_of, tell_position
 from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.limits.steps import limit_anybody, limit_callers
@@ -58,6 +58,7 @@ from rowcall.service.outbound.type_calls import call_types, ignore_nulls_of_type
 from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.application_name import application_name
 from rowcall.service.request.before_routine import before_routine
+from rowcall.service.request.binding import read_small_body
 from rowcall.service.request.deadlines import may_have_deadline, set_deadline
 from rowcall.service.request.headers import fill_headers, headers_context
 from rowcall.service.request.resolved_parameters import forget_supplied, resolve
@@ -159,10 +160,11 @@ def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """A proxy ends here, or its routine goes on with the answer (reference 05, 4.4)."""
     plan = plan_of(endpoint, services)
     if endpoint.options.invalidates:
-        return (forgetting(endpoint, services, plan),)
+        return (forgetting(endpoint, services, plan, log_forgetting(endpoint, services.options)),)
     forward = proxy(endpoint, services)
     if plan is not None and forward is not None and endpoint.passes_through:
-        return around_answer(endpoint, services, plan, forward, cache_counter(endpoint, services))
+        hit = log_kept_forward(endpoint, services.options)
+        return around_answer(endpoint, services, plan, forward, hit, cache_counter(endpoint, services))
     return (forward,) if forward is not None and endpoint.passes_through else _with_skip(forward, endpoint, services)
 
 
@@ -407,6 +409,7 @@ STEPS: Sequence[Factory] = (
     ask_for_token,
     refuse_unknown_connection,
     refuse_to_lose,
+    read_small_body,
     keep_body,
     keep_for_proxy,
     bind,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from rowcall.core.auth.claims import Claim, User
+from rowcall.core.auth.claims import Claim, User, latest_end, lifetime
 from rowcall.core.auth.cookies import cookie_value, session_value, set_session
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme
@@ -189,7 +189,10 @@ class Sessions:
         raise BadTokenError("no key of the issuer verifies the token")
 
     def _session(self, scheme: Scheme, verified: Verified) -> Session:
-        return Session(self.user(verified.claims, scheme.name), scheme, verified.begins, verified.expires)
+        ends = latest_end(verified.claims)
+        if ends <= time.time():
+            raise BadTokenError("acting as another user has ended")
+        return Session(self.user(verified.claims, scheme.name), scheme, verified.begins, min(verified.expires, ends))
 
     # --- cookies ---------------------------------------------------------------------------------------------------
 
@@ -229,14 +232,16 @@ class Sessions:
 
     def _read_cookie(self, scheme: CookieScheme, value: str, now: float) -> Session:
         ticket = self.cookies[scheme.name].read(value, now)
-        renew_at = (ticket.issued + ticket.expires) / 2
+        capped = latest_end(ticket.claims) <= ticket.expires  # no new cookie would hold longer
+        renew_at = NEVER if capped else (ticket.issued + ticket.expires) / 2
         return Session(self.user(ticket.claims, scheme.name), scheme, ticket.begins, ticket.expires, renew_at)
 
     def _renew(self, exchange: Exchange, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
         """Whatever the response will be, it carries a cookie with a whole life in front of it (reference 04, 5.1)."""
         if type(exchange.protocol) is HeadProtocol or isinstance(exchange.protocol, RenewingProtocol):
             return
-        value = self.cookies[scheme.name].issue(claims, time.time(), scheme.valid)
+        now = time.time()
+        value = self.cookies[scheme.name].issue(claims, now, lifetime(claims, now, scheme.valid))
         cookies = set_session(scheme, value, secure=self.secures(scheme, exchange.scope))
         exchange.protocol = RenewingProtocol(exchange.protocol, cookies)
 

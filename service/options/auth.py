@@ -50,6 +50,7 @@ def auth_options(settings: Settings) -> AuthOptions:
         login=_login(settings),
         mapping=_mapping(settings),
         basic=_basic(settings),
+        impersonation_valid=settings.seconds_or_none(_OPTIONS + "ImpersonationValid"),
         notes_time=settings.flag(_OPTIONS + "NoteSignInTime"),
         single_use=settings.flag(_AUTH + "RefreshTokenSingleUse"),
         roles_match_users=opened(

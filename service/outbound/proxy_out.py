@@ -15,12 +15,12 @@ from rowcall.core.endpoint.capabilities import Forwarding
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.outbound.address import read_address
-from rowcall.core.outbound.forwarding import BODY_METHODS, proxy_url
+from rowcall.core.outbound.forwarding import BODY_METHODS
 from rowcall.service.exchange.attendance import while_client_waits
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.exchange.trace import trace_of
-from rowcall.service.outbound.forwarding import NO_HOST
+from rowcall.service.outbound.forwarding import NO_HOST, sent_path
 from rowcall.service.outbound.proxy import FAILURES, answer_headers, failure
 from rowcall.service.outbound.relay import relay
 from rowcall.service.request.self_calls import Capture
@@ -86,7 +86,9 @@ class _Sender:
                 if host.startswith("/"):
                     return await inside(method, host, carried, body if isinstance(body, bytes) else None, exchange)
                 trace = trace_of(exchange.protocol)
-                address = read_address(proxy_url(host, exchange.scope.path, exchange.scope.query_string))
+                query = exchange.scope.query_string
+                target = host.rstrip("/") + sent_path(exchange.scope)
+                address = read_address(f"{target}?{query}" if query else target)
                 return await client.send(OutgoingRequest(method, address, carried, body), named=True, trace=trace)
         finally:
             # Whatever nobody has sent on must not hold up the routine that still writes it.

@@ -23,7 +23,8 @@ READ_WITHIN = 5.0
 """Seconds that a request with an unknown key waits for the ring to be read again."""
 
 _VERSION = b"\x01"
-_ID = 16
+_HEAD = len(_VERSION) + 16
+"""Bytes ahead of what the cipher gives: version and key."""
 
 
 class Keys:
@@ -36,7 +37,11 @@ class Keys:
         """application: the isolation boundary (`CustomApplicationName`)."""
         self._application = application
         self._ring = KeyRing()
-        self._derived: dict[tuple[bytes, str], KeyCipher] = {}
+        self._ciphers: dict[tuple[bytes, str], KeyCipher] = {}
+        """Of the keys of this ring, by what sealed texts begin with and the purpose."""
+        self._sealing: dict[str, tuple[bytes, KeyCipher]] = {}
+        """By purpose, what seals between `_since` and `_until`."""
+        self._since = self._until = 0.0
         self._waiting: set[asyncio.Future[None]] = set()
         self.on_unknown: Callable[[], None] | None = None
 
@@ -47,6 +52,8 @@ class Keys:
     @ring.setter
     def ring(self, ring: KeyRing) -> None:
         self._ring = ring
+        self._ciphers.clear()
+        self._since = self._until = 0.0
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
@@ -65,12 +72,23 @@ class Keys:
             await asyncio.wait({future}, timeout=left)
             self._waiting.discard(future)
 
-    def protecting(self) -> Key:
+    def sealing(self, purpose: str) -> tuple[bytes, KeyCipher]:
+        """What a sealed text begins with, and what seals the rest. Raises `NoKeyError`."""
         now = time.time()
-        key = self._ring.protecting(now)
-        if key is not None:
-            return key
-        # A clock is wrong, ours or that of whoever made the keys: the supervisor makes one that fits.
+        if not self._since <= now < self._until:
+            self._sealing.clear()
+            self._since, self._until = self._ring.settled(now)
+        found = self._sealing.get(purpose)
+        if found is None:
+            key = self._ring.protecting(now)
+            head = _VERSION + (self._stand_in(now) if key is None else key).id
+            found = head, self.opening(head, purpose)
+            if key is not None:
+                self._sealing[purpose] = found
+        return found
+
+    def _stand_in(self, now: float) -> Key:
+        """A clock is wrong, ours or that of whoever made the keys: the supervisor makes one that fits."""
         if self.on_unknown is not None:
             self.on_unknown()
         nearest = self._ring.nearest(now)
@@ -78,14 +96,18 @@ class Keys:
             raise NoKeyError
         return nearest
 
-    def box(self, key: Key, purpose: str) -> KeyCipher:
-        found = self._derived.get((key.id, purpose))
+    def opening(self, head: bytes, purpose: str) -> KeyCipher:
+        """head: what the sealed text begins with. Raises `UnknownKeyError`."""
+        found = self._ciphers.get((head, purpose))
         if found is None:
+            key = self._ring.key(head[len(_VERSION) :])
+            if key is None:
+                raise UnknownKeyError("sealed with a key that is not in the ring")
             # cryptography takes 10 MB in each worker: for those that have something to seal.
             from rowcall.service.protection.ciphers import cipher_for
 
             info = f"rowcall\0{self._application}\0{purpose}".encode()
-            found = self._derived[key.id, purpose] = cipher_for(key, info)
+            found = self._ciphers[head, purpose] = cipher_for(key, info)
         return found
 
 
@@ -98,24 +120,23 @@ class Protector:
 
     def seal(self, data: bytes) -> str:
         """Raises `NoKeyError`."""
-        key = self._keys.protecting()
-        head = _VERSION + key.id
-        return _text(head + self._keys.box(key, self._purpose).seal(data, head))
+        head, cipher = self._keys.sealing(self._purpose)
+        return _text(head + cipher.seal(data, head))
 
     def open(self, text: str) -> bytes:
         """Raises `SealError`; `UnknownKeyError` where only the key is missing."""
         raw = _bytes(text)
-        head = raw[: 1 + _ID]
-        if len(head) < 1 + _ID or head[:1] != _VERSION:
+        head = raw[:_HEAD]
+        if len(head) < _HEAD or not head.startswith(_VERSION):
             raise SealError("not a sealed text")
-        key = self._keys.ring.key(head[1:])
-        if key is None:
-            raise UnknownKeyError("sealed with a key that is not in the ring")
-        return self._keys.box(key, self._purpose).open(raw[1 + _ID :], head)
+        return self._keys.opening(head, self._purpose).open(raw[_HEAD:], head)
 
 
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
-_STANDARD = bytes.maketrans(b"-_", b"+/")
+_STANDARD = bytes.maketrans(b"-_+/=", b"+/!!!")
+"""What is none of the URL-safe characters becomes something that base64 refuses."""
+_LAST = (b"", b"", b"AQgw", b"AEIMQUYcgkosw048")
+"""By the length modulo 4, the last characters whose bits all mean something. A single one left over is no base64."""
 
 
 def _text(raw: bytes) -> str:
@@ -127,9 +148,9 @@ def _bytes(text: str) -> bytes:
     """Only what `_text` gives: another spelling of the same bytes is refused, so that every changed character shows."""
     try:
         standard = text.encode("ascii").translate(_STANDARD)
-        raw = binascii.a2b_base64(standard + b"=" * (-len(text) % 4))
+        left = len(standard) % 4
+        if left and standard[-1] not in _LAST[left]:
+            raise SealError("not in its one spelling")
+        return binascii.a2b_base64(standard + b"=" * (-left % 4), strict_mode=True)
     except ValueError:
         raise SealError("not base64") from None
-    if _text(raw) != text:
-        raise SealError("not in its one spelling")
-    return raw

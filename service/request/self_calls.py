@@ -72,7 +72,7 @@ class InnerScope:
         self, method: str, path: str, query: str, headers: Headers, depth: int, client: str = "", scheme: str = "http"
     ) -> None:
         self.method = method
-        self.path = path
+        self.path = self.raw_path = path
         self.query_string = query
         self.headers = _FakeHeaders([("host", "localhost"), *headers])
         self.depth = depth

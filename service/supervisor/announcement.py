@@ -50,7 +50,8 @@ _SHOWN = 10
 
 
 def _tell_short_lived_keys(settings: Settings, edition: Edition) -> None:
-    encrypting = [one.name for one in edition.endpoints if one.options.encryption is not None]
+    found = ((one.name, one.options.encryption) for one in edition.endpoints)
+    encrypting = [name for name, wanted in found if wanted and (wanted.all_parameters or wanted.parameters)]
     if encrypting and not settings.flag("DataProtection:Enabled"):
         log.warning(
             "DataProtection:Enabled is false: encrypt and decrypt do nothing, and %s stores values as they are sent",
@@ -58,10 +59,10 @@ def _tell_short_lived_keys(settings: Settings, edition: Edition) -> None:
         )
     elif encrypting and settings.choice("DataProtection:Storage") == "Default":
         log.warning(
-            "%s%s encrypts values with keys that end with this process: nobody can decrypt them after a restart. "
+            "%s%s values with keys that end with this process: nobody can decrypt them after a restart. "
             "DataProtection:Storage=FileSystem or Database keeps the keys",
             encrypting[0],
-            f" and {_counted(len(encrypting) - 1, 'other endpoint')}" if len(encrypting) > 1 else "",
+            " encrypts" if len(encrypting) == 1 else f" and {_counted(len(encrypting) - 1, 'other endpoint')} encrypt",
         )
 
 

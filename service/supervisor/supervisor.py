@@ -291,7 +291,6 @@ class Supervisor:
         self._options = replace(
             self._options,
             openapi=described.openapi,
-            http_files=described.http_files,
             mcp=described.mcp,
             tool_schemas=described.tool_schemas,
         )
@@ -422,7 +421,7 @@ class Supervisor:
         bridge = bridge_for(self._options.events, self._connector, pooler=self._options.target.pooler)
         if bridge is not None:
             await self._events.connect(bridge, self._background)
-        error = await self._publish(edition)
+        error = await self._publish(await self._with_requests(edition))
         if error is not None:
             raise StartupError(error)
         await self._take_place()
@@ -479,6 +478,11 @@ class Supervisor:
         if self._handover is not None:
             self._handover.open()
             self._background.start(self._handover.run())
+
+    async def _with_requests(self, edition: Edition) -> Edition:
+        """The same, with what it serves of example requests."""
+        requests = await self._describer.served_requests(edition.endpoints, edition.types_of)
+        return replace(edition, example_requests=requests) if requests else edition
 
     async def _describe(self, edition: Edition) -> None:
         """Clients and documents, for others."""
@@ -635,12 +639,12 @@ class Supervisor:
         first = await judged(self._token_uses, question.mark, question.keep_until)
         worker.channel.send(TokenJudged(question.number, first))
 
-    def _listen_to_channels(self) -> None:
-        channels = channels_of(self._edition.endpoints)
+    async def _listen_to_channels(self, channels: frozenset[str]) -> None:
         if channels and self._options.target.pooler:
             log.warning("behind a transaction pooler nothing can listen: streams of %s stay empty", ", ".join(channels))
         else:
-            self._channels.watch(channels)
+            # Not yet without those of the edition that is still served.
+            await self._channels.watch(self._channels.wanted | channels)
 
     def _event(self, worker: WorkerProcess, message: EventMessage) -> None:
         if isinstance(message, EventsPublished):
@@ -682,9 +686,12 @@ class Supervisor:
                 return failed[0]
             if not self._edition.number and all(worker.gone for worker in workers):
                 return "no worker could be started; the log says why"
+            # A stream is open from its first answer on: what is notified right behind that has to be heard.
+            channels = channels_of(edition.endpoints)
+            await self._listen_to_channels(channels)
             await asyncio.gather(*(worker.swap(edition.number) for worker in workers))
             self._edition = edition
-            self._listen_to_channels()
+            await self._channels.watch(self._channels.wanted & channels)
             return None
 
     async def _prepared(self, edition: Edition, workers: list[WorkerProcess]) -> list[str | None]:
@@ -743,7 +750,7 @@ class Supervisor:
         if only_files and not difference and edition.left_out == self._edition.left_out:
             return  # saved as it was, or broken as it was
         before = self._edition
-        reason = await self._publish(edition)
+        reason = await self._publish(await self._with_requests(edition))
         if reason is not None:
             log.error("edition %d is not served, the last good one stays: %s", edition.number, reason)
             return

@@ -156,13 +156,14 @@ class _Hidden:
             self._lock = None
 
 
-def remove_leftovers(folder: str) -> int:
-    """Undoes the requests of processes that were killed; how many there were."""
-    count = 0
+def remove_leftovers(folder: str) -> bool:
+    """Undoes the requests of processes that were killed. False: there are some that somebody still holds."""
+    count = held = 0
     for path in _hidden_folders(Path(folder)):
         with contextlib.suppress(OSError):
             lock = _lock(path)
             if lock is None:
+                held += path.exists()
                 continue
             try:
                 _undo_killed(Path(folder), path)
@@ -171,7 +172,7 @@ def remove_leftovers(folder: str) -> int:
                 os.close(lock)
     if count:
         log.warning("%s: files of %d uploads that were cut off by the end of a worker have been removed", folder, count)
-    return count
+    return not held
 
 
 def _undo_killed(folder: Path, hidden: Path) -> None:

@@ -10,17 +10,20 @@ from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.uploads.options import Folder, UploadOptions
 from rowcall.service.uploads.folders import remove_leftovers
 
+LOOKS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
+"""Seconds before another look at what somebody holds: a request, or a process that was killed and is not gone yet, as
+the next service may start sooner than the system has cleared away the one before."""
 
-def tidy(endpoints: Iterable[Endpoint], options: UploadOptions) -> None:
-    """In a thread, beside everything else. Folders that requests name are looked at before their first file."""
+
+async def tidy(endpoints: Iterable[Endpoint], options: UploadOptions) -> None:
+    """Beside everything else. Folders that requests name are looked at before their first file."""
+    loop = asyncio.get_running_loop()
     folders = frozenset(_folders(endpoints, options))
-    if folders:
-        asyncio.get_running_loop().run_in_executor(None, _tidy, folders)
-
-
-def _tidy(folders: Iterable[str]) -> None:
-    for folder in folders:
-        remove_leftovers(folder)
+    for seconds in (*LOOKS, 0.0):
+        found = [await loop.run_in_executor(None, remove_leftovers, folder) for folder in folders]
+        if all(found):
+            return
+        await asyncio.sleep(seconds)
 
 
 def _folders(endpoints: Iterable[Endpoint], options: UploadOptions) -> Iterator[str]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.uploads.options import Csv, Excel, Folder, HandlerOptions, LargeObjects, ObjectStore
@@ -26,12 +26,8 @@ if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
 
 
-@dataclass(frozen=True, slots=True)
-class HandlerFactory:
-    make: Callable[[Turn], Handler]
-    """Raises `ClimbingPathError`."""
-    in_transaction: bool
-    """What it does takes effect together with the routine."""
+HandlerFactory = Callable[[Turn], Handler]
+"""Raises `ClimbingPathError`."""
 
 
 def handler_factories(endpoint: Endpoint, services: Services) -> Mapping[str, HandlerFactory]:
@@ -41,8 +37,12 @@ def handler_factories(endpoint: Endpoint, services: Services) -> Mapping[str, Ha
 
 
 def in_transaction(endpoint: Endpoint, services: Services) -> bool:
-    """One of the handlers that the endpoint asks for works in the database (reference 05, 5.3)."""
+    """One of the handlers that the endpoint asks for works in the database (reference 05, 5.3), or its routine is a
+    function. Nobody can see that it runs in a transaction; but what it does stays only if the service, which may be
+    killed meanwhile, has lived to see its end, as the files do."""
     upload, options = endpoint.options.upload, services.options.uploads
+    if upload is not None and endpoint.routine.kind is RoutineKind.FUNCTION:
+        return True
     keys = () if upload is None else upload.handlers or (options.default_handler,)
     return any(not isinstance(options.handlers.get(key), Folder | None) for key in keys)
 
@@ -58,10 +58,10 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
         return templates.fill(partial(argument_text, turn.exchange))
 
     if isinstance(options, Folder):
-        return HandlerFactory(lambda turn: FileSystem(key, options, common, settings(turn), turn), False)
+        return lambda turn: FileSystem(key, options, common, settings(turn), turn)
     if isinstance(options, LargeObjects):
         commands = large_object_commands(endpoint, services)
-        return HandlerFactory(lambda turn: LargeObject(key, options, common, settings(turn), turn, commands), True)
+        return lambda turn: LargeObject(key, options, common, settings(turn), turn, commands)
     if isinstance(options, ObjectStore):
         client = services.client
         assert client is not None  # noqa: S101 (`client_of` makes one for this handler)
@@ -72,7 +72,7 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
             return ObjectStorage(key, options, common, settings(turn), turn, client, named=named)
 
         # The object comes into being between the routine and the end of its transaction.
-        return HandlerFactory(object_storage, True)
+        return object_storage
     text = templates.written("row_command") or options.row_command
     if isinstance(options, Csv):
         command = row_command(text, names)
@@ -82,7 +82,7 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
         def delimited(turn: Turn) -> Handler:
             return Delimited(key, options, common, settings(turn), turn, command, call, batching)
 
-        return HandlerFactory(delimited, True)
+        return delimited
     return _spreadsheet(key, options, text, templates, endpoint, services)
 
 
@@ -99,4 +99,4 @@ def _spreadsheet(
         settings = templates.fill(partial(argument_text, turn.exchange))
         return Spreadsheet(key, options, common, settings, turn, commands, calls)
 
-    return HandlerFactory(make, True)
+    return make

@@ -16,19 +16,46 @@ PAUSE = 0.2
 
 
 async def told(scope: Any, pieces: AsyncIterator[bytes], hearer: Hearer) -> AsyncIterator[bytes]:
-    """The same pieces. The last word comes when all of them have."""
+    """The same pieces, of a whole body. The last word comes when all of them have."""
     announced = scope.headers.get("content-length")
     of = int(announced) if announced is not None and announced.isdecimal() else None
-    received = 0
-    last = 0.0
-    async for piece in pieces:
-        received += len(piece)
+    telling = _Telling(hearer, 0, of)
+    async for piece in telling.over(pieces):
         yield piece
-        if time.monotonic() - last > PAUSE and received != of:
-            last = time.monotonic()
-            hearer.tell(_word(received, of))
-    hearer.tell(_word(received, received))
+    telling.tell(telling.received)
 
 
-def _word(received: int, of: int | None) -> str:
-    return orjson.dumps({"received": received, "of": of}).decode()
+async def told_of_part(
+    pieces: AsyncIterator[bytes], hearer: Hearer, begins: int, length: int | None
+) -> AsyncIterator[bytes]:
+    """The same pieces, of a file that comes over several requests. begins: bytes that were there before. length: of
+    the file, None where that is not known yet."""
+    telling = _Telling(hearer, begins, length)
+    async for piece in telling.over(pieces):
+        yield piece
+    telling.tell(length)
+
+
+class _Telling:
+    def __init__(self, hearer: Hearer, received: int, of: int | None) -> None:
+        self.received = received
+        self._hearer = hearer
+        self._of = of
+        self._told = ""
+
+    async def over(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Tells of those between, and leaves the last word to others."""
+        last = 0.0
+        async for piece in pieces:
+            self.received += len(piece)
+            yield piece
+            if time.monotonic() - last > PAUSE and self.received != self._of:
+                last = time.monotonic()
+                self.tell(self._of)
+
+    def tell(self, of: int | None) -> None:
+        """Unless it is what was told before."""
+        word = orjson.dumps({"received": self.received, "of": of}).decode()
+        if word != self._told:
+            self._told = word
+            self._hearer.tell(word)

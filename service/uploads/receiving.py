@@ -29,7 +29,7 @@ from rowcall.service.uploads.digests import digested
 from rowcall.service.uploads.folders import Folders
 from rowcall.service.uploads.handler import FormatError, Handler, Turn
 from rowcall.service.uploads.incoming import File
-from rowcall.service.uploads.making import handler_factories
+from rowcall.service.uploads.making import handler_factories, in_transaction
 from rowcall.service.uploads.multipart import Form
 from rowcall.service.uploads.progress import told
 from rowcall.service.uploads.spool import set_aside
@@ -63,9 +63,7 @@ class Receiving:
         self._factories = handler_factories(endpoint, services)
         self._keys = upload.handlers or (options.default_handler,)
         self._metadata = metadata_parameter(endpoint)
-        self._in_transaction = services.options.wrap_in_transaction or any(
-            self._factories[key].in_transaction for key in self._keys if key in self._factories
-        )
+        self._in_transaction = services.options.wrap_in_transaction or in_transaction(endpoint, services)
         self._tells_progress = upload.progress
         self._tells_claims = bool(options.common.claims_key)
 
@@ -146,7 +144,7 @@ class Receiving:
         if missing is not None:
             raise Problem(500, f"the upload handler {missing} is none of {', '.join(self._factories)}")
         try:
-            handlers = [self._factories[key].make(turn) for key in self._keys]
+            handlers = [self._factories[key](turn) for key in self._keys]
         except ClimbingPathError:
             raise Problem(400, "a value of the request would lead out of the folder for uploaded files") from None
         if self._options.log_parameters:
@@ -179,7 +177,7 @@ class Receiving:
         fallback = self._factories.get(handler.common.fallback or "")
         if status is not Status.OK and fallback is not None:
             # One level: the other handler has the same settings, and with them the same fallback.
-            handler = fallback.make(turn)
+            handler = fallback(turn)
             status, file, entries = await self._try(handler, file)
         if status is not Status.OK:
             return await self._refuse(handler, file, status)

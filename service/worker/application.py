@@ -32,6 +32,7 @@ from rowcall.service.auth.access import stranger_refusal
 from rowcall.service.auth.antiforgery import token_routes
 from rowcall.service.auth.asked import connect_sessions
 from rowcall.service.auth.refreshing import refresh_routes
+from rowcall.service.background import Background
 from rowcall.service.cache.tags import tag_routes
 from rowcall.service.codegen.documents import document_routes
 from rowcall.service.database.database import Database
@@ -150,6 +151,7 @@ class Application:
         self._loop = asyncio.get_running_loop()
         self._watching: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background()
         self._runner = Runner(self._await, self._fail)
         self.leaving = Leaving()
         self.keys = Keys(options.application)
@@ -249,7 +251,8 @@ class Application:
     async def start(self) -> None:
         self._answers.open()
         if self._options.notices is not None or self._options.events.warn_unbound:
-            self._databases.set_notice_handler(self.unheard)
+            carried = self._options.tracing is not None or self._options.correlation_header is not None
+            self._databases.set_notice_handler(self.unheard, whose=carried and self._options.notices is not None)
         await self._databases.main.start()
         if self._replicas is not None:
             self._replicas.start()
@@ -294,14 +297,14 @@ class Application:
             route: counted(route.method, route.path, steps, self._options, self._host) for route, steps in fixed.items()
         }
         self._prepared = Table(edition, services, fixed, streams)
-        tidy(edition.endpoints, self._options.uploads)
+        self._background.start(tidy(edition.endpoints, self._options.uploads))
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
             inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
 
     def _documents(self, edition: Edition) -> dict[Route, tuple[Step, ...]]:
         options = self._options
-        found = document_routes(*self._told(edition), options.openapi, options.http_files, options.tool_schemas)
+        found = document_routes(*self._told(edition), edition.example_requests, options.openapi, options.tool_schemas)
         return {Route("GET", path.lower(), (), ()): (step,) for path, step in found}
 
     def _told(self, edition: Edition) -> tuple[Sequence[Endpoint], TypesOf]:
@@ -360,6 +363,7 @@ class Application:
     async def close(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
+        self._background.cancel()
         if self._client is not None:
             self._client.close()
         if self._type_answers is not None:

@@ -37,8 +37,10 @@ def with_middleware(
     """What handles the requests of one listener. What stands further down sees them first."""
     http = options.http
     handle: Handle = application.handle if options.static is None else application.handle_files
-    if http.redirect_to_https and https_port is not None and not listener.secure and not listener.unix:
-        handle = redirected(handle, https_port, options)
+    port = http.https_port or https_port
+    plain = not listener.secure or options.forwarding.enabled  # a proxy may have told that its client came over http
+    if http.redirect_to_https and port is not None and plain and not listener.unix:
+        handle = redirected(handle, port, options)
     handle = limited(handle, options)
     handle = with_one_host(handle, options, listener)
     # The log stands next to the application, which tells it the endpoint.
@@ -67,7 +69,7 @@ def compressed(handle: Handle, compression: Compression, options: WorkerOptions,
 
 def secure_reader(options: WorkerOptions, listener: Listener) -> Callable[[Any], bool]:
     """Whether a request has come over https, here or to the proxy in front."""
-    if listener.secure or not options.forwarding.enabled:
+    if not options.forwarding.enabled:
         return lambda scope: listener.secure
     read = client_reader(options.forwarding)
     return lambda scope: read(scope).scheme == "https"
@@ -84,7 +86,7 @@ def with_hsts(handle: Handle, options: WorkerOptions, listener: Listener) -> Han
     read = client_reader(options.forwarding)
 
     def handle_strictly(scope: Any, protocol: Any) -> None:
-        local = without_port(read(scope).host or host_of(scope)) in _LOCAL
+        local = without_port(read(scope).host or host_of(scope)).lower() in _LOCAL
         (strict if not local and is_secure(scope) else handle)(scope, protocol)
 
     return handle_strictly

@@ -130,6 +130,18 @@ def flat(value: object, key: str = "") -> Iterator[tuple[str, str]]:
         yield key, value if isinstance(value, str) else json.dumps(value)
 
 
+def application_settings(folder: Path) -> dict[str, str]:
+    """The configuration of an application in examples/, for a test that serves it from another folder and brings a
+    database of its own."""
+    text = re.sub(r"^\s*//.*$", "", (folder / "rowcall.json").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    settings = dict(flat(json.loads(text)))
+    settings.pop("ConnectionStrings:Default")
+    for key in ("Service:SqlFileSource:FilePattern", "StaticFiles:RootPath"):
+        if key in settings:
+            settings[key] = f"{folder}/{settings[key]}"
+    return settings
+
+
 def _stream(block: str, line: int) -> Stream:
     requests, connected, rest = block.partition(": connected\n")
     sent = [_sent(text) for text in _REQUEST.split(requests) if text.strip()]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import re
 import socket
 import subprocess
 import sys
@@ -13,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import Page, flat, read_page
+from tests.docs.pages import Page, application_settings, read_page
 from tests.docs.test_examples import _differences, _send
 from tests.harness.database import Database
 from tests.harness.postgres import free_port
@@ -49,11 +47,7 @@ def _listens(port: int) -> bool:
 def test_an_application_does_what_its_readme_says(folder: Path, own_database: Database, serve_once: Serve) -> None:
     page = read_page(folder / "README.md")
     assert page.exchanges
-    configuration = re.sub(r"^\s*//.*$", "", (folder / "rowcall.json").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    settings = dict(flat(json.loads(configuration)))
-    pattern = "Service:SqlFileSource:FilePattern"
-    # The tests bring a database of their own, and stand in another folder.
-    settings |= {pattern: f"{folder}/{settings[pattern]}", "ConnectionStrings:Default": own_database.conninfo}
+    settings = application_settings(folder)
     with _beside(folder) as variables, pytest.MonkeyPatch.context() as patch:
         for name, value in variables.items():
             patch.setenv(name, value)

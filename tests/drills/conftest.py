@@ -5,6 +5,7 @@ What is asserted is never how long something took; a client that waits no longer
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,10 @@ from tests.http.conftest import _no_traceback, serve, serve_once
 __all__ = ["_no_traceback", "serve", "serve_once"]
 
 
+_HERE = str(Path(__file__).parent) + os.sep
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(_HERE):
             item.add_marker("drill")

@@ -48,18 +48,43 @@ def packages() -> Path:
         installed = FOLDER / "installed"
         if not installed.exists() or installed.read_text(encoding="utf-8") != "\n".join(PACKAGES):
             command = [*_npm(), "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(FOLDER), *PACKAGES]
-            environment = {**os.environ, "PATH": f"{Path(node()).parent}:{os.environ.get('PATH', '')}"}
-            subprocess.run(command, check=True, env=environment, timeout=300)
+            subprocess.run(command, check=True, env=_environment(), timeout=300)
             installed.write_text("\n".join(PACKAGES), encoding="utf-8")
     return modules
 
 
-def compile_strictly(folder: Path, *options: str) -> str:
-    """What `tsc --strict` says about the `.ts` files of a folder; empty when all is well."""
+def _linked(folder: Path) -> Path:
+    """`packages()`, which the folder has now too."""
     modules = packages()
     link = folder / "node_modules"
     if not link.exists():
         link.symlink_to(modules, target_is_directory=True)
+    return modules
+
+
+def npm_run(folder: Path, script: str) -> None:
+    """A script of its package.json, which finds the packages here. Raises with its output when it fails."""
+    _linked(folder)
+    done = subprocess.run(
+        [*_npm(), "--offline", "run", script],
+        cwd=folder,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _environment() -> dict[str, str]:
+    """With Node.js on the path."""
+    return {**os.environ, "PATH": f"{Path(node()).parent}:{os.environ.get('PATH', '')}"}
+
+
+def compile_strictly(folder: Path, *options: str) -> str:
+    """What `tsc --strict` says about the `.ts` files of a folder; empty when all is well."""
+    modules = _linked(folder)
     files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.ts") if "node_modules" not in path.parts)
     command = [
         node(),

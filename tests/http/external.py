@@ -96,7 +96,7 @@ def begin(service: Service, path: str, headers: dict[str, str] | None = None) ->
 
 def granted(url: str) -> dict[str, str]:
     """What the provider sends back with the browser."""
-    response = httpx.get(url, trust_env=False, verify=NO_TLS)
+    response = httpx.get(url, trust_env=False, timeout=60, verify=NO_TLS)
     assert response.status_code == 302, response.text
     query = urlsplit(response.headers["location"]).query
     return {name: values[0] for name, values in parse_qs(query).items()}

@@ -13,7 +13,7 @@ from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
-from tests.http.members import EVERY_SCHEME, bearer, member_sql, sign_in, tokens, with_cookie
+from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens, with_cookie
 
 SQL = """
 create function note(_text text) returns text language sql volatile as $$select _text$$;
@@ -173,8 +173,7 @@ def test_a_session_by_cookie_needs_a_token(service: Service) -> None:
 def test_a_token_is_bound_to_the_user(service: Service) -> None:
     token, both = fetch(service, with_cookie(service))
     own = both["Cookie"].rpartition("; ")[2]
-    other = sign_in(service, "mo", "swordfish", "Cookies").headers["set-cookie"].partition(";")[0]
-    service.client.cookies.clear()
+    other = with_cookie(service, "mo")["Cookie"]
     theirs = {"Cookie": f"{other}; {own}", HEADER: token}
     problem(fresh(service, "POST", "/api/pay", json={"n": 1}, headers=theirs), 400)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.core.auth.password_hash import hash_password
 from rowcall.service.auth.basic import basic_header
 from tests.harness.database import Database
 from tests.harness.expect import problem
@@ -12,7 +11,8 @@ from tests.harness.service import Service
 from tests.http.conftest import Serve
 
 BASIC = "Service:AuthenticationOptions:BasicAuth:"
-STORED = hash_password("s3cret")
+STORED = "gW85WHZwyGW3kRPZuSVxRyunJe1rA+uqHXdU92po0IQ2YE2u4FIygkWzWbRS6b4y"
+"""`hash_password("s3cret")`."""
 
 SQL = f"""
 create function weigh(_user_name text default null) returns text language sql as $$select _user_name$$;

@@ -37,7 +37,6 @@ comment on function look() is E'HTTP GET\\nallow_anonymous';
 SETTINGS = {
     "Auth:BearerTokenAuth": "true",
     "HttpServer:Limits:MinRequestBodyDataRateGracePeriod": "1 second",
-    "HttpServer:Limits:RequestBodyTimeout": "8 seconds",
 }
 
 
@@ -161,7 +160,8 @@ def test_crumbs(service: Service) -> None:
         connection.sendall(head)
         with contextlib.suppress(OSError):
             connection.sendall(b"1\r\n \r\n" * 1_000_000 + b"2\r\n{}\r\n0\r\n\r\n")
-        assert status(connection) == 400
+        # On a machine with little time for it the first thousands take so long that it is too slow before.
+        assert status(connection) in (400, 408)
 
 
 # --- how it comes --------------------------------------------------------------------------------------------------
@@ -192,8 +192,10 @@ def test_a_body_that_drips_is_ended(service: Service) -> None:
             dripping.join()
 
 
-def test_a_body_that_takes_too_long_as_a_whole_is_ended(service: Service) -> None:
-    with announced(service, "/api/taken", 10_000_000) as connection:
+def test_a_body_that_takes_too_long_as_a_whole_is_ended(own_database: Database, serve_once: Serve) -> None:
+    # Of its own: large bodies of the others may take long where the machine is busy.
+    limits = {**SETTINGS, "HttpServer:Limits:RequestBodyTimeout": "3 seconds"}
+    with announced(serve_once(own_database, member_sql() + SQL, limits), "/api/taken", 10_000_000) as connection:
         ended = threading.Event()
 
         def trickle() -> None:
@@ -227,6 +229,7 @@ def memory(service: Service) -> float:
     return sum(psutil.Process(pid).memory_info().rss for pid in service.pids()) / 1e6
 
 
+@pytest.mark.slow
 def test_a_hundred_clients_with_large_bodies(own_database: Database, serve_once: Serve) -> None:
     """They stall with all but the last byte sent: the worker holds what fits, tells the others to come again, gives the
     memory back, and answers everybody else meanwhile."""

@@ -96,6 +96,9 @@ def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
             "CacheOptions:HybridCacheMaximumPayloadBytes": "1000",
             path + "Enabled": "true",
             path + "Type": "Hybrid",
+            "Service:LogCommands": "true",
+            "Log:ConsoleMinimumLevel": "Debug",
+            "Log:MinimalLevels:rowcall": "Debug",
         },
         workers=2,
     )
@@ -134,10 +137,17 @@ def test_a_list_of_parameters_is_the_whole_key(service: Service) -> None:
     assert ask(service, "/passed-by-a?a=8").json()["run"] not in runs
 
 
-@pytest.mark.parametrize(("path", "status"), [("/broken", 500), ("/nobody", 502)])
-def test_failures_are_not_kept(service: Service, upstream: Upstream, path: str, status: int) -> None:
-    assert [ask(service, path).status_code for _ in range(3)] == [status] * 3
-    assert path == "/nobody" or len(upstream.to("/broken")) == 3
+def test_what_another_service_says_is_kept_and_its_silence_is_not(service: Service, upstream: Upstream) -> None:
+    """An error is an answer too (reference 05, 4.4)."""
+    assert [ask(service, "/broken").status_code for _ in range(3)] == [500] * 3
+    assert len(upstream.to("/broken")) == 1
+    assert [ask(service, "/nobody").status_code for _ in range(3)] == [502] * 3
+
+
+def test_an_answer_given_again_is_logged_as_one(service: Service) -> None:
+    for _ in range(2):
+        ask(service, "/passed?logged")
+    service.wait_for_log("/* proxy response from cache */")
 
 
 def test_the_answer_of_another_service_is_forgotten(service: Service) -> None:

@@ -125,7 +125,13 @@ def sentinels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SentinelServ
     servers.stop()
 
 
-@pytest.fixture(scope="module", params=["tls", "cluster", "sentinels"])
+SLOW = pytest.mark.slow
+"""Three or six servers that have to find each other."""
+
+
+@pytest.fixture(
+    scope="module", params=["tls", pytest.param("cluster", marks=SLOW), pytest.param("sentinels", marks=SLOW)]
+)
 def instances(request: pytest.FixtureRequest, prepared: Database, serve: Serve) -> list[Service]:
     """Two of them, with copies on their hosts."""
     found = request.getfixturevalue(request.param)
@@ -198,6 +204,7 @@ def test_a_certificate_has_to_be_right(own_database: Database, serve_once: Serve
     assert PASSWORD not in service.log
 
 
+@pytest.mark.slow
 def test_keys_are_spread_over_the_cluster(cluster: RedisClusterServers, prepared: Database, serve: Serve) -> None:
     service = serve(prepared, settings=settings("Redis", cluster.nodes[1].place), workers=2)
     before = cluster.keys()
@@ -206,6 +213,7 @@ def test_keys_are_spread_over_the_cluster(cluster: RedisClusterServers, prepared
     wait_until(lambda: all(now > old for old, now in zip(before, cluster.keys(), strict=True)), "all nodes have some")
 
 
+@pytest.mark.slow
 def test_a_new_master_is_followed(sentinels: SentinelServers, prepared: Database, serve: Serve) -> None:
     place = f"{sentinels.places},serviceName={SentinelServers.SERVICE},connectTimeout=1000"
     service = serve(prepared, settings=settings("Redis", place), workers=2)

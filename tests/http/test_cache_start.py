@@ -21,6 +21,9 @@ cache_expires soon';
 create function third_level() returns bigint language sql as 'select 1';
 comment on function third_level() is 'HTTP GET
 cache_profile one two';
+create function elsewhere(_sku text) returns bigint language sql as 'select 1';
+comment on function elsewhere(text) is 'HTTP GET
+cache_profile tenants';
 create function nothing() returns void language sql as '';
 comment on function nothing() is 'HTTP POST
 cached';
@@ -46,6 +49,7 @@ PROFILES = {
     "on disk": profile(Type="Disk"),
     "nowhere": {"Enabled": True},
     "endless": profile(Expiration="later"),
+    "tenants": profile(Parameters=["tenant"]),
     "off": profile(Enabled=False),
     " ": profile(),
 }
@@ -65,6 +69,7 @@ GET /api/level: the rule on site of cache profile 'hot' is dropped: it is not am
 the routine has no parameter _shelf; it is no part of the cache key
 'soon' is not an interval such as '5 minutes'
 exactly one profile name is expected
+GET /api/elsewhere: none of the Parameters of cache profile 'tenants' is one of its own; all requests share one answer
 POST /api/nothing: results of this kind are not kept
 """
 

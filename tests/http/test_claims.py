@@ -8,7 +8,7 @@ from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
-from tests.http.members import EVERY_SCHEME, KIRI, bearer, member_sql, tokens, with_cookie
+from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens, with_cookie
 
 SQL = """
 create function open_who(_user_id text default 'nobody', _ip_address text default null, _user_roles text default 'none')
@@ -243,8 +243,8 @@ def test_address_behind_a_trusted_proxy(database: Database, service: Service, se
     alone = serve_once(database, settings=untrusting)
     assert alone.get("/api/context", headers=headers).json()["address"] == "127.0.0.1"
     # The cookie is secure where the client speaks https to the proxy.
-    body = {"nick": "kiri", "passphrase": KIRI, "scheme": "Cookies"}
-    cookie = behind.post("/api/sign-in", json=body, headers={"X-Forwarded-Proto": "https"}).headers["set-cookie"]
+    body = {"nick": "kiri", "scheme": "Cookies"}
+    cookie = behind.post("/api/let-in", json=body, headers={"X-Forwarded-Proto": "https"}).headers["set-cookie"]
     assert "; secure" in cookie
 
 

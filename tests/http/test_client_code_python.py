@@ -113,6 +113,7 @@ async def use(other: api.AsyncClient) -> None:
 """
 
 
+@pytest.mark.slow
 def test_mypy_finds_nothing_to_object_to(api: ModuleType, folder: Path) -> None:
     assert (folder / "py.typed").read_bytes() == b""
     (folder / "use.py").write_text(USE, encoding="utf-8")

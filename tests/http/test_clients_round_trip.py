@@ -1,5 +1,5 @@
 """Random routines that give back what they get, called with random values by generated clients: in JavaScript under
-Node, one process for all calls, and in Python. Each value comes back as it was sent (issue 21).
+Node, one process for all calls, in a page of a browser, and in Python. Each value comes back as it was sent (issue 21).
 
 `ROWCALL_RANDOM_SEED` repeats a run that failed, `ROWCALL_RANDOM_TYPES` makes it longer.
 """
@@ -12,19 +12,23 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 from typing import Any
 
 import pytest
 
 from rowcall.core.text.naming import api_name
+from tests.harness.browser import PATIENCE, browser, needs_browser
 from tests.harness.database import Database
+from tests.harness.effort import seed
 from tests.harness.node import run
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.random_types import text
 
-SEED = int(os.environ.get("ROWCALL_RANDOM_SEED", SystemRandom().getrandbits(32)))
+pytestmark = pytest.mark.drawn
+
+SEED = seed("ROWCALL_RANDOM_SEED")
 ROUTINES = int(os.environ.get("ROWCALL_RANDOM_TYPES", "24"))
 CALLS = 3
 """For each routine."""
@@ -123,8 +127,9 @@ def echoes() -> list[Echo]:
 def service(database: Database, serve: Serve, folder: Path, echoes: list[Echo]) -> Service:
     paths = {"Service:ClientCodeGen:FilePath": str(folder / "{0}Api.ts")}
     paths["Service:PythonClientCodeGen:FilePath"] = str(folder / "{0}_api.py")
+    pages = {"StaticFiles:Enabled": "true", "StaticFiles:RootPath": str(folder)}
     schema = "create type mood as enum ('good', 'it''s bad');\n" + "".join(one.statement() for one in echoes)
-    return serve(database, schema, {**SETTINGS, **paths})
+    return serve(database, schema, {**SETTINGS, **paths, **pages})
 
 
 @pytest.fixture(scope="module")
@@ -161,9 +166,34 @@ def test_values_come_back_to_javascript(
 ) -> None:
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     (folder / "calls.js").write_text(SCRIPT, encoding="utf-8")
-    sent = [(f"echo{echo.number}", _request(echo, values)) for echo, values in calls]
-    (folder / "calls.json").write_text(json.dumps(sent), encoding="utf-8")
-    answers = json.loads(run(folder / "calls.js"))
+    (folder / "calls.json").write_text(json.dumps(_sent(calls)), encoding="utf-8")
+    _check(calls, json.loads(run(folder / "calls.js")))
+
+
+IN_A_PAGE = """async calls => {
+    const api = await import("/publicApi.js");
+    const answers = [];
+    for (const [name, request] of calls) {
+        answers.push(await api[name](request));
+    }
+    return answers;
+}"""
+
+
+@needs_browser
+def test_values_come_back_to_a_page(service: Service, folder: Path, calls: list[tuple[Echo, dict[str, Any]]]) -> None:
+    (folder / "index.html").write_text("<!doctype html>", encoding="utf-8")
+    with browser() as opened:
+        page = opened.new_page()
+        page.goto(service.url, timeout=PATIENCE)
+        _check(calls, page.evaluate(IN_A_PAGE, _sent(calls)))
+
+
+def _sent(calls: list[tuple[Echo, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
+    return [(f"echo{echo.number}", _request(echo, values)) for echo, values in calls]
+
+
+def _check(calls: list[tuple[Echo, dict[str, Any]]], answers: list[Any]) -> None:
     for (echo, values), answer in zip(calls, answers, strict=True):
         assert answer == expected(echo, values), f"seed {SEED}: {echo}"
 

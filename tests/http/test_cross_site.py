@@ -8,7 +8,7 @@ from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
-from tests.http.members import EVERY_SCHEME, KIRI, bearer, member_sql, tokens, with_cookie
+from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens, with_cookie
 
 SQL = """
 create table paid (n int);
@@ -100,12 +100,12 @@ def test_what_is_open_to_everybody_is_open_to_every_page(service: Service, heade
 def test_nobody_is_signed_in_by_another_site(service: Service, headers: dict[str, str]) -> None:
     """Or somebody would work in the attacker's account without knowing."""
     service.client.cookies.clear()
-    body = f"nick=kiri&passphrase={KIRI.replace(' ', '+')}&scheme=Cookies".encode()
+    body = b"nick=kiri&scheme=Cookies"
     form = {"Content-Type": "application/x-www-form-urlencoded"}
-    response = service.post("/api/sign-in", content=body, headers={**headers, **form})
+    response = service.post("/api/let-in", content=body, headers={**headers, **form})
     problem(response, 403)
     assert "set-cookie" not in response.headers
-    response = service.post("/api/sign-in", content=body, headers=form)
+    response = service.post("/api/let-in", content=body, headers=form)
     assert response.status_code == 200
 
 
@@ -123,6 +123,20 @@ def test_text_is_no_json(service: Service, cookie: dict[str, str]) -> None:
     problem(service.post("/api/sign-in", content=body, headers=text), 415)
     token = bearer(tokens(service, "BearerToken")["accessToken"])
     assert service.post("/api/pay", content=b'{"n":1}', headers={**token, **text}).text == "1"
+
+
+@pytest.mark.parametrize("said", [{"Sec-Fetch-Site": "same-origin"}, {"Origin": LISTED}, {"Origin": "itself"}], ids=str)
+def test_text_is_json_where_the_browser_says_whose_page_asks(
+    service: Service, cookie: dict[str, str], said: dict[str, str]
+) -> None:
+    """Which is what `fetch` sends for generated clients (reference 07, 18)."""
+    text = {"Content-Type": "text/plain;charset=UTF-8"}
+    origin = own_origin(service) if said.get("Origin") == "itself" else said.get("Origin")
+    headers = {**text, **said, **({"Origin": origin} if origin else {})}
+    assert service.post("/api/pay", content=b'{"n":1}', headers={**cookie, **headers}).text == "1"
+    service.client.cookies.clear()
+    body = b'{"nick":"kiri","passphrase":"open sesame","scheme":"Cookies"}'
+    assert service.post("/api/sign-in", content=body, headers=headers).status_code == 200
 
 
 def test_a_key_opens_it_again(own_database: Database, serve_once: Serve) -> None:

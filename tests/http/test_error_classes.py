@@ -27,6 +27,11 @@ comment on function drop_artist(int) is 'HTTP POST /artists/drop';
 create function cast_text(_text text, _type text) returns text language plpgsql stable as $$
 declare found text; begin execute format('select cast(%L as %s)::text', _text, _type) into found; return found; end $$;
 comment on function cast_text(text, text) is 'HTTP GET /cast';
+create function search(_pattern text default '', _like text default '%', _most int default 9, _first int default 0)
+returns setof text language sql stable as $$
+    select name from (values ('Ann')) known (name) where name ~ _pattern and name like _like
+    limit _most offset _first $$;
+comment on function search(text, text, int, int) is 'HTTP GET /search';
 create function raise_code(_code text) returns text language plpgsql stable as $$ begin
   raise 'said so' using errcode = _code, detail = 'in detail', hint = 'try this'; end $$;
 comment on function raise_code(text) is 'HTTP GET /raise';
@@ -90,10 +95,27 @@ def test_a_record_that_others_refer_to_is_a_conflict(service: Service) -> None:
         ("70000", "smallint", "22003"),
         ("soon", "date", "22007"),
         ("2026-02-30", "date", "22008"),
+        ("2026-02-03 10:00+99", "timestamptz", "22009"),
+        ("99999999999 years", "interval", "22015"),
     ],
 )
 def test_a_text_that_cannot_be_cast_is_the_clients(service: Service, text: str, type: str, code: str) -> None:
     assert problem(service.get("/cast", params={"text": text, "type": type}), 400)["detail"] == code
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("pattern=%28", "2201B"),
+        ("like=%5C", "22025"),
+        ("most=-1", "2201W"),
+        ("first=-1", "2201X"),
+    ],
+)
+def test_a_value_that_a_search_cannot_use_is_the_clients(service: Service, query: str, code: str) -> None:
+    """Beyond what cannot be cast: what else PostgreSQL takes from a value and refuses as one (class 22)."""
+    assert service.get("/search").json() == ["Ann"]
+    assert problem(service.get(f"/search?{query}"), 400)["detail"] == code
 
 
 @pytest.mark.parametrize("status", [404, 409, 418, 422, 451, 503])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import httpx
@@ -10,7 +9,7 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.events import EventStream
-from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.redis_server import RedisServer
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -30,15 +29,6 @@ STREAM = "/api/tell/info"
 Hosts = tuple[Service, Service]
 
 
-@pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    if redis_program() is None:
-        pytest.skip("there is no redis-server")
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.stop()
-
-
 @pytest.fixture(scope="module", params=["Redis", "Postgres"])
 def hosts(request: pytest.FixtureRequest, database: Database, redis: RedisServer, serve: Serve) -> Hosts:
     settings = {
@@ -53,7 +43,7 @@ def hosts(request: pytest.FixtureRequest, database: Database, redis: RedisServer
 
 def tell(service: Service, text: str) -> None:
     """Over a connection of its own: any of the workers may answer."""
-    assert httpx.post(f"{service.url}/api/tell", json={"text": text}, trust_env=False).status_code == 200
+    assert httpx.post(f"{service.url}/api/tell", json={"text": text}, trust_env=False, timeout=60).status_code == 200
 
 
 def test_every_stream_of_every_host_gets_each_event_once_and_in_order(hosts: Hosts) -> None:
@@ -83,6 +73,7 @@ def test_a_client_takes_up_on_the_other_host_where_it_was(hosts: Hosts) -> None:
         again.wait(lambda: sorted(again.messages) == ["fourth", "third"], "what was missed, and nothing else")
 
 
+@pytest.mark.slow
 def test_ten_megabytes_between_hosts(hosts: Hosts) -> None:
     with EventStream(hosts[1], STREAM) as stream:
         httpx.post(f"{hosts[0].url}/api/tell-long", json={"length": 5_000_000}, trust_env=False, timeout=60)

@@ -12,7 +12,7 @@ from tests.harness.events import EventStream
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
-from tests.http.members import MO, cookie_of, member_sql, sign_in
+from tests.http.members import member_sql, with_cookie
 
 SQL = """
 create function tell(_text text) returns text language plpgsql as $$begin raise info '%', _text; return 'told'; end$$;
@@ -54,6 +54,7 @@ def test_a_slow_reader_gets_the_newest_events_and_is_told_of_a_gap(service: Serv
         assert got[-49:] == posted[-49:], "the newest are there, in order"
 
 
+@pytest.mark.slow
 def test_an_event_of_ten_megabytes(service: Service) -> None:
     with EventStream(service, STREAM) as one, EventStream(service, STREAM) as other:
         service.post("/api/tell-long", json={"length": 10_000_000})
@@ -140,23 +141,17 @@ def members(database: Database, serve: Serve) -> Service:
     return serve(database, member_sql() + LISTENED, settings, workers=2)
 
 
-def cookie(service: Service, nick: str = "kiri", **others: str) -> dict[str, str]:
-    response = sign_in(service, nick, scheme="Cookies", **others)
-    service.client.cookies.clear()
-    return {"cookie": cookie_of(response)}
-
-
 def test_only_those_who_may_call_the_endpoint_subscribe(members: Service) -> None:
     path = "/api/closed-stream/news"
     assert members.get(path).status_code == 401
-    assert members.get(path, headers=cookie(members, "mo", passphrase=MO)).status_code == 403
-    with EventStream(members, path, cookie(members)) as stream:
+    assert members.get(path, headers=with_cookie(members, "mo")).status_code == 403
+    with EventStream(members, path, with_cookie(members)) as stream:
         members.post("/api/tell", json={"text": "hello"})
         stream.wait_for("hello")
 
 
 def test_a_stream_ends_with_its_session(members: Service) -> None:
-    with EventStream(members, STREAM) as anonymous, EventStream(members, STREAM, cookie(members)) as signed_in:
+    with EventStream(members, STREAM) as anonymous, EventStream(members, STREAM, with_cookie(members)) as signed_in:
         signed_in.wait_for_end(8)
         assert signed_in.ended
         members.post("/api/tell", json={"text": "still here"})
@@ -164,9 +159,9 @@ def test_a_stream_ends_with_its_session(members: Service) -> None:
 
 
 def test_notifications_of_a_channel_are_a_stream(members: Service, database: Database) -> None:
-    boss = cookie(members)
+    boss = with_cookie(members)
     assert members.get("/api/orders/changes").status_code == 401
-    assert members.get("/api/orders/changes", headers=cookie(members, "mo", passphrase=MO)).status_code == 403
+    assert members.get("/api/orders/changes", headers=with_cookie(members, "mo")).status_code == 403
     with (
         EventStream(members, "/api/orders/changes", boss) as orders,
         EventStream(members, STREAM, boss) as others,
@@ -194,7 +189,7 @@ def test_payloads_are_filtered_by_claims(members: Service, database: Database) -
         "",
         '{"number":41,"depot":"north","n":3}',
     )
-    with EventStream(members, "/api/depots/depots", cookie(members)) as stream:
+    with EventStream(members, "/api/depots/depots", with_cookie(members)) as stream:
         for payload in payloads:
             database.fetch("select pg_notify('depots', %s)", payload)
         stream.wait_for(payloads[0], payloads[1], payloads[-1])

@@ -120,6 +120,7 @@ def test_typescript_tells_what_is_proven_and_no_more(service: Service, folder: P
     assert f"interface {wanted}" in (folder / "api.ts").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_clients_are_what_their_languages_take(service: Service, folder: Path) -> None:
     assert 'Promise<ApiResult<("good" | "it\'s bad")[]>>' in (folder / "api.ts").read_text(encoding="utf-8")
     assert compile_strictly(folder) == ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -38,13 +37,6 @@ UNCACHED = {
     "expires": "0",
 }
 ME = {"id": hashlib.md5(b"alma@example.com").hexdigest(), "name": "Alma Dahl", "roles": ["member"]}
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[IdentityProvider]:
-    provider = IdentityProvider()
-    yield provider
-    provider.close()
 
 
 @pytest.fixture(scope="module")
@@ -409,5 +401,5 @@ def test_discovery_is_asked_once_by_each_worker(service: Service, provider: Iden
 def test_the_provider_is_real(provider: IdentityProvider) -> None:
     """The server of these tests refuses what it should: a code without its verifier, a wrong secret."""
     form = {"grant_type": "authorization_code", "code": "none", "client_id": CLIENT, "client_secret": "wrong"}
-    response = httpx.post(f"{provider.url}/token", data=form, trust_env=False)
+    response = httpx.post(f"{provider.url}/token", data=form, trust_env=False, timeout=60)
     assert response.json()["error"] == "invalid_client"

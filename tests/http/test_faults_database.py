@@ -74,7 +74,7 @@ def check_writes(database: Database, outcomes: list[Outcome]) -> None:
     assert reported <= set(written), "a success was reported that never happened"
 
 
-@pytest.mark.parametrize("sharing", ["true", "false"])
+@pytest.mark.parametrize("sharing", ["true", pytest.param("false", marks=pytest.mark.slow)])
 def test_killed_backends_cost_no_answer(own_database: Database, serve_once: Serve, sharing: str) -> None:
     service = serve_once(own_database, SQL, {"ConnectionSettings:Pool:Sharing": sharing})
     with Load(service.port, mixed) as load:

@@ -14,7 +14,7 @@ from tests.harness.database import Database
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
-from tests.http.members import EVERY_SCHEME, bearer, cookie_of, member_sql, sign_in, tokens
+from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens, with_cookie
 from tests.http.test_key_ring_shared import DAY, in_folder, is_let_in
 
 HOUR = 3600
@@ -64,8 +64,7 @@ def clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WallClock:
 
 
 def signed_in(service: Service) -> dict[str, str]:
-    service.client.cookies.clear()
-    return {"Cookie": cookie_of(sign_in(service, scheme="Cookies"))}
+    return with_cookie(service)
 
 
 @pytest.mark.parametrize("step", [-HOUR, -3 * int(DAY), 400 * int(DAY)])

@@ -201,6 +201,7 @@ def test_last_good_table_stays_when_the_load_fails(own_database: Database, serve
     wait_until(lambda: served(service, "/later"), "the next load succeeds", 20)
 
 
+@pytest.mark.slow
 def test_reloading_again_and_again_leaks_nothing(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
     with Load(service.port, echo, clients=4) as load:

@@ -35,7 +35,6 @@ buffer|buffer_rows 10
 buffer_2|buffer 1
 buffer_3|buffer_rows = 5
 raw_false|raw = false
-raw_word|raw = perhaps
 columns_false|columns = false
 names_false|names = false
 column_names_false|column_names = false
@@ -134,6 +133,7 @@ mcp_desc|mcp_desc Does a thing.
 """
 
 WRONG = """
+raw_word|raw = perhaps|'perhaps' is neither true nor false
 timeout|timeout soon|'soon' is not an interval
 timeout_assigned|timeout = soon|'soon' is not an interval
 headers_mode|request_headers_mode some|'some' is none of
@@ -151,6 +151,10 @@ cache_expires|cache_expires soon|'soon' is not an interval
 cache_profile|cache_profile|exactly one profile name
 cache_profiles|cache_profile a b|exactly one profile name
 sse_on|sse on loud|'loud' is none of
+sse_words|sse a b|'b' is not read
+sse_assigned|sse = a on notice|neither true nor false nor a path
+sse_publish|sse_publish = maybe|'maybe' is neither
+sse_publish_words|sse_publish news|'news' is not read
 sse_level|sse_level high|'high' is none of
 sse_scope|sse_scope some|the scope is none of
 mcp_name|mcp_name|exactly one name

@@ -9,6 +9,7 @@ from tests.harness.database import Database
 from tests.harness.exchanges import Exchange, cases, check
 from tests.harness.service import Service
 from tests.http.conftest import Serve
+from tests.http.members import KIRI_STORED
 
 LOGINS: dict[str, tuple[str, str]] = {
     "bare": ("user_id int", "7"),
@@ -158,10 +159,8 @@ def _sql(hashed: str) -> str:
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
-    from rowcall.core.auth.password_hash import hash_password
-
     settings = {"Auth:CookieAuth": "true", "Auth:BearerTokenAuth": "true", "Service:RequiresAuthorization": None}
-    return serve(database, _sql(hash_password("open sesame")), settings)
+    return serve(database, _sql(KIRI_STORED), settings)
 
 
 @pytest.mark.parametrize("exchange", cases(ANSWERS))

@@ -12,7 +12,7 @@ from tests.harness.events import EventStream
 from tests.harness.postgres import PostgresServer
 from tests.harness.service import Service
 from tests.http.conftest import Serve
-from tests.http.members import MO, cookie_of, member_sql, sign_in
+from tests.http.members import member_sql, with_cookie
 
 PUBLISHERS = {
     "plain": "sse",
@@ -38,6 +38,12 @@ PUBLISHERS = {
     "at_warning": "sse_publish\nsse_events_level warning",
     "any_case": "@SSE_PUBLISH ON Notice",
     "not_a_level": "sse_publish on notice\nsse_level loud",
+    "on_no_level": "sse steps on loud",
+    "on_no_level_again": "sse_publish on notice\nsse_publish on loud",
+    "not_a_scope": "sse_publish\nsse_scope somebody",
+    "half": "sse\nsse_subscribe = false",
+    "other_half": "sse\nsse_publish = false",
+    "two_lines": "sse_publish\nsse_subscribe watch on warning",
     "renamed": "sse\nHTTP POST /elsewhere",
 }
 
@@ -115,6 +121,9 @@ STREAMS = {
     "only_subscribe": "/api/only-subscribe/news",
     "only_subscribe_bare": "/api/only-subscribe-bare/info",
     "subscribe_assigned": "/api/subscribe-assigned/News",
+    "on_no_level": "/api/on-no-level/steps",
+    "other_half": "/api/other-half/info",
+    "two_lines": "/api/two-lines/watch",
     "renamed": "/elsewhere/info",
     "parameter": "/jobs/77.0%20b/run/progress",
     "parameter_as_written": "/jobs/%7B_job%7D/run/progress",
@@ -146,6 +155,7 @@ def test_any_method_subscribes(service: Service, method: str) -> None:
         "/api/off/info",
         "/api/switched-off/info",
         "/api/only-publish/info",
+        "/api/half/info",
         "/api/renamed/info",
         "/jobs/77/run/Progress",
         "/jobs/77/8/run/progress",
@@ -176,6 +186,11 @@ PUBLISHED = {
     "at_warning": "warning",
     "any_case": "notice",
     "not_a_level": "notice",
+    "on_no_level": "info",
+    "on_no_level_again": "notice",
+    "not_a_scope": "info",
+    "half": "info",
+    "two_lines": "warning",
     "renamed": "info",
 }
 
@@ -364,8 +379,7 @@ def members(database: Database, serve: Serve) -> Service:
     ],
 )
 def test_scopes_and_hints(members: Service, path: str, hint: str | None, seen: str) -> None:
-    kiri = {"cookie": cookie_of(sign_in(members))}
-    mo = {"cookie": cookie_of(sign_in(members, "mo", MO))}
+    kiri, mo = with_cookie(members), with_cookie(members, "mo")
     stream_path = "/api/to-everybody/info"
     with (
         EventStream(members, stream_path) as nobody,

@@ -101,8 +101,8 @@ def test_versions_follow_each_other_and_no_client_notices(
     assert kept.statuses().keys() == new.statuses().keys() == {200}, [one for one in kept.outcomes if one.status != 200]
     assert third.get("/echo?id=1").text == "1"
     third.wait_for_log(f"the admin listener is at {admin}")
-    assert "rowcall_workers 1.0" in httpx.get(f"{admin}/metrics", trust_env=False).text
-    with httpx.Client(transport=httpx.HTTPTransport(uds=str(path))) as client:
+    assert "rowcall_workers 1.0" in httpx.get(f"{admin}/metrics", trust_env=False, timeout=60).text
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), timeout=60) as client:
         assert client.get("http://service/echo?id=2").text == "2"
     assert third.stop() == 0
     assert not path.exists()
@@ -130,7 +130,7 @@ def test_load_balancers_are_told_before_anything_ends(own_database: Database, se
     service.wait_for_log("not ready any more; requests are served for another 3600 s")
 
     def ask(path: str) -> int:
-        return httpx.get(service.url + path, trust_env=False).status_code
+        return httpx.get(service.url + path, trust_env=False, timeout=60).status_code
 
     wait_until(lambda: {ask("/health/ready") for _ in range(8)} == {503}, "all workers say so")
     assert (ask("/health"), ask("/health/live"), ask("/echo?id=1")) == (503, 200, 200)
@@ -244,11 +244,12 @@ def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]
         process.wait()
 
 
+@pytest.mark.slow
 def test_systemd_keeps_the_sockets_while_the_service_is_started_again(systemd: Systemd) -> None:
     with ended(systemd.start()) as first:
         assert systemd.hear("READY=1")["MAINPID"] == str(first.pid)
         systemd.hear("WATCHDOG=1")
-        with httpx.Client(transport=httpx.HTTPTransport(uds=systemd.path)) as client:
+        with httpx.Client(transport=httpx.HTTPTransport(uds=systemd.path), timeout=60) as client:
             assert client.get("http://service/echo?id=2").text == "2"
         first.send_signal(signal.SIGHUP)
         assert systemd.hear("RELOADING=1")["MONOTONIC_USEC"].isdecimal()

@@ -138,9 +138,9 @@ def test_a_protocol_can_be_left_out(
         "HttpServer:Endpoints:Some:Protocols": protocols,
     }
     serve_once(own_database, SQL, endpoints, 1, port)
-    with httpx.Client(http1=protocols == "Http1", http2=protocols == "Http2", trust_env=False) as client:
+    with httpx.Client(http1=protocols == "Http1", http2=protocols == "Http2", trust_env=False, timeout=60) as client:
         assert client.get(f"http://127.0.0.1:{other}/echo?id=1").text == "1"
-    with httpx.Client(**refused, trust_env=False) as client, pytest.raises(httpx.TransportError):
+    with httpx.Client(**refused, trust_env=False, timeout=60) as client, pytest.raises(httpx.TransportError):
         client.get(f"http://127.0.0.1:{other}/echo?id=1")
 
 

@@ -116,6 +116,53 @@ def test_refreshing_keeps_it_and_is_written_down(service: Service, database: Dat
     wait_until(lambda: set(wanted) <= set(database.fetch(refreshed)), "refreshing has been written down")
 
 
+@pytest.fixture(scope="module")
+def short(database: Database, serve: Serve, service: Service) -> Service:
+    """Acts for two seconds; on the schema of the other service."""
+    return serve(database, "", {**SETTINGS, A + "ImpersonationValid": "2 seconds"}, workers=2)
+
+
+@pytest.mark.parametrize("scheme", ["BearerToken", "Cookies", "Bearer"])
+def test_it_ends_by_itself(short: Service, scheme: str) -> None:
+    """Sliding on included: each of these requests would renew the cookie. The own session goes on."""
+    own = signed_in(short)
+    began = short.post("/api/act-as", json={"name": "mo", "scheme": scheme}, headers=own)
+    headers = session(short, began)
+    wait_until(lambda: short.get("/api/who", headers=headers).status_code == 401, "nobody acts as mo any more")
+    assert problem(short.post("/api/be-oneself", headers=headers), 401)
+    assert short.get("/api/who", headers=own).json()["u"] == "41"
+    if scheme != "Cookies":
+        told = began.json()
+        assert told["expiresIn"] <= 2
+        path, member = {
+            "BearerToken": ("/api/token/refresh", "refresh"),
+            "Bearer": ("/api/jwt/refresh", "refreshToken"),
+        }[scheme]
+        assert problem(short.post(path, json={member: told["refreshToken"]}, headers=headers), 401)
+
+
+def test_half_an_hour_is_the_longest(service: Service) -> None:
+    """Refreshing gives what is left of it, and a signed token says so to other services."""
+    own = signed_in(service)
+    told = service.post("/api/act-as", json={"name": "mo", "scheme": "Bearer"}, headers=own).json()
+    first = jwt.decode(told["accessToken"], SECRET, algorithms=["HS256"])
+    assert told["refreshExpiresIn"] <= 1800
+    again = service.post("/api/jwt/refresh", json={"refreshToken": told["refreshToken"]}).json()
+    second = jwt.decode(again["accessToken"], SECRET, algorithms=["HS256"])
+    ends = int(first["impersonation_ends_at"])
+    assert ends <= first["iat"] + 1800
+    assert {first["exp"], second["exp"]} <= {ends, ends - 1}  # whole seconds, rounded down
+
+
+@pytest.mark.parametrize("ends", ["1", "", "soon", "-5", "inf"])
+def test_what_has_ended_is_not_taken_within_the_skew_of_clocks(service: Service, ends: str) -> None:
+    now = int(time.time())
+    claims = {"user_id": "42", "impersonator_id": "41", "impersonation_ends_at": ends, "iat": now, "exp": now + 600}
+    assert problem(service.get("/api/who", headers=bearer(jwt.encode(claims, SECRET, algorithm="HS256"))), 401)
+    refresh = jwt.encode({**claims, "token_type": "refresh"}, SECRET, algorithm="HS256")
+    assert problem(service.post("/api/jwt/refresh", json={"refreshToken": refresh}), 401)
+
+
 def test_who_may(service: Service) -> None:
     body = {"name": "mo"}
     assert problem(service.post("/api/act-as", json=body), 401)

@@ -24,7 +24,7 @@ from rowcall.service.startup_error import StartupError
 from tests.harness.database import Database
 from tests.harness.service import Service
 from tests.http.conftest import Serve
-from tests.http.members import EVERY_SCHEME, bearer, cookie_of, member_sql, sign_in, tokens
+from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens, with_cookie
 
 DAY = 86_400.0
 
@@ -52,9 +52,7 @@ def is_let_in(service: Service, headers: dict[str, str]) -> bool:
 
 
 def sessions(service: Service) -> list[dict[str, str]]:
-    cookie = {"Cookie": cookie_of(sign_in(service, scheme="Cookies"))}
-    service.client.cookies.clear()
-    return [cookie, bearer(tokens(service, "BearerToken")["accessToken"])]
+    return [with_cookie(service), bearer(tokens(service, "BearerToken")["accessToken"])]
 
 
 def test_two_workers_take_each_others_sessions(database: Database, serve_once: Serve) -> None:

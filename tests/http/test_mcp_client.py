@@ -5,23 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
-from mcp import Client
-from mcp.client.auth.utils import (
-    build_protected_resource_metadata_discovery_urls,
-    extract_resource_metadata_from_www_auth,
-    extract_scope_from_www_auth,
-    handle_protected_resource_response,
-)
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.exceptions import MCPError
 
 from tests.harness.database import Database
 from tests.harness.service import Service
 from tests.http.conftest import Serve
+
+if TYPE_CHECKING:  # a second of imports, which only the tests themselves need
+    from mcp import Client
 
 SQL = """
 create function bed_notes(_bed_id int, _q text default null) returns table (id int, note text, tags text[])
@@ -71,6 +65,8 @@ def guarded(database: Database, service: Service, serve: Serve) -> Service:
 
 def within(service: Service, use: Callable[[Client], Awaitable[Any]], **headers: str) -> Any:
     """What `use` gives for a client that has introduced itself."""
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
 
     async def run() -> Any:
         async with httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as http:
@@ -79,6 +75,12 @@ def within(service: Service, use: Callable[[Client], Awaitable[Any]], **headers:
                 return await use(client)
 
     return asyncio.run(run())
+
+
+def _mcp_error() -> type[Exception]:
+    from mcp.shared.exceptions import MCPError
+
+    return MCPError
 
 
 def test_tools_are_listed_and_called(service: Service) -> None:
@@ -93,7 +95,7 @@ def test_tools_are_listed_and_called(service: Service) -> None:
         failed = await client.call_tool("fails", {})
         assert failed.is_error
         assert json.loads(failed.content[0].text)["status"] == 500  # type: ignore[union-attr]
-        with pytest.raises(MCPError, match="Unknown tool: none"):
+        with pytest.raises(_mcp_error(), match="Unknown tool: none"):
             await client.call_tool("none", {})
 
     within(service, use)
@@ -117,7 +119,7 @@ def test_the_catalogue_can_be_read(service: Service) -> None:
         assert lines["/api/for-admins"]["access"] == ["admin"]
         document = json.loads((await client.read_resource(found["openapi"])).contents[0].text)  # type: ignore[union-attr]
         assert "/api/bed-notes" in document["paths"]
-        with pytest.raises(MCPError, match="Resource not found"):
+        with pytest.raises(_mcp_error(), match="Resource not found"):
             await client.read_resource("rowcall://catalogue/none")
 
     within(service, use)
@@ -132,6 +134,12 @@ def test_there_are_no_resources_unless_asked_for(database: Database, service: Se
 
 def test_the_way_to_a_token_is_found(guarded: Service) -> None:
     """As the client's own steps of OAuth read it: the challenge, then the metadata of the resource."""
+    from mcp.client.auth.utils import (
+        build_protected_resource_metadata_discovery_urls,
+        extract_resource_metadata_from_www_auth,
+        extract_scope_from_www_auth,
+        handle_protected_resource_response,
+    )
 
     async def find() -> None:
         async with httpx2.AsyncClient(timeout=60, trust_env=False) as http:

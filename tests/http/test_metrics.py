@@ -97,7 +97,7 @@ def admin(service: Service) -> Iterator[httpx.Client]:
 
 def new_connection(service: Service, path: str) -> int:
     """Over a connection of its own, which the system gives to any worker."""
-    return httpx.get(service.url + path, trust_env=False).status_code
+    return httpx.get(service.url + path, trust_env=False, timeout=60).status_code
 
 
 def grown(before: Numbers, after: Numbers, sample: str, **labels: str) -> float:
@@ -276,7 +276,7 @@ def test_a_token_and_a_unix_socket(filled: Database, serve_once: Serve, tmp_path
     token = "0123456789abcdef"
     service = serve_once(filled, "", {**ADMIN, "Admin:Url": f"http://unix:{path}", "Admin:BearerToken": token})
     assert path.stat().st_mode & 0o777 == 0o600
-    with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://any.name") as client:
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), timeout=60, base_url="http://any.name") as client:
         refused = client.get("/metrics")
         problem(refused, 401)
         assert refused.headers["www-authenticate"].startswith("Bearer")
@@ -344,6 +344,7 @@ def test_promtool_finds_nothing_to_complain_about(admin: httpx.Client) -> None:
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(PROGRAM is None, reason="the Debian package prometheus is not installed")
 def test_prometheus_answers_the_dashboard(service: Service, admin: httpx.Client, tmp_path: Path) -> None:
     some_of_everything(service)

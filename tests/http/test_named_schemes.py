@@ -9,7 +9,7 @@ from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
-from tests.http.members import SECRET, bearer, cookie_of, member_sql, sign_in, tokens
+from tests.http.members import SECRET, bearer, cookie_of, let_in, member_sql, sign_in, tokens
 
 SQL = """
 create function short_names() returns table (sub text, email text, role text, exp text, iss text, token_type text,
@@ -59,7 +59,7 @@ def test_a_named_cookie_has_a_name_of_its_own_and_inherits_the_rest(
     service: Service, scheme: str, attributes: str
 ) -> None:
     """Even where the main scheme is no cookie it signs in: two schemes in one cookie would end each other."""
-    response = sign_in(service, scheme=scheme)
+    response = let_in(service, "kiri", scheme)
     name, _, rest = response.headers["set-cookie"].partition("=")
     assert name == f".AspNetCore.{scheme}"
     assert rest[rest.index(";") :] == attributes

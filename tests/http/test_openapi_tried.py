@@ -7,8 +7,6 @@ Few examples, always the same ones; tests/drills/test_openapi_at_length.py sends
 from __future__ import annotations
 
 import importlib.resources
-import json
-import re
 from pathlib import Path
 
 import pytest
@@ -24,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from rowcall.service.embedded import demo
-from tests.docs.pages import flat
+from tests.docs.pages import application_settings
 from tests.harness.database import Database
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -59,12 +57,8 @@ def couriers(database: Database, serve: Serve) -> Service:
 
 @pytest.fixture(scope="module")
 def shop(database: Database, serve: Serve) -> Service:
-    configuration = re.sub(r"^\s*//.*$", "", (SHOP / "rowcall.json").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    chosen = dict(flat(json.loads(configuration)))
-    chosen.pop("ConnectionStrings:Default")
-    pattern = "Service:SqlFileSource:FilePattern"
     schema = (SHOP / "schema.sql").read_text(encoding="utf-8")
-    return serve(database, schema, {**chosen, **DESCRIBED, pattern: f"{SHOP}/{chosen[pattern]}"})
+    return serve(database, schema, {**application_settings(SHOP), **DESCRIBED})
 
 
 def try_out(service: Service, count: int) -> list[str]:
@@ -99,6 +93,7 @@ def try_out(service: Service, count: int) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_demo_is_as_it_says(couriers: Service) -> None:
     assert try_out(couriers, 4) == []
 

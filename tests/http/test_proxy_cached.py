@@ -33,6 +33,8 @@ SQL = (
     + passing("short", "GET /short\ncached\ncache_expires 200ms")
     + passing("failing", "GET /failing\ncached")
     + passing("missing", "GET /missing\ncached")
+    + passing("erring", "GET /erring\ncached")
+    + passing("silent", "GET /silent\ncached")
     + passing("cookie", "GET /cookie\ncached")
     + passing("large", "GET /large\ncached")
     + passing("at_once", "GET /at-once\ncached")
@@ -52,6 +54,15 @@ def counted(upstream: Upstream) -> Upstream:
 
     upstream.on("*", next_answer(headers=[("X-Theirs", "1"), ("X-Theirs", "2")], content_type="text/x"))
     upstream.on("/missing", next_answer(status=404))
+    upstream.on("/erring", next_answer(status=503))
+    waited = itertools.count(1)
+
+    def silent(_seen: Seen, _connection: socket.socket) -> bytes:
+        if next(waited) == 1:
+            upstream.released.wait(60)
+        return answer("spoken")
+
+    upstream.on("/silent", silent)
     upstream.on("/cookie", next_answer(headers=[("Set-Cookie", "a=b")]))
     upstream.on("/large", lambda _seen, _connection: answer(str(next(numbers)) + "x" * 40_000_000))
     tries = itertools.count(1)
@@ -68,6 +79,7 @@ def service(database: Database, serve: Serve, counted: Upstream) -> Service:
     settings = {
         "Service:ProxyOptions:Enabled": "true",
         "Service:ProxyOptions:Host": counted.url,
+        "Service:ProxyOptions:DefaultTimeout": "3s",
         "CacheOptions:Enabled": "true",
         "CacheOptions:InvalidateCacheSuffix": "purge",
     }
@@ -87,6 +99,12 @@ def test_what_was_not_found_is_kept_too(service: Service) -> None:
     first = service.get("/missing")
     assert first.status_code == 404
     assert {(one.status_code, one.text) for one in (service.get("/missing") for _ in range(6))} == {(404, first.text)}
+
+
+def test_an_error_of_the_other_service_is_an_answer_of_it(service: Service) -> None:
+    first = service.get("/erring")
+    assert first.status_code == 503
+    assert {(one.status_code, one.text) for one in (service.get("/erring") for _ in range(6))} == {(503, first.text)}
 
 
 def test_a_routine_without_parameters_tells_queries_apart(service: Service) -> None:
@@ -125,6 +143,8 @@ def test_an_answer_ends(service: Service) -> None:
 def test_a_failure_is_not_kept(service: Service) -> None:
     problem(service.get("/failing"), 502)
     assert service.get("/failing").text == "good"
+    problem(service.get("/silent"), 504)
+    assert service.get("/silent").text == "spoken"
 
 
 def test_what_is_too_large_is_not_kept(service: Service) -> None:

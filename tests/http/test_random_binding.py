@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
-from random import Random, SystemRandom
+from random import Random
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 from tests.harness.database import Database
+from tests.harness.effort import seed
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.random_types import (
@@ -35,7 +36,9 @@ from tests.http.random_types import (
 
 TYPES = int(os.environ.get("ROWCALL_RANDOM_TYPES", "40"))
 ROUNDS = int(os.environ.get("ROWCALL_RANDOM_ROUNDS", "8"))
-SEED = int(os.environ.get("ROWCALL_RANDOM_SEED", SystemRandom().getrandbits(32)))
+pytestmark = pytest.mark.drawn
+
+SEED = seed("ROWCALL_RANDOM_SEED")
 FUNCTION = """
 create function echo_{number}(_before int, _v {type}, _behind text) returns text language sql
 as 'select concat(_before, _v::text, _behind)';

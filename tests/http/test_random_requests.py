@@ -1,4 +1,4 @@
-"""Ten thousand random requests for three hundred random routines: an answer for each, and never one of surprise.
+"""Thousands of random requests for random routines: an answer for each, and never one of surprise.
 
 `ROWCALL_RANDOM_REQUESTS` makes it longer; `ROWCALL_RANDOM_SEED` repeats a run that failed.
 """
@@ -11,20 +11,23 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from random import Random, SystemRandom
+from random import Random
 
 import pytest
 
 from tests.harness.database import Database
+from tests.harness.effort import examples, seed
 from tests.harness.load import REQUEST_SECONDS, Connection
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.random_routines import Request, Routine, request, routines, shown
 from tests.http.random_types import Types
 
-ROUTINES = 300
-REQUESTS = int(os.environ.get("ROWCALL_RANDOM_REQUESTS", "10000"))
-SEED = int(os.environ.get("ROWCALL_RANDOM_SEED", SystemRandom().getrandbits(32)))
+ROUTINES = examples(300)
+REQUESTS = int(os.environ.get("ROWCALL_RANDOM_REQUESTS", examples(10_000)))
+pytestmark = pytest.mark.drawn
+
+SEED = seed("ROWCALL_RANDOM_SEED")
 CLIENTS = 12
 
 SQLSTATE = re.compile(r"[0-9A-Z]{5}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from random import Random, SystemRandom
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,13 +17,16 @@ from rowcall.core.text.naming import nested_name
 from tests.ext.twins import types as twin
 from tests.ext.twins.values import render_value
 from tests.harness.database import Database
+from tests.harness.effort import seed
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.random_types import Array, Composite, Domain, Kind, Scalar, Types, base_of, is_number, value
 
 TYPES = int(os.environ.get("ROWCALL_RANDOM_TYPES", "40"))
 ROUNDS = int(os.environ.get("ROWCALL_RANDOM_ROUNDS", "8"))
-SEED = int(os.environ.get("ROWCALL_RANDOM_SEED", SystemRandom().getrandbits(32)))
+pytestmark = pytest.mark.drawn
+
+SEED = seed("ROWCALL_RANDOM_SEED")
 VALUES = 10
 """For each request."""
 FUNCTION = """

@@ -161,7 +161,7 @@ def test_a_replica_that_is_too_far_behind_is_left_alone(service: Service, server
     ports = {server.port for server in servers[1:]}
     wait_until(lambda: int(service.get("/fresh").text) in ports, "the replicas have caught up")
     with servers[1].standing_still(), servers[2].standing_still():
-        httpx.post(f"{service.url}/note", json={"note": "far"})
+        httpx.post(f"{service.url}/note", json={"note": "far"}, timeout=60)
         # Of 20 in a row, so that both workers have been asked.
         wait_until(
             lambda: all(int(service.get("/fresh").text) == servers[0].port for _ in range(20)), "it is read elsewhere"
@@ -199,7 +199,7 @@ def test_a_client_waits_for_a_replica_that_is_about_to_have_it(
 
     with ThreadPoolExecutor(1) as pool:
         with servers[1].standing_still():
-            token = httpx.post(f"{service.url}/note", json={"note": "soon"}).headers["read-after"]
+            token = httpx.post(f"{service.url}/note", json={"note": "soon"}, timeout=60).headers["read-after"]
             reading = pool.submit(read, token)
             assert begun.wait(10)
             assert service.get("/seen?note=soon").json() == {"port": servers[1].port, "seen": False}
@@ -232,6 +232,7 @@ def test_a_replica_that_dies_is_missed_by_nobody(shop: Database, servers: Server
         assert int(service.get("/here").text) == servers[2].port
 
 
+@pytest.mark.slow
 def test_a_replica_that_hangs_is_given_up(shop: Database, servers: Servers, serve_once: Serve) -> None:
     service = serve_once(shop, "", settings(shop, servers[2]))
     wait_until(lambda: int(service.get("/here").text) == servers[2].port, "the replica is read from")
@@ -253,6 +254,7 @@ def test_a_service_starts_without_its_replica(shop: Database, servers: Servers, 
     service.wait_for_log("replica Replica is not read from: it is no replica")
 
 
+@pytest.mark.slow
 def test_a_standby_takes_over(run_folder: Path, tmp_path: Path, serve_once: Serve) -> None:
     """Both hosts stand in both strings: who is what is found out."""
     if not (INSTALLATIONS and (INSTALLATIONS[0].bin / "pg_basebackup").exists()):
@@ -277,12 +279,14 @@ def test_a_standby_takes_over(run_folder: Path, tmp_path: Path, serve_once: Serv
         wait_until(
             lambda: all(int(service.get("/here").text) == second.port for _ in range(20)), "the replica is read from"
         )
-        assert int(httpx.post(f"{service.url}/note", json={"note": "1"}).text) == first.port
+        assert int(httpx.post(f"{service.url}/note", json={"note": "1"}, timeout=60).text) == first.port
         first.stop("immediate")
         assert int(service.get("/here").text) == second.port
         second.promote()
         writes = wait_until(
-            lambda: (one := httpx.post(f"{service.url}/note", json={"note": "2"})).status_code == 200 and one,
+            lambda: (
+                (one := httpx.post(f"{service.url}/note", json={"note": "2"}, timeout=60)).status_code == 200 and one
+            ),
             "it is written again",
             30,
         )
@@ -292,7 +296,7 @@ def test_a_standby_takes_over(run_folder: Path, tmp_path: Path, serve_once: Serv
         wait_until(
             lambda: all(int(service.get("/here").text) == first.port for _ in range(20)), "the old one is read from", 30
         )
-        assert int(httpx.post(f"{service.url}/note", json={"note": "3"}).text) == second.port
+        assert int(httpx.post(f"{service.url}/note", json={"note": "3"}, timeout=60).text) == second.port
     finally:
         for server in (first, second):
             if server.running:

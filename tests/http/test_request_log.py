@@ -218,6 +218,7 @@ def test_entries_reach_a_collector_over_grpc(database: Database, service: Servic
         check(received, serve_once(database, settings={**OTEL, "Log:OTLPEndpoint": received.url}, workers=2))
 
 
+@pytest.mark.slow
 def test_collector_that_is_away_is_told_once_and_holds_up_nothing(
     database: Database, service: Service, serve_once: Serve
 ) -> None:

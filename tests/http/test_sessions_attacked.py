@@ -269,8 +269,7 @@ def until_it_sets_a_cookie(service: Service, headers: dict[str, str]) -> httpx.R
 def test_a_cookie_is_renewed_after_half_of_its_life_and_ends(service: Service) -> None:
     for _ in range(10):
         began = time.time()
-        first = {"Cookie": cookie_of(sign_in(service, scheme="short"))}
-        service.client.cookies.clear()
+        first = with_cookie(service, scheme="short")
         response = until_it_sets_a_cookie(service, first)
         if response.status_code == 200:
             break

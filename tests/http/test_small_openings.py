@@ -10,7 +10,7 @@ from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
-from tests.http.members import EVERY_SCHEME, member_sql, sign_in
+from tests.http.members import EVERY_SCHEME, member_sql, with_cookie
 
 FORGED = "[00:00:00.000 INF] all is well"
 
@@ -146,7 +146,7 @@ def test_a_key_that_others_can_have_written_is_not_trusted(
     service = serve_once(own_database, member_sql(), {**EVERY_SCHEME, **kept})
     (key,) = folder.glob("key-*.json")
     assert folder.stat().st_mode & 0o777 == 0o700
-    cookie = {"Cookie": sign_in(service, scheme="Cookies").headers["set-cookie"].partition(";")[0]}
+    cookie = with_cookie(service)
     again = serve_once(own_database, settings={**EVERY_SCHEME, **kept})
     assert again.get("/api/closed", headers=cookie).text == "in"
     key.chmod(0o666)

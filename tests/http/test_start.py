@@ -140,6 +140,7 @@ def test_long_start_shows_what_it_does_in_a_terminal(own_database: Database, tmp
     assert "stopped" in after
 
 
+@pytest.mark.slow
 def test_output_that_nobody_reads_holds_up_neither_requests_nor_the_end(own_database: Database, tmp_path: Path) -> None:
     own_database.execute(SQL)
     port = free_port()
@@ -176,7 +177,7 @@ def test_output_that_nobody_reads_holds_up_neither_requests_nor_the_end(own_data
 
 def answers(port: int) -> bool:
     try:
-        httpx.get(f"http://127.0.0.1:{port}/", trust_env=False)
+        httpx.get(f"http://127.0.0.1:{port}/", trust_env=False, timeout=60)
     except httpx.TransportError:
         return False
     return True

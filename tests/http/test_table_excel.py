@@ -257,6 +257,7 @@ def test_formats_of_cells_and_the_name_of_the_sheet_can_be_configured(
     assert custom.get("/api/moments").headers["content-type"] == JSON
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_rows_need_little_memory(service: Service) -> None:
     service.get("/api/many?rows=20000")
     process = psutil.Process(service.pids()[0])

@@ -183,7 +183,7 @@ def test_named_endpoints_replace_urls_and_have_certificates_of_their_own(
     assert service.get("/echo?id=1").text == "1"
     context = ssl.create_default_context(cafile=str(certificate[0]))
     context.maximum_version = ssl.TLSVersion.TLSv1_2
-    with httpx.Client(verify=context, trust_env=False) as client, pytest.raises(httpx.ConnectError):
+    with httpx.Client(verify=context, trust_env=False, timeout=60) as client, pytest.raises(httpx.ConnectError):
         client.get(f"https://127.0.0.1:{https}/echo?id=2")
     service.https = https
     assert get(service, certificate[0], 3) == "3"

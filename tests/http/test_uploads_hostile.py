@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import resource
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+import psycopg
 import pytest
 
-from tests.harness.database import Database
+from rowcall.core.uploads.names import RESERVED
+from tests.harness.database import Database, create_database
 from tests.harness.expect import problem
+from tests.harness.postgres import PostgresServer
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -44,6 +51,21 @@ upload for file_system, csv
 param _meta is upload metadata
 unique_name = false
 row_command = select pg_sleep(600)';
+create function held(_number int, _cells text[]) returns void language plpgsql as $$ begin
+    insert into line values (_number, _cells);
+    perform pg_advisory_xact_lock_shared(4712);
+end $$;
+create function up_held_rows(_meta json) returns json language sql as 'select _meta';
+comment on function up_held_rows(json) is 'HTTP POST
+upload for file_system, large_object, csv
+param _meta is upload metadata
+unique_name = false
+row_command = select held($1, $2)';
+create function up_held(_meta json) returns void language sql as $$ select held(1, array[_meta::text]) $$;
+comment on function up_held(json) is 'HTTP POST
+upload for file_system
+param _meta is upload metadata
+unique_name = false';
 create function up_slow(_meta json) returns json language sql as 'select _meta from pg_sleep(600)';
 comment on function up_slow(json) is 'HTTP POST
 upload for file_system
@@ -178,11 +200,13 @@ def test_a_folder_that_cannot_be_written_to(service: Service, folder: Path) -> N
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.usefixtures("service")  # its schema
 def test_a_folder_that_cannot_be_made(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", settings(Path("/proc/rowcall")))
     problem(service.post("/api/up-files", files={"f": ("x", b"1", "text/plain")}), 500)
 
 
+@pytest.mark.usefixtures("service")  # its schema
 def test_what_a_killed_worker_has_left_is_removed(database: Database, serve_once: Serve, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("before")
     service = serve_once(database, "", settings(tmp_path), workers=2)
@@ -196,6 +220,96 @@ def test_what_a_killed_worker_has_left_is_removed(database: Database, serve_once
     wait_until(lambda: names(tmp_path) == ["old.csv"], "what was there before is there again")
     assert (tmp_path / "old.csv").read_text() == "before"
     database.terminate("query like '%up_slow%'")
+
+
+@pytest.mark.usefixtures("service")  # its schema
+def test_what_somebody_still_holds_is_looked_at_again(database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    """As a process does that was killed, and that the system has not cleared away when the next service starts."""
+    hidden = tmp_path / f"{RESERVED}mine"
+    hidden.mkdir()
+    (hidden / "1").write_text("half of it")
+    os.link(hidden / "1", tmp_path / "x.csv")
+    lock = os.open(hidden, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        serve_once(database, "", settings(tmp_path))
+        assert names(tmp_path) == [hidden.name, "x.csv"]
+    finally:
+        os.close(lock)
+    wait_until(lambda: names(tmp_path) == [], "it is removed")
+
+
+@contextmanager
+def in_the_middle(service: Service, database: Database, folder: Path) -> Iterator[None]:
+    """Three uploads: of one half has arrived, one is at its rows, one in its routine, behind a file of that name."""
+    (folder / "old.csv").write_text("before")
+    whole = PART % b"old.csv" + b"1\r\n" + PART % b"new.csv" + b"2\r\n--b--\r\n"
+    rows = PART % b"rows.csv" + b"1\n2\n\r\n--b--\r\n"
+    half = PART % b"cut.csv" + b"x" * 300_000
+    with database.locked(4712), contextlib.ExitStack() as opened:
+        sent = ((b"up-held", whole, len(whole)), (b"up-held-rows", rows, len(rows)), (b"up-files", half, 1_000_000))
+        for path, body, length in sent:
+            connection = opened.enter_context(service.connect())
+            connection.sendall(HEAD % path + b"content-length: %d\r\n\r\n" % length + body)
+        wait_until(lambda: (folder / "new.csv").exists() and (folder / "rows.csv").exists(), "files have their names")
+        wait_until(lambda: len(database.waiting()) == 2, "the routine and a row command run")
+        # Those of three requests, hidden.
+        wait_until(lambda: len([name for name in names(folder) if name.startswith(".")]) == 3, "the third one writes")
+        yield
+
+
+def nothing_has_stayed(database: Database, folder: Path) -> None:
+    assert (folder / "old.csv").read_text() == "before"
+    assert database.value("select count(*) from line") == 0
+    assert database.value("select count(*) from pg_largeobject_metadata") == 0
+
+
+def test_a_service_that_is_killed_as_a_whole(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    service = serve_once(own_database, SCHEMA, settings(tmp_path), workers=2)
+    with in_the_middle(service, own_database, tmp_path):
+        kill_all(service)
+    assert (tmp_path / "old.csv").read_text() != "before"
+    # What its requests have begun in the database comes to its end without them.
+    wait_until(lambda: not own_database.backends(), "the sessions have ended")
+    serve_once(own_database, "", settings(tmp_path), workers=2)
+    wait_until(lambda: names(tmp_path) == ["old.csv"], "what was there before is there again")
+    nothing_has_stayed(own_database, tmp_path)
+
+
+def test_a_host_that_goes_down_with_everything(own_postgres: PostgresServer, serve_once: Serve, tmp_path: Path) -> None:
+    database = create_database(own_postgres)
+    service = serve_once(database, SCHEMA, settings(tmp_path), workers=2)
+    postmaster = psutil.Process(own_postgres.pid)
+    with contextlib.suppress(psycopg.Error), in_the_middle(service, database, tmp_path):
+        kill_all(service)
+        for process in (postmaster, *postmaster.children(recursive=True)):
+            process.kill()
+    wait_until(lambda: not alive(postmaster), "PostgreSQL is gone")
+    # A process that nobody has asked for its end still has its id, and the next server would take it for a live one.
+    for lock in (own_postgres.data / "postmaster.pid", *own_postgres.folder.glob(".s.PGSQL.*.lock")):
+        lock.unlink()
+    own_postgres.start()
+    serve_once(database, "", settings(tmp_path), workers=2)
+    wait_until(lambda: names(tmp_path) == ["old.csv"], "what was there before is there again")
+    nothing_has_stayed(database, tmp_path)
+
+
+def kill_all(service: Service) -> None:
+    """The supervisor first, or it would begin others."""
+    processes = service.processes()
+    service.signal(signal.SIGKILL)
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    service.process.wait()
+    wait_until(lambda: not any(map(alive, processes)), "all of them are gone")
+
+
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def names(folder: Path) -> list[str]:
@@ -237,6 +351,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
+@pytest.mark.usefixtures("service")  # its schema
 def test_a_disk_that_is_full(database: Database, serve_once: Serve, small_disk: Path) -> None:
     files, parts = small_disk / "files", small_disk / "parts"
     chosen = {**settings(files), "Service:UploadOptions:Resumable:Path": str(parts)}
@@ -260,6 +375,7 @@ def test_a_disk_that_is_full(database: Database, serve_once: Serve, small_disk: 
     no_connection_is_lost(service, database)
 
 
+@pytest.mark.usefixtures("service")  # its schema
 def test_files_that_may_not_grow(database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """Also where a file only waits for its handlers: the disk of the host."""
     service = serve_once(database, "", settings(tmp_path / "files"))

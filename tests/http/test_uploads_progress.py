@@ -46,6 +46,13 @@ sse progress
 upload_progress
 upload for large_object
 param _files is upload metadata';
+create function up_in_pieces(_files json) returns json language sql as 'select _files';
+comment on function up_in_pieces(json) is 'HTTP POST
+sse progress
+upload_progress
+resumable
+upload for large_object
+param _files is upload metadata';
 create function up_unheard(_files json) returns json language sql as 'select _files';
 comment on function up_unheard(json) is 'HTTP POST
 upload_progress
@@ -103,6 +110,21 @@ def test_how_much_has_arrived_is_heard(service: Service) -> None:
         received = [json.loads(message)["received"] for message in stream.messages]
         assert received == sorted(set(received))
         assert {json.loads(message)["of"] for message in stream.messages} == {size}
+
+
+def test_pieces_of_a_file_tell_how_much_of_it_has_arrived(service: Service) -> None:
+    tus = {"tus-resumable": "1.0.0", "X-NpgsqlRest-ID": "job-2"}
+    begun = service.post("/api/up-in-pieces", headers={**tus, "upload-length": "3000000"})
+    url = begun.request.url.join(begun.headers["location"])
+    piece = {**tus, "content-type": "application/offset+octet-stream"}
+    with EventStream(service, "/api/up-in-pieces/progress?job-2") as stream:
+        for begins, ends in ((0, 1_200_000), (1_200_000, 3_000_000)):
+            headers = {**piece, "upload-offset": str(begins)}
+            assert service.client.patch(url, headers=headers, content=b"x" * (ends - begins)).status_code == 204
+            word = f'{{"received":{ends},"of":3000000}}'
+            stream.wait(lambda word=word: word in stream.messages, word)  # type: ignore[misc]
+        received = [json.loads(message)["received"] for message in stream.messages]
+        assert received == sorted(set(received))
 
 
 def test_progress_that_nobody_would_hear_is_told_at_the_start(service: Service) -> None:

@@ -8,6 +8,7 @@ import io
 import os
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -321,7 +322,7 @@ def test_it_belongs_to_whoever_has_begun_it(service: Service, folder: Path, clea
     assert refused.status_code == 401
 
     def signed_in(who: int) -> httpx.Client:
-        client = httpx.Client(base_url=service.url, trust_env=False)
+        client = httpx.Client(base_url=service.url, trust_env=False, timeout=60)
         assert client.post("/api/sign-in", json={"who": who}).status_code == 200
         return client
 
@@ -372,7 +373,7 @@ def test_who_comes_back_goes_on_although_the_old_connection_is_open(
         )
         wait_until(lambda: offset_of(service, url) > 0, "a part of it has arrived")
         for _ in range(4):  # it may be another worker that is asked
-            with httpx.Client(trust_env=False) as client:
+            with httpx.Client(trust_env=False, timeout=60) as client:
                 have = int(client.head(url, headers=TUS).headers["upload-offset"])
                 response = client.patch(url, headers={**PIECE, "upload-offset": str(have)}, content=b"")
                 if response.status_code == 409:  # what the other one had in its hands has been written meanwhile
@@ -445,8 +446,76 @@ def test_what_nobody_finishes_is_removed(
         },
     )
     url = create(service, 10)
-    wait_until(lambda: list(parts.iterdir()) == [], "it is removed")
+    wait_until(lambda: files_in(parts) == [], "it is removed")
     assert service.client.head(url, headers=TUS).status_code == 404
+
+
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.fixture(scope="module")
+def narrow(loaded: Database, serve: Serve, settings: dict[str, str], waiting: Path) -> Service:
+    limits = {"Path": f"{waiting.parent}/few", "MaxUnfinished": "4", "MaxUnfinishedPerClient": "3"}
+    limits["MaxUnfinishedSize"] = "100000005"
+    chosen = {f"Service:UploadOptions:Resumable:{name}": value for name, value in limits.items()}
+    return serve(loaded, "", {**settings, **chosen}, workers=2)
+
+
+def begin(client: httpx.Client, length: int | None = 1, path: str = "/api/up?about=few") -> httpx.Response:
+    announced = {"upload-defer-length": "1"} if length is None else {"upload-length": str(length)}
+    return client.post(path, headers={**TUS, **announced})
+
+
+def url_of(begun: httpx.Response) -> str:
+    assert begun.status_code == 201, begun.text
+    return str(begun.request.url.join(begun.headers["location"]))
+
+
+def test_unfinished_uploads_are_bounded(narrow: Service, folder: Path, waiting: Path, clean: None) -> None:
+    others, another = (narrow.new_client() for _ in range(2))
+    with others, another:
+        for who, client in ((7, others), (8, another)):
+            assert client.post("/api/sign-in", json={"who": who}).status_code == 200
+        # Many at once, over both workers: as many as may be, and not one more.
+        with ThreadPoolExecutor(12) as threads:
+            begun = list(threads.map(lambda _: begin(narrow.client), range(12)))
+        urls = [url_of(one) for one in begun if one.status_code == 201]
+        assert len(urls) == 3
+        refused = next(one for one in begun if one.status_code != 201)
+        assert "3 uploads of yours are unfinished" in problem(refused, 429)["detail"]
+        assert "retry-after" in refused.headers
+        # One that is finished, and one that is given up, make room; somebody else has room of their own.
+        assert send(narrow, urls.pop(), 0, b"x").status_code == 204
+        assert narrow.client.delete(urls.pop(), headers=TUS).status_code == 204
+        theirs = [url_of(begin(others, path="/api/up-mine")) for _ in range(3)]
+        found = problem(begin(another, path="/api/up-mine"), 507)
+        assert (found["title"], "4 uploads are unfinished" in found["detail"]) == ("Insufficient Storage", True)
+        # Bytes of all of them: a length that is not said counts as the most it can be, until it is said.
+        for url in theirs:
+            assert others.delete(url, headers=TUS).status_code == 204
+        deferred = url_of(begin(narrow.client, None))
+        assert "100000006 bytes" in problem(begin(another, 5, "/api/up-mine"), 507)["detail"]
+        assert send(narrow, deferred, 0, b"ab", **{"upload-length": "4"}).status_code == 204
+        urls = [deferred, *urls]
+        last = url_of(begin(another, 100_000_000, "/api/up-mine"))
+        assert "bytes" in problem(begin(another, 1, "/api/up-mine"), 507)["detail"]
+        assert another.delete(last, headers=TUS).status_code == 204
+    for url in urls:
+        assert narrow.client.delete(url, headers=TUS).status_code == 204
+    # Nothing is left of them but what is remembered of the one that was finished.
+    assert {path.suffix for path in files_in(waiting.parent / "few")} == {".bytes", ".json"}
+    assert len(files_in(waiting.parent / "few")) == 2
+
+
+def test_parts_that_become_one_file_make_room(narrow: Service, folder: Path, clean: None) -> None:
+    urls = [create(narrow, 3, headers={"upload-concat": "partial"}) for _ in range(3)]
+    for url in urls:
+        assert send(narrow, url, 0, b"abc").status_code == 204
+    problem(begin(narrow.client), 429)
+    final = {**TUS, **NAMED, "upload-concat": f"final;{' '.join(urls)}"}
+    assert narrow.post("/api/up?about=x", headers=final).status_code == 201
+    assert narrow.client.delete(url_of(begin(narrow.client)), headers=TUS).status_code == 204
 
 
 def test_pages_of_other_origins_may_send_pieces(

@@ -44,6 +44,15 @@ def command(sql: str) -> str:
 
 
 FOUR = ("t.txt", b"text\n", "text/plain"), ("b.bin", BINARY, "x/y"), ("e.txt", b"", "text/plain"), ("p", PNG, "")
+SIGNED = {
+    "a.bmp": b"BM",
+    "a.tif": b"II*\0",
+    "b.tif": b"MM\0*",
+    "a.webp": b"RIFF0000WEBPxx",
+    "a.gif": b"GIF87a",
+    "b.gif": b"GIF88a",
+    "b.webp": b"RIFF0000WEB",
+}
 
 ROWS = (
     # cells of a line
@@ -56,6 +65,12 @@ ROWS = (
         cells=[["a", 'b, "c"', None, None]],
     ),
     Row(f"upload for csv|{ECHO}", csv(b"a\n\nb\n"), "csv:Ok", cells=[["a"], None, ["b"]]),
+    Row(
+        f"upload for csv|{ECHO}",
+        csv(b'x""y,"""a""",""\n  \n"x" ,y"z\ncaf\xe9\n,\n'),
+        "csv:Ok",
+        cells=[['x""y', '"a"', None], None, ["x", 'y"z'], ["caf\ufffd"], [None, None]],
+    ),
     Row(f"upload for csv|{ECHO}|delimiters = ;\\t", csv(b"a;b\tc,d\n"), "csv:Ok", cells=[["a", "b", "c,d"]]),
     Row(
         f"upload for csv|{ECHO}|csv_delimiters = ;|delimiters = ,",
@@ -101,6 +116,10 @@ ROWS = (
         csv(b"a\n"),
         "csv:InvalidMimeType",
     ),
+    Row("upload|excluded_mime_types = text/*", csv(b"a", kind=""), "large_object:Ok"),
+    Row("upload|included_mime_types = *", csv(b"a", kind=""), "large_object:InvalidMimeType"),
+    Row("upload|included_mime_types = image/pn?,, a/x-?zip", csv(b"a", kind="a/x-gzip"), "large_object:Ok"),
+    Row("upload|included_mime_types = image/pn?,, a/x-?zip", csv(b"a", kind="a/x-zip"), "large_object:InvalidMimeType"),
     # What stands without the handler in front wins.
     Row(
         f"upload for csv|{ECHO}|csv_included_mime_types = image/*|included_mime_types = text/*",
@@ -110,6 +129,8 @@ ROWS = (
     # results of rows
     Row(command("select $1 * 2"), csv(b"a\nb\n"), "csv:Ok", last=4),
     Row(command("select $1 > 1"), csv(b"a\nb\n"), "csv:Ok", last=True),
+    Row(command("select 'NaN'::float8"), csv(b"a\n"), "csv:Ok", last="NaN"),
+    Row(command("select $3, $1"), csv(b"a\nb\n"), "csv:Ok", last=None),
     Row(command("select null::int where $1 > 0"), csv(b"a\n"), "csv:Ok", last=None),
     Row(command("select ($2)[1]"), csv(b'"\xc3\xa4""\\"\n'), "csv:Ok", last='ä"\\'),
     Row(command("select array[$1, null, 7]"), csv(b"a\n"), "csv:Ok", last=[1, None, 7]),
@@ -129,6 +150,11 @@ ROWS = (
         "file_system:InvalidImage,Ok",
     ),
     Row("upload for file_system|check_image = gif, jpg", (FOUR[3],), "file_system:InvalidImage"),
+    Row(
+        "upload for file_system|check_image = tiff, bmp, webp, gif",
+        tuple((name, data, "") for name, data in SIGNED.items()),
+        "file_system:Ok,Ok,Ok,Ok,Ok,InvalidImage,InvalidImage",
+    ),
     Row("upload for large_object|check_image = {_a}", (FOUR[3],), "large_object:Ok", query="a=png"),
     Row("upload for large_object|check_image = {_a}", (FOUR[3],), "large_object:InvalidImage", query="a=gif"),
     Row("upload for large_object|check_text = true|check_image = true", (FOUR[0],), "large_object:InvalidImage"),
@@ -159,6 +185,17 @@ ROWS = (
         "upload for large_object, file_system",
         (("A.txt", b"a", ""), ("b.txt", b"b", "")),
         "large_object:Ok,Ok file_system:Ok,Ok",
+    ),
+    # Types that a handler is told to take say nothing about those of its fallback, unless all handlers are told.
+    Row(
+        "upload for csv|fallback_handler = large_object|csv_included_mime_types = text/csv",
+        csv(b"a\n", kind="image/png"),
+        "large_object:Ok",
+    ),
+    Row(
+        "upload for csv|fallback_handler = file_system|included_mime_types = text/csv",
+        csv(b"a\n", kind="image/png"),
+        "file_system:InvalidMimeType",
     ),
     Row(
         "upload for large_object, file_system|stop_after_first_success = true",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, Draft, Line, true_or_false
 from rowcall.core.endpoint.capabilities import Encryption
 
 
@@ -26,13 +26,11 @@ def _decrypt(draft: Draft, line: Line) -> None:
 
 
 def _assign_encrypt(draft: Draft, value: str) -> None:
-    if value.lower() in ("true", "false"):
-        draft.within("encryption", Encryption(), all_parameters=value.lower() == "true")
+    draft.within("encryption", Encryption(), all_parameters=true_or_false(value))
 
 
 def _assign_decrypt(draft: Draft, value: str) -> None:
-    if value.lower() in ("true", "false"):
-        draft.within("encryption", Encryption(), all_columns=value.lower() == "true")
+    draft.within("encryption", Encryption(), all_columns=true_or_false(value))
 
 
 ANNOTATIONS = (

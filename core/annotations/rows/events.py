@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line, switch
+from rowcall.core.annotations.declaration import (
+    Annotation,
+    Apply,
+    Assign,
+    BadValueError,
+    Draft,
+    Line,
+    switch,
+    true_or_false,
+)
 from rowcall.core.endpoint.capabilities import Audience, Events, NoticeLevel
 
 _LEVELS = {level.value.lower(): level for level in NoticeLevel}
@@ -22,11 +31,18 @@ def _events(**roles: bool) -> Apply:
     def apply(draft: Draft, line: Line) -> None:
         words = tuple(word.lower() for word in line.arguments)
         if len(words) >= 2 and words[-2] == "on":
-            draft.within("events", Events(), level=_level(words[-1]))
-            words = words[:-2]
+            words, level = words[:-2], words[-1]
+            try:
+                draft.within("events", Events(), level=_level(level))
+            except BadValueError as error:
+                # The level stays what it was (reference 05, 6.2), and everything else counts.
+                draft.warn(line, str(error))
         draft.within("events", Events(), **roles)
-        if "subscribe" in roles:
+        subscribes = "subscribe" in roles
+        if subscribes:
             _set_path(draft, words[0] if words else None)
+        if unread := words[int(subscribes) :]:
+            draft.warn(line, f"'{' '.join(unread)}' is not read")
 
     return apply
 
@@ -41,6 +57,8 @@ def _assigned_events(*roles: str) -> Assign:
     """Effect of `sse = true|false|<path>`; the case of the path is kept."""
 
     def assign(draft: Draft, value: str) -> None:
+        if " " in value:
+            raise BadValueError(f"'{value}' is neither true nor false nor a path")
         on = value.lower() != "false"
         draft.within("events", Events(), **dict.fromkeys(roles, on))
         if on and "subscribe" in roles:
@@ -50,8 +68,7 @@ def _assigned_events(*roles: str) -> Assign:
 
 
 def _assign_publish(draft: Draft, value: str) -> None:
-    if value.lower() in ("true", "false"):
-        draft.within("events", Events(), publish=value.lower() == "true")
+    draft.within("events", Events(), publish=true_or_false(value))
 
 
 def _set_level(draft: Draft, line: Line) -> None:

@@ -7,7 +7,7 @@ import re
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
 from rowcall.core.annotations.rows.identity import add_hash
 from rowcall.core.catalogue.type_names import is_built_in
-from rowcall.core.endpoint.capabilities import Upload
+from rowcall.core.endpoint.capabilities import Caching, Encryption, Upload
 from rowcall.core.endpoint.parameter_changes import ParameterChange, is_parameter_name
 
 _DEFAULT = re.compile(r"(?:^|[ ,])(?:default|=)(?=[ ,]|$)", re.IGNORECASE)
@@ -130,10 +130,36 @@ def _value(text: str) -> str | None:
 
 
 def _rename(draft: Draft, parameter: str, name: str) -> None:
-    """From the next line on the parameter has its new name, also as the key of an expression."""
+    """From the next line on the parameter has its new name, also as the key of an expression. Lines above that have
+    named it mean it still."""
     known = draft.parameter_named(parameter)
-    if known is not None:
-        draft.parameters = draft.parameters - {known} | {name}
+    if known is None:
+        return
+    draft.parameters = draft.parameters - {known} | {name}
+    draft.expressions = {name if key == known else key: text for key, text in draft.expressions.items()}
+
+    def now(word: str) -> str:
+        return name if word == known else word
+
+    caching = draft.get("caching", Caching())
+    if caching.parameters is not None:
+        draft.within("caching", caching, parameters=tuple(map(now, caching.parameters)))
+    encryption = draft.get("encryption", Encryption())
+    if encryption.parameters:
+        draft.within("encryption", encryption, parameters=tuple(map(now, encryption.parameters)))
+    upload = draft.get("upload", Upload())
+    if upload.metadata is not None:
+        draft.within("upload", upload, metadata=now(upload.metadata))
+    body: str | None = draft.get("body_parameter", None)
+    if body is not None:
+        draft.set(body_parameter=now(body))
+    hashes: tuple[tuple[str, str], ...] = draft.get("hashes", ())
+    if hashes:
+        draft.set(hashes=tuple((now(target), now(source)) for target, source in hashes))
+    for option in ("validations", "validation_messages"):
+        rules: tuple[tuple[str, ...], ...] = draft.get(option, ())
+        if rules:
+            draft.set(**{option: tuple((now(word), *rest) for word, *rest in rules)})
 
 
 ANNOTATIONS = (

@@ -1,6 +1,6 @@
 """Login rows, claims, and how they reach routines (spec 5.2)."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, section, text, text_map, texts
+from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text, text_map, texts
 
 _P = "Service:AuthenticationOptions:"
 _B = _P + "BasicAuth:"
@@ -45,6 +45,12 @@ ROWS: tuple[Key, ...] = (
         _P + "NoteSignInTime",
         False,
         "Give sessions the claim `auth_time`, the moment of the sign-in, by which `authorize … within` judges.",
+    ),
+    interval(
+        _P + "ImpersonationValid",
+        "30 minutes",
+        "How long somebody acts as another user (`impersonate`), whatever is refreshed. null is as long as a session.",
+        nullable=True,
     ),
     integer(_P + "PasswordHashIterations", 600_000, "Rounds of PBKDF2 in new hashes: 600000 or more."),
     flag(_P + "UseUserContext", False, "Give claims to session variables for every endpoint."),

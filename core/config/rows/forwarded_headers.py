@@ -14,5 +14,9 @@ ROWS: tuple[Key, ...] = (
     ),
     texts("ForwardedHeaders:KnownNetworks", (), "Networks that are believed, such as `10.0.0.0/8`."),
     flag("ForwardedHeaders:TrustAllProxies", False, "Believe whoever connects. Only where nobody else can connect."),
-    texts("ForwardedHeaders:AllowedHosts", (), "Hosts that X-Forwarded-Host may name. An empty list is any."),
+    texts(
+        "ForwardedHeaders:AllowedHosts",
+        (),
+        "Hosts that X-Forwarded-Host may name, without ports; `*.zone.example` is those below. An empty list is any.",
+    ),
 )

@@ -48,6 +48,26 @@ ROWS: tuple[Key, ...] = (
     interval(
         _P + "Resumable:ExpiresAfter", "1 day", "An unfinished file for which nothing has come so long is removed."
     ),
+    integer(
+        _P + "Resumable:MaxUnfinished",
+        1000,
+        "Files that wait for their last piece, at most; the next one is answered 507. null: as many as there are.",
+        nullable=True,
+    ),
+    integer(
+        _P + "Resumable:MaxUnfinishedSize",
+        17_179_869_184,
+        "Bytes that these files may come to together; one whose length is not said yet counts as `MaxSize`. null: what "
+        "the disk holds.",
+        nullable=True,
+        maximum=_LONG,
+    ),
+    integer(
+        _P + "Resumable:MaxUnfinishedPerClient",
+        100,
+        "Those of one user, or of one address where nobody has signed in; the next one is answered 429. null: any.",
+        nullable=True,
+    ),
     section(_P + "UploadHandlers", "What becomes of files."),
     flag(_H + "StopAfterFirstSuccess", False, "Ask no further handler once one has taken the file."),
     text(_H + "IncludedMimeTypePatterns", None, "Patterns of types that are taken, separated by commas."),

@@ -34,12 +34,18 @@ class PostgresBridge:
         self._channel = channel
         self._outbox = Outbox()
         self._partial: dict[str, list[str]] = {}
+        self._listening: psycopg.AsyncConnection | None = None
+        """Opened before anybody subscribes, and not yet read."""
 
     def send(self, batch: Batch) -> None:
         self._outbox.put(batch)
 
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
-        """Nobody keeps what was notified."""
+        """Nobody keeps what was notified; what will be is not missed."""
+        try:
+            self._listening = await self._listen()
+        except (psycopg.Error, OSError) as error:
+            _tell_deaf(error)
 
     async def write(self) -> None:
         """For ever."""
@@ -69,16 +75,21 @@ class PostgresBridge:
         attempt = 0
         while True:
             try:
-                async with await self._connector.open_plain() as connection:
-                    await connection.execute(sql.SQL("listen {}").format(sql.Identifier(self._channel)))
+                opened, self._listening = self._listening, None
+                async with opened or await self._listen() as connection:
                     attempt = 0
                     self._partial.clear()
                     async for notification in connection.notifies():
                         self._take(notification.payload, receive)
             except (psycopg.Error, OSError) as error:
-                log.warning("events of other hosts are not heard, tried again: %s", str(error).strip())
+                _tell_deaf(error)
             await asyncio.sleep(pause(attempt))
             attempt += 1
+
+    async def _listen(self) -> psycopg.AsyncConnection:
+        connection = await self._connector.open_plain()
+        await connection.execute(sql.SQL("listen {}").format(sql.Identifier(self._channel)))
+        return connection
 
     def _take(self, payload: str, receive: Callable[[Batch], None]) -> None:
         name, _, rest = payload.partition(" ")
@@ -98,6 +109,10 @@ class PostgresBridge:
             self._partial.pop(name, None)
             for batch in unpack("".join(parts).encode()):
                 receive(batch)
+
+
+def _tell_deaf(error: Exception) -> None:
+    log.warning("events of other hosts are not heard, tried again: %s", str(error).strip())
 
 
 def _parts(packed: bytes) -> list[str]:

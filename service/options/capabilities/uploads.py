@@ -57,6 +57,9 @@ def upload_options(settings: Settings) -> UploadOptions:
             folder=settings.text_or_none(_P + "Resumable:Path") or None,
             max_size=settings.integer(_P + "Resumable:MaxSize", minimum=1),
             seconds=settings.seconds(_P + "Resumable:ExpiresAfter"),
+            most_unfinished=settings.integer_or_none(_P + "Resumable:MaxUnfinished", minimum=1),
+            most_bytes=settings.integer_or_none(_P + "Resumable:MaxUnfinishedSize", minimum=1),
+            most_of_client=settings.integer_or_none(_P + "Resumable:MaxUnfinishedPerClient", minimum=1),
         ),
     )
 

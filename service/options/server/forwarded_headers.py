@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from rowcall.core.config import Settings
-from rowcall.core.http.forwarded_headers import Address, Forwarding, parse_address, parse_network
+from rowcall.core.http.forwarded_headers import Address, Forwarding, is_host_pattern, parse_address, parse_network
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -27,14 +27,33 @@ def forwarding(settings: Settings) -> Forwarding:
     anybody = settings.flag(_ANYBODY)
     if anybody:
         log.warning("%s is on: any client can say that it has another address, host and scheme", _ANYBODY)
-    return Forwarding(
+    found = Forwarding(
         enabled=True,
-        limit=settings.integer_or_none(_SECTION + "ForwardLimit"),
+        limit=settings.integer_or_none(_SECTION + "ForwardLimit", minimum=1),
         proxies=tuple(_read(settings, "KnownProxies", _address)),
         networks=tuple(_read(settings, "KnownNetworks", parse_network)),
         anybody=anybody,
-        hosts=tuple(settings.texts(_SECTION + "AllowedHosts") or ()),
+        hosts=host_patterns(settings, _SECTION + "AllowedHosts"),
     )
+    log.debug(
+        "forwarded headers: limit %s, proxies %d, networks %d, hosts %d",
+        "none" if found.limit is None else found.limit,
+        len(found.proxies),
+        len(found.networks),
+        len(found.hosts),
+    )
+    return found
+
+
+def host_patterns(settings: Settings, key: str) -> tuple[str, ...]:
+    """Raises `StartupError` for one that no host can fit."""
+    hosts = tuple(settings.texts(key) or ())
+    for host in hosts:
+        if not is_host_pattern(host):
+            raise StartupError(
+                f"{key}: {host!r} is no host; shop.example, *.shop.example, [::1] and * are, without port"
+            )
+    return hosts
 
 
 def _read(settings: Settings, key: str, read: Callable[[str], Read]) -> Iterator[Read]:

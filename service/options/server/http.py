@@ -11,6 +11,7 @@ from rowcall.core.config.tree import find
 from rowcall.service.options.server.affinity import worker_count
 from rowcall.service.options.server.browsers import cors, security_headers
 from rowcall.service.options.server.compression import compression
+from rowcall.service.options.server.forwarded_headers import host_patterns
 from rowcall.service.options.worker import BodyLimits, Http2Options, HttpOptions
 from rowcall.service.sockets.certificates import CertificateFiles
 from rowcall.service.sockets.listeners import Address, ListenerPlan
@@ -18,6 +19,7 @@ from rowcall.service.startup_error import StartupError
 
 _LIMITS = "HttpServer:Limits:"
 _HTTP2 = _LIMITS + "Http2:"
+_HTTPS_PORT = "Ssl:HttpsPort"
 _PROTOCOLS = {
     "http1": "1",
     "http2": "2",
@@ -64,8 +66,9 @@ def doubts(settings: Settings, https_port: int | None) -> Iterator[str]:
         for word in _words(endpoint.get("sslprotocols")):
             if word.casefold() not in _TLS_VERSIONS:
                 yield f"HttpServer:Endpoints:{name}:SslProtocols: {word!r} is none of Tls12, Tls13 and means nothing"
-    if https_port is None and settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"):
-        yield "Ssl:UseHttpsRedirection does nothing: no address speaks https"
+    known = https_port is not None or settings.integer_or_none(_HTTPS_PORT) is not None
+    if not known and settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"):
+        yield f"Ssl:UseHttpsRedirection does nothing: no address speaks https; {_HTTPS_PORT} is for that of a proxy"
 
 
 HEADER_COUNT = 100
@@ -98,7 +101,7 @@ def http_options(settings: Settings) -> HttpOptions:
             grace=settings.seconds(_LIMITS + "MinRequestBodyDataRateGracePeriod"),
             longest=settings.seconds(_LIMITS + "RequestBodyTimeout"),
         ),
-        allowed_hosts=tuple(settings.texts("HttpServer:AllowedHosts") or ()),
+        allowed_hosts=host_patterns(settings, "HttpServer:AllowedHosts"),
         header_timeout=header_timeout or keep_alive or 30.0,
         keep_alive=keep_alive != 0,
         line_limit=line_limit,
@@ -113,6 +116,7 @@ def http_options(settings: Settings) -> HttpOptions:
         server_header=settings.flag("HttpServer:AddServerHeader"),
         slow_client=settings.seconds("ConnectionSettings:Pool:SlowClientTimeout"),
         redirect_to_https=settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"),
+        https_port=settings.integer_or_none(_HTTPS_PORT, minimum=1),
         hsts=settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHsts"),
         compression=compression(settings),
         security_headers=security_headers(settings),

@@ -28,6 +28,7 @@ from rowcall.core.uploads.options import Resumable
 from rowcall.core.uploads.resumable import About, is_id, loaded
 from rowcall.service.background import Background
 from rowcall.service.store.bus import Bus
+from rowcall.service.uploads.resumable.unfinished import Unfinished
 from rowcall.service.uploads.spool import ended, not_stored, write_pieces
 
 log = logging.getLogger("rowcall")
@@ -62,11 +63,12 @@ def _kept_from(error: OSError) -> Problem:
 class Part:
     """One file that nobody else works on. `with part:`"""
 
-    def __init__(self, base: Path, id: str, file: BinaryIO, about: About) -> None:
+    def __init__(self, base: Path, id: str, file: BinaryIO, about: About, unfinished: Unfinished) -> None:
         self.id = id
         self.file = file
         self.about = about
         self._base = base
+        self._unfinished = unfinished
         self._waiting: asyncio.Task[Any] | None = None
         """What waits for the client, and may be told not to."""
         self._wanted = asyncio.Event()
@@ -84,6 +86,11 @@ class Part:
         self.about = replace(self.about, **changes)
         _write_about(self._base, self.id, self.about)
 
+    def set_length(self, length: int) -> None:
+        """One that was begun without."""
+        self.save(length=length)
+        self._unfinished.resize(self.id, length)
+
     def cut(self, offset: int) -> None:
         """What is behind does not count."""
         if self.size > offset:
@@ -94,10 +101,12 @@ class Part:
         """Remembered until it expires: a client that has lost the answer asks."""
         self.save(done=True, settled=None)
         self.file.truncate(0)
+        self._unfinished.end(self.id)
 
     def remove(self) -> None:
         for suffix in (_BYTES, _ABOUT):
             (self._base / f"{self.id}{suffix}").unlink(missing_ok=True)
+        self._unfinished.end(self.id)
 
     async def next_of(self, source: AsyncIterator[bytes]) -> bytes | None:
         """What the client sends next. Raises `Problem` 409 once somebody else goes on."""
@@ -151,6 +160,7 @@ class Parts:
         """To be made in the running event loop."""
         self.options = options
         self._folder = Path(options.folder or default_folder())
+        self._unfinished = Unfinished(self._folder, options)
         self._bus = bus
         self._held: dict[str, Part] = {}
         self._end = bus.subscribe(LET_GO, self._let_go)
@@ -161,8 +171,10 @@ class Parts:
         self._end()
         self._background.cancel()
 
-    def create(self, about: About, room: int) -> str:
-        """Its id. room: bytes that are going to come. Raises `OSError`."""
+    def create(self, about: About, room: int, client: str | None) -> str:
+        """Its id. room: bytes that are going to come. client: whose it is; None: it is made of others, and never waits.
+
+        Raises `OSError`, and `Problem` where there are too many."""
         self._check_folder()
         space = os.statvfs(self._folder)
         if room > space.f_bavail * space.f_frsize:
@@ -170,6 +182,13 @@ class Parts:
         id = uuid.uuid4().hex
         _write_about(self._folder, id, about)
         os.close(os.open(self._folder / f"{id}{_BYTES}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        if client is None:
+            return id
+        try:
+            self._unfinished.begin(id, client, self.options.max_size if about.length is None else about.length)
+        except BaseException:
+            self.forget(id)
+            raise
         return id
 
     def look(self, id: str) -> Known | None:
@@ -190,7 +209,7 @@ class Parts:
             _write_about(self._folder, id, replace(known.about, done=True))
 
     def forget(self, id: str) -> None:
-        """One that has not been put together."""
+        """One that has not been put together, or for which there is no room."""
         for suffix in (_BYTES, _ABOUT):
             (self._folder / f"{id}{suffix}").unlink(missing_ok=True)
 
@@ -198,7 +217,7 @@ class Parts:
         """Locked; None: there is none. Raises `Problem` 423 when whoever holds it does not let go."""
         until = time.monotonic() + PATIENCE
         while True:
-            part = await aside(partial(_locked, self._folder, id))
+            part = await aside(partial(_locked, self._folder, id, self._unfinished))
             if part is None or isinstance(part, Part):
                 return part
             if time.monotonic() > until:
@@ -244,16 +263,23 @@ class Parts:
         count = 0
         for id in self._ids():
             with contextlib.suppress(OSError):
-                part = _locked(self._folder, id)
+                part = _locked(self._folder, id, self._unfinished)
                 if not isinstance(part, Part):
                     continue
                 with part:
                     if os.fstat(part.file.fileno()).st_mtime < before:
                         part.remove()
                         count += not part.about.done
+        with contextlib.suppress(OSError):
+            self._unfinished.tidy(self._waits)
         if count:
             log.info("%d unfinished uploads have expired and are removed", count)
         return count
+
+    def _waits(self, id: str) -> bool:
+        """No: whoever was at work on it was killed between two steps."""
+        known = self.look(id)
+        return known is not None and not known.about.done
 
     def _ids(self) -> Iterable[str]:
         try:
@@ -280,7 +306,7 @@ async def _until_wanted(
         yield piece
 
 
-def _locked(folder: Path, id: str) -> Part | bool | None:
+def _locked(folder: Path, id: str, unfinished: Unfinished) -> Part | bool | None:
     """False: somebody else holds it. None: there is none. Raises `OSError`."""
     try:
         file = open(folder / f"{id}{_BYTES}", "r+b", buffering=0)  # noqa: SIM115 (it is the lock, and ends with the part)
@@ -298,7 +324,7 @@ def _locked(folder: Path, id: str) -> Part | bool | None:
     if about is None:
         file.close()
         return None
-    return Part(folder, id, file, about)
+    return Part(folder, id, file, about, unfinished)
 
 
 def _read_about(folder: Path, id: str) -> About | None:

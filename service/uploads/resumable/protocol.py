@@ -34,11 +34,13 @@ from rowcall.core.uploads.resumable import (
     whole_number,
 )
 from rowcall.service.database.call import Call
+from rowcall.service.exchange.client_address import address_reader
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.exchange.protocols import Headers, HeadersProtocol
 from rowcall.service.request.body import body_pieces
 from rowcall.service.uploads.digests import digested
 from rowcall.service.uploads.incoming import File, read_back
+from rowcall.service.uploads.progress import told_of_part
 from rowcall.service.uploads.receiving import Receiving
 from rowcall.service.uploads.resumable.answers import RETURNED, Completed, completed
 from rowcall.service.uploads.resumable.parts import Known, Part, Parts, aside
@@ -92,6 +94,9 @@ class _Resuming:
         self._parts = parts_of(services)
         self._options = services.options.uploads.resumable
         self._patience = services.options.http.slow_client
+        self._address = address_reader(services.options.forwarding)
+        assert endpoint.options.upload is not None  # noqa: S101 (asked only for endpoints that take files)
+        self._hear = services.hear(endpoint) if endpoint.options.upload.progress else None
 
     def step(self, exchange: Exchange) -> Waiting:
         headers = exchange.scope.headers
@@ -134,11 +139,18 @@ class _Resuming:
             return
         length = self._length(headers)
         about = About(self._key, owner(exchange), length, metadata, "partial" if is_part else None)
-        id = await aside(partial(self._parts.create, about, length or 0))
+        id = await aside(partial(self._parts.create, about, length or 0, self._client(exchange)))
         with await self._taken(exchange, id) as part:
             if headers.get("content-type") == CONTENT_TYPE:
                 await self._append(exchange, part)
             await self._answer(exchange, part, 201, [("location", _location(exchange, id))])
+
+    def _client(self, exchange: Exchange) -> str:
+        """Whose it is among those that wait: a digest of who has signed in, or of the address."""
+        known = owner(exchange)
+        if known is None:
+            known = hashlib.sha256(self._address(exchange.scope) or b"").hexdigest()
+        return known[:32]
 
     def _length(self, headers: Any) -> int | None:
         if headers.get("upload-defer-length") is None:
@@ -178,7 +190,7 @@ class _Resuming:
                 length = self._fitting(whole_number("Upload-Length", headers.get("upload-length")))
                 if length < offset:
                     raise HeaderError("the header Upload-Length says less than what has arrived")
-                await aside(partial(part.save, length=length))
+                await aside(partial(part.set_length, length))
             if not part.about.done:
                 await self._append(exchange, part)
             await self._answer(exchange, part, 204, [])
@@ -200,7 +212,7 @@ class _Resuming:
                 raise Problem(409, f"the part {id} is not complete")
             length = self._fitting(length + found.offset)
         about = About(self._key, owner(exchange), length, metadata, exchange.scope.headers.get("upload-concat"))
-        final = await aside(partial(self._parts.create, about, 0))
+        final = await aside(partial(self._parts.create, about, 0, None))
         self._complete(exchange, [("location", _location(exchange, final))], 201, ids, file, final)
 
     # --- pieces ------------------------------------------------------------------------------------------------------
@@ -234,6 +246,8 @@ class _Resuming:
             await aside(partial(part.save, settled=settled))
         room = (self._options.max_size if length is None else length) - begins
         pieces = digested(scope, body_pieces(scope, exchange.protocol, room, self._patience))
+        if self._hear is not None:
+            pieces = told_of_part(pieces, self._hear(exchange), begins, length)
         try:
             await self._parts.append(part, pieces, None if seen is None else seen.update)
             _check(None if seen is None else seen.digest(), digest)

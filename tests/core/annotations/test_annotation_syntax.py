@@ -10,6 +10,7 @@ from rowcall.core.annotations import BY_WORD, CATALOGUE
 from rowcall.core.annotations.declaration import Annotation, Draft
 from rowcall.core.building.comments import read_comment
 from rowcall.core.sqlfile.reading import read_file
+from tests.harness.effort import examples
 from tests.harness.syntax import lines
 
 FRAMING = ("connection", "content-length", "content-type", "content_type", "keep-alive", "te", "trailer", "upgrade")
@@ -40,7 +41,7 @@ OF_FILES = [one for one in CATALOGUE if one.in_files]
 
 
 @pytest.mark.parametrize("annotation", OF_FILES, ids=lambda annotation: annotation.name)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_a_line_of_the_syntax_means_something_in_a_file(annotation: Annotation, data: st.DataObject) -> None:
     line = data.draw(spellings(annotation))
@@ -50,7 +51,7 @@ def test_a_line_of_the_syntax_means_something_in_a_file(annotation: Annotation, 
 
 
 @pytest.mark.parametrize("annotation", OF_COMMENTS, ids=lambda annotation: annotation.name)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_a_line_of_the_syntax_is_the_annotation(annotation: Annotation, data: st.DataObject) -> None:
     line = data.draw(spellings(annotation))
@@ -65,7 +66,7 @@ ONE_MEANING = [one for one in CATALOGUE if one.apply and not one.assign_word and
 
 
 @pytest.mark.parametrize("annotation", ONE_MEANING, ids=lambda annotation: annotation.name)
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(data=st.data())
 def test_every_alias_means_the_same(annotation: Annotation, data: st.DataObject) -> None:
     line = data.draw(lines(annotation.syntax))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 
 import pytest
@@ -303,3 +304,27 @@ def test_names_of_a_spreadsheet_keep_their_blanks() -> None:
 
 def test_prose_about_table_formats_changes_nothing() -> None:
     assert options("table_format is for people").table_format is None
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "wanted"),
+    [
+        ("cached _token", lambda said: said.caching and said.caching.parameters, ("code",)),
+        ("encrypt _token", lambda said: said.encryption and said.encryption.parameters, ("code",)),
+        ("upload _token as metadata", lambda said: said.upload and said.upload.metadata, "code"),
+        ("body_parameter_name _token", lambda said: said.body_parameter, "code"),
+        ("param _token is hash of _token", lambda said: said.hashes, (("code", "code"),)),
+        ("validate _token using required", lambda said: said.validations, (("code", ("required",)),)),
+        (
+            "validate_message _token required Say it.",
+            lambda said: said.validation_messages,
+            (("code", "required", "Say it."),),
+        ),
+        ("_token = select 1", lambda said: said.expressions, (("code", "select 1"),)),
+    ],
+)
+def test_a_line_means_a_parameter_that_is_renamed_below(
+    line: str, found: Callable[[Options], object], wanted: object
+) -> None:
+    assert found(options(f"{line}\nparam _token code")) == wanted
+    assert found(options(f"param _token code\n{line.replace('_token', 'code')}")) == wanted

@@ -14,6 +14,7 @@ from rowcall.core.config.output.effective import effective
 from rowcall.core.config.output.printing import matching, printed
 from rowcall.core.config.output.starter import starter
 from rowcall.core.config.relaxed_json import parse
+from tests.harness.effort import examples
 
 
 def settings(text: str, **environment: str) -> Settings:
@@ -130,7 +131,7 @@ def overrides(draw: st.DrawFn) -> list[tuple[str, str]]:
     return [(key.path, draw(st.sampled_from(key.choices) if key.choices else VALUES[key.type])) for key in keys]
 
 
-@effort(max_examples=25, deadline=None)
+@effort(max_examples=examples(25), deadline=None)
 @given(overrides())
 def test_what_is_printed_is_the_same_configuration_when_it_is_read_again(given_: list[tuple[str, str]]) -> None:
     first = effective(assemble(load_files([]), given_, {}).settings)
@@ -139,7 +140,7 @@ def test_what_is_printed_is_the_same_configuration_when_it_is_read_again(given_:
     assert printed(effective(again.settings)) == printed(first)
 
 
-@effort(max_examples=25, deadline=None)
+@effort(max_examples=examples(25), deadline=None)
 @given(overrides(), st.text(min_size=1, max_size=4))
 def test_a_filtered_print_can_be_read_too(given_: list[tuple[str, str]], word: str) -> None:
     entries = matching(effective(assemble(load_files([]), given_, {}).settings), word)

@@ -22,7 +22,7 @@ def test_a_whole_definition() -> None:
         "https://geo.example.net/v1/{_ip}?a=b",
         headers=(("X-Key", "{GEO_KEY}"), ("Cache-Control", "no-store")),
         content_type="text/plain",
-        body="  first {_ip}\nsecond\n",
+        body="  first {_ip}\r\nsecond\r\n",
         timeout=2.0,
         retry_delays=(0.2, 1.0),
         retry_codes=(429, 503),

@@ -42,6 +42,15 @@ def test_an_expired_key_opens_and_does_not_protect() -> None:
     assert ring.key(OLD.id) is OLD
 
 
+@pytest.mark.parametrize("now", [NOW - 200 * DAY, NOW - 50 * DAY, NOW - 10 * DAY, NOW, NOW + 80 * DAY, NOW + 200 * DAY])
+def test_within_a_settled_span_the_same_key_protects(now: float) -> None:
+    ring = KeyRing((OLD, NEWER, CURRENT, FUTURE))
+    since, until = ring.settled(now)
+    assert since <= now < until
+    moments = (max(since, now - DAY), (max(since, now - DAY) + min(until, now + DAY)) / 2, min(until, now + DAY) - 1)
+    assert {ring.protecting(moment) for moment in moments} == {ring.protecting(now)}
+
+
 def test_an_empty_ring_needs_a_key_at_once() -> None:
     assert KeyRing().successor_start(NOW) == NOW
     assert KeyRing((OLD, FUTURE)).successor_start(NOW) == NOW

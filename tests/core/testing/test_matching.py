@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rowcall.core.testing.matching import body_differences, differences, row_differences
 from rowcall.core.testing.request import Answer
+from tests.harness.effort import examples
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -62,7 +63,7 @@ def test_only_what_differs_is_shown() -> None:
     assert lines == ["--- expected", "+++ actual", " {", '   "id": 5,', '-  "name": "fern"', '+  "name": "moss"', " }"]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(JSON)
 def test_any_value_fits_itself(value: object) -> None:
     text = orjson.dumps(value).decode()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rowcall.ext.base.buffer import Buffer, escape
 from tests.ext.twins.values import json_string
+from tests.harness.effort import examples
 
 CHARACTERS = st.characters(exclude_categories=["Cs"])
 
@@ -51,7 +52,7 @@ def test_bytes_of_every_value_but_the_required_ones_pass() -> None:
 
 
 @given(st.text(CHARACTERS, max_size=200))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_escaped_text_means_the_same(text: str) -> None:
     escaped = escape(text.encode()).decode()
     assert json.loads(f'"{escaped}"') == text

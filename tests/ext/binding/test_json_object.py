@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rowcall.core.text import json_text
 from rowcall.ext.binding.json_object import JsonError, elements, members, unescape
+from tests.harness.effort import examples
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
@@ -78,7 +79,7 @@ def fast(function: Any, text: bytes) -> Any:
         return None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.dictionaries(st.text(max_size=6), VALUES, max_size=6), LAYOUTS)
 def test_members_are_the_values_as_written(value: dict[str, Any], layout: dict[str, Any]) -> None:
     body = json.dumps(value, **layout).encode(errors="surrogatepass")
@@ -87,7 +88,7 @@ def test_members_are_the_values_as_written(value: dict[str, Any], layout: dict[s
     assert {key: json.loads(raw) for key, raw in found} == value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(VALUES, max_size=6), LAYOUTS)
 def test_elements_are_the_values_as_written(value: list[Any], layout: dict[str, Any]) -> None:
     array = json.dumps(value, **layout).encode()
@@ -95,14 +96,14 @@ def test_elements_are_the_values_as_written(value: list[Any], layout: dict[str, 
     assert [json.loads(raw) for raw in elements(array)] == value
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(st.lists(ALPHABET, max_size=14).map(b"".join))
 def test_the_slow_twin_refuses_and_accepts_the_same(text: bytes) -> None:
     for body in (text, b'{"x":' + text + b"}", b'{"x":[' + text + b"]}", b'{"x":"' + text + b'"}'):
         assert fast(members, body) == slow(json_text.members, body)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.text(st.characters(codec="utf-8"), max_size=12), st.booleans())
 def test_strings_are_unescaped(text: str, ascii_only: bool) -> None:
     written = json.dumps(text, ensure_ascii=ascii_only).encode()

@@ -15,6 +15,7 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import EndpointParameter, QueryNull
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.ext.binding.parameters import FastBinder
+from tests.harness.effort import examples
 from tests.harness.parameters import TYPES, binder, parameter
 
 TYPE_NAMES = [*TYPES, "inet", "integer[]", "text[]", "jsonb[]", "date[]", "box[]", "boolean[]", "pair", "pair[]"]
@@ -111,7 +112,7 @@ def agree(slow: Binder, method: str, text: str | bytes, path_values: dict[str, s
     assert fast == getattr(slow, method)(text, path_values or {})
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(binders(), st.lists(st.tuples(KEYS, TEXTS), max_size=6), PATHS, st.booleans(), st.booleans())
 def test_queries_are_bound_alike(
     slow: Binder, pairs: list[tuple[str, str]], path_values: dict[str, str] | None, raw: bool, together: bool
@@ -121,7 +122,7 @@ def test_queries_are_bound_alike(
     agree(slow, "bind_query", query, path_values)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(binders(), st.dictionaries(KEYS, JSON_VALUES, max_size=6), PATHS, st.booleans())
 def test_bodies_are_bound_alike(
     slow: Binder, members: dict[str, Any], path_values: dict[str, str] | None, ascii_only: bool
@@ -130,7 +131,7 @@ def test_bodies_are_bound_alike(
     agree(slow, "bind_body", body.encode(errors="surrogatepass"), path_values)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(binders(), st.dictionaries(KEYS, JSON_VALUES, max_size=4), st.data())
 def test_damaged_bodies_are_bound_alike(slow: Binder, members: dict[str, Any], data: st.DataObject) -> None:
     body = bytearray(json.dumps(members).encode())

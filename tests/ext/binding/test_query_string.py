@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rowcall.core.text import query_text
 from rowcall.ext.binding.query_string import QueryError, parse
+from tests.harness.effort import examples
 
 
 @pytest.mark.parametrize(("query", "pairs"), [
@@ -36,7 +37,7 @@ def test_what_postgresql_text_cannot_hold_is_refused_with_its_key(value: str) ->
     assert caught.value.key == "bad"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text("&=+%0123456789abcdefABCDEFé\0\ud800", max_size=40) | st.text(st.characters(), max_size=30))
 def test_the_slow_twin_agrees(query: str) -> None:
     assert outcome(parse, query) == outcome(query_text.pairs, query)
@@ -51,7 +52,7 @@ def outcome(read: Callable[[str], list[tuple[str, Any]]], query: str) -> object:
     return [(key, text.encode() if isinstance(text, str) else text) for key, text in pairs]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.binary(max_size=12) | st.text(max_size=20).map(str.encode))
 def test_utf8_is_judged_as_python_does(data: bytes) -> None:
     query = "x=" + "".join(f"%{byte:02x}" for byte in data if byte)

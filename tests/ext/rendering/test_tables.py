@@ -17,6 +17,7 @@ from rowcall.ext.rendering.sheet_rows import SheetRows, column_letters
 from rowcall.ext.rendering.timed_rows import TimedWriter, render_column
 from tests.ext.conftest import Connection
 from tests.ext.results import address_of
+from tests.harness.effort import examples
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 PIECES = ['"', "&", "<", ">", "_x0041_", "_", "x00", "\r", "\x1f", "\ufffe", "é"]
@@ -39,7 +40,7 @@ def test_html_has_four_entities(text: str) -> None:
     assert escape(text.encode()).decode() == html.escape(text).replace("&#x27;", "'")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(TEXT | TRICKY, min_size=1, max_size=5))
 def test_a_worksheet_gives_every_text_back(connection: Connection, texts: list[str]) -> None:
     cursor = connection.execute("select unnest(%s::text[])", (texts,))
@@ -47,7 +48,7 @@ def test_a_worksheet_gives_every_text_back(connection: Connection, texts: list[s
     assert cells(writer.render_result(address_of(cursor))) == [[texts[0]], *([text] for text in texts)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6))
 def test_numbers_keep_what_a_double_can(connection: Connection, number: object) -> None:
     cursor = connection.execute("select %s::numeric, 'NaN'::numeric", (number,))
@@ -57,7 +58,7 @@ def test_numbers_keep_what_a_double_can(connection: Connection, number: object) 
     assert row[1] == "NaN"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.datetimes())
 def test_time_stamps_are_days_since_1899(connection: Connection, moment: object) -> None:
     sql = "select t::text, extract(epoch from t - timestamp '1899-12-30') / 86400 from (values (%s::timestamp)) v (t)"

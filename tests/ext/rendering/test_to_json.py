@@ -17,6 +17,7 @@ from tests.ext.strategies import values_of
 from tests.ext.twins import values as twin
 from tests.ext.twins.arrays import print_array
 from tests.ext.twins.types import Array, Composite, Scalar, Type
+from tests.harness.effort import examples
 
 TEXT, NUMBER, BOOLEAN, JSON = Scalar("text"), Scalar("number"), Scalar("boolean"), Scalar("json")
 GAUGE = Composite((("id", NUMBER), ("label", TEXT)))
@@ -60,7 +61,7 @@ def assert_as_postgres(server: Connection, name: str, kind: Type, text: str) -> 
 @pytest.mark.parametrize(("name", "kind"), TYPES, ids=[name for name, _ in TYPES])
 def test_the_twin_means_what_to_json_means(server: Connection, name: str, kind: Type) -> None:
     @given(values_of(kind).filter(lambda value: value[0] is not None and "BC" not in value[0]))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     def holds(value: tuple[str | None, Any]) -> None:
         assert_as_postgres(server, name, kind, value[0] or "")
 
@@ -69,7 +70,7 @@ def test_the_twin_means_what_to_json_means(server: Connection, name: str, kind: 
 
 def test_arrays_of_composites_mean_what_to_json_means(server: Connection) -> None:
     @given(st.lists(values_of(HALL), max_size=3))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     def holds(values: list[tuple[str | None, Any]]) -> None:
         assert_as_postgres(server, "hall[]", Array(HALL), print_array([text for text, _ in values]))
 

@@ -12,6 +12,7 @@ from rowcall.ext.rendering.values import render_value
 from tests.ext.strategies import broken_texts, typed_values
 from tests.ext.twins import values as twin
 from tests.ext.twins.types import Array, Composite, Domain, Registry, Scalar, Type
+from tests.harness.effort import examples
 
 TEXT, NUMBER, BOOLEAN, DATETIME = Scalar("text"), Scalar("number"), Scalar("boolean"), Scalar("datetime")
 GAUGE = Composite((("id", NUMBER), ("label", TEXT)))
@@ -155,14 +156,14 @@ def test_nesting_beyond_every_real_value_ends_as_text() -> None:
 
 
 @given(typed_values())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_a_value_survives_the_way_to_json_and_back(case: tuple[Type, str, Any]) -> None:
     kind, text, meaning = case
     assert json.loads(render(kind, text)) == meaning
 
 
 @given(typed_values())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_cython_and_its_twin_write_the_same_bytes(case: tuple[Type, str, Any]) -> None:
     kind, text, _ = case
     assert render(kind, text) == twin.render_value(kind, text)
@@ -170,7 +171,7 @@ def test_cython_and_its_twin_write_the_same_bytes(case: tuple[Type, str, Any]) -
 
 
 @given(broken_texts())
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(800), deadline=None)
 def test_cython_and_its_twin_agree_on_broken_text(case: tuple[Type, str]) -> None:
     kind, text = case
     assert render(kind, text) == twin.render_value(kind, text)

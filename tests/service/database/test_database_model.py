@@ -372,7 +372,10 @@ async def _in_thread(work: Callable[[], Any]) -> Any:
     return await asyncio.get_running_loop().run_in_executor(None, work)
 
 
-@pytest.mark.parametrize("sharing", [True, False], ids=["sharing", "every request alone"])
+@pytest.mark.parametrize(
+    "sharing",
+    [pytest.param(True, id="sharing"), pytest.param(False, id="every request alone", marks=pytest.mark.slow)],
+)
 def test_each_request_gets_exactly_its_own_answer(own_database: harness.Database, sharing: bool) -> None:
     own_database.execute(SQL)
     parameters = {name: str(value) for name, value in conninfo_to_dict(own_database.conninfo).items()}

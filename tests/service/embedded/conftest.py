@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from rowcall.service.embedded.demo import SETTINGS
 from tests.harness.browser import PATIENCE, browser
 from tests.harness.database import Database
-from tests.http.conftest import Serve, serve_once
+from tests.harness.service import Service
+from tests.http.conftest import Serve, serve
 
-__all__ = ["serve_once"]
+__all__ = ["serve"]
+
+
+@pytest.fixture(scope="module")
+def demo_settings() -> Mapping[str, str]:
+    """What a module adds to those of the demo."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def demo(database: Database, serve: Serve, demo_settings: Mapping[str, str]) -> Service:
+    """One for the tests of a module: they do not count on what others leave alone."""
+    sql = files("rowcall.service.embedded.demo").joinpath("schema.sql").read_text(encoding="utf-8")
+    settings = {**dict(SETTINGS), "Service:RequiresAuthorization": None, **demo_settings}
+    return serve(database, f"begin; {sql}; commit", settings, workers=2)
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Browser]:
+    with browser() as opened:
+        yield opened
 
 
 @pytest.fixture
-def demo_page(own_database: Database, serve_once: Serve) -> Iterator[Callable[[str], Page]]:
-    """`demo_page(path)`: this page of it."""
-    sql = files("rowcall.service.embedded.demo").joinpath("schema.sql").read_text(encoding="utf-8")
-    service = serve_once(
-        own_database, f"begin; {sql}; commit", {**dict(SETTINGS), "Service:RequiresAuthorization": None}
-    )
+def page(opened: Browser) -> Iterator[Page]:
+    """With cookies and a storage of its own."""
+    context = opened.new_context()
+    context.set_default_timeout(PATIENCE)
+    yield context.new_page()
+    context.close()
 
-    with browser() as opened:
 
-        def go_to(path: str) -> Page:
-            page = opened.new_page()
-            page.set_default_timeout(PATIENCE)
-            page.goto(service.url + path)
-            return page
+@pytest.fixture
+def demo_page(page: Page, demo: Service) -> Callable[[str], Page]:
+    """`demo_page(path)`: this page of the demo."""
 
-        yield go_to
+    def go_to(path: str) -> Page:
+        page.goto(demo.url + path)
+        return page
+
+    return go_to

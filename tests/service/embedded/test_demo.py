@@ -49,7 +49,7 @@ class Demo:
         command = curl.parse_args(self.commands[number][1:])
         method = command.method or ("GET" if command.json is None else "POST")
         headers = {} if command.json is None else {"Content-Type": "application/json"}
-        return httpx.request(method, command.url, content=command.json, headers=headers, trust_env=False)
+        return httpx.request(method, command.url, content=command.json, headers=headers, trust_env=False, timeout=60)
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)

@@ -1,23 +1,20 @@
-"""The demo's login page in a real browser: sign in, see what is one's own, sign out."""
+"""The demo's pages in a real browser: sign in, see what is one's own, sign out; try the API; send files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.harness.browser import VIRTUAL_AUTHENTICATOR, needs_browser
+from tests.harness.database import Database
 
 pytestmark = needs_browser
 
 
-@pytest.fixture
-def page(demo_page: Callable[[str], Page]) -> Page:
-    return demo_page("/login")
-
-
-def test_signing_in_and_out(page: Page) -> None:
+def test_signing_in_and_out(demo_page: Callable[[str], Page]) -> None:
+    page = demo_page("/login")
     said = page.locator("#said")
     page.click("#pay")
     expect(said).to_have_text("Unauthorized")
@@ -40,8 +37,9 @@ def test_signing_in_and_out(page: Page) -> None:
     assert page.context.cookies() == []
 
 
-def test_signing_in_with_a_passkey(page: Page) -> None:
+def test_signing_in_with_a_passkey(demo_page: Callable[[str], Page]) -> None:
     """Passkeys belong to a domain: `localhost` is one, an address is none."""
+    page = demo_page("/login")
     said = page.locator("#said")
     page.goto(page.url.replace("127.0.0.1", "localhost"))
     session = page.context.new_cdp_session(page)
@@ -61,9 +59,9 @@ def test_signing_in_with_a_passkey(page: Page) -> None:
     expect(said).to_have_text("12 couriers are paid.")
 
 
-def test_progress_of_a_long_routine(page: Page) -> None:
+def test_progress_of_a_long_routine(demo_page: Callable[[str], Page]) -> None:
     """What the routine raises is there while it runs; its answer comes at the end."""
-    page.goto(page.url.replace("/login", "/round-page"))
+    page = demo_page("/round-page")
     page.evaluate("""() => {
         window.heard = [];
         const said = document.getElementById("said");
@@ -73,6 +71,61 @@ def test_progress_of_a_long_routine(page: Page) -> None:
     expect(page.locator("#said")).to_have_text("All delivered.")
     assert page.evaluate("heard") == [*(f"stop {stop} of 5" for stop in range(1, 6)), "All delivered."]
     assert page.evaluate("document.getElementById('done').value") == 5
+
+
+def test_the_viewer_shows_the_document_and_tries_it(demo_page: Callable[[str], Page], database: Database) -> None:
+    """Nothing comes from elsewhere."""
+    page = demo_page("/api-page")
+    asked: list[str] = []
+    refused: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("console", lambda message: refused.append(message.text) if message.type == "error" else None)
+    answer = page.reload()
+    assert answer is not None
+    policy = answer.header_value("content-security-policy") or ""
+    assert policy.startswith("default-src 'none'; script-src 'self';")
+    expect(page.locator("h1.title, h2.title").first).to_contain_text("Bicycle couriers")
+    parcels = database.value("select count(*) from demo.parcel")
+    operation = page.locator(".opblock", has_text="/api/demo/parcel-count").first
+    operation.locator(".opblock-summary-control").click()
+    operation.get_by_role("button", name="Try it out").click()
+    operation.get_by_role("button", name="Execute").click()
+    expect(operation.locator(".live-responses-table tbody .response-col_description").first).to_contain_text(
+        str(parcels)
+    )
+    home = page.url.removesuffix("/api-page")
+    assert [url for url in asked if not url.startswith((home, "data:"))] == []
+    assert refused == []
+
+
+def test_several_files_are_sent_by_a_form(demo_page: Callable[[str], Page], database: Database, tmp_path: Path) -> None:
+    page = demo_page("/orders")
+    before = database.value("select count(*) from demo.parcel")
+    many = tmp_path / "many.csv"
+    many.write_text("box,2,Quay,5,uni\n" * 300)
+    few = tmp_path / "few.csv"
+    few.write_text('letter,0.1,"Bell, Yard",1,har\n' * 2)
+    page.set_input_files("[name=file]", [many, few])
+    page.click("text=Order")
+    said = page.locator("#said li")
+    expect(said.first).to_contain_text("many.csv: Ok", timeout=30_000)
+    expect(said).to_have_count(2)
+    expect(said.first).to_contain_text("many.csv: Ok, up to parcel")
+    expect(said.last).to_contain_text("few.csv: Ok, up to parcel")
+    expect(page.locator("#done")).to_have_text("100 %")
+    assert page.evaluate("document.getElementById('sent').value") == 1
+    assert database.value("select count(*) from demo.parcel") == before + 302
+
+
+def test_one_wrong_line_orders_nothing(demo_page: Callable[[str], Page], database: Database, tmp_path: Path) -> None:
+    page = demo_page("/orders")
+    before = database.value("select count(*) from demo.parcel")
+    wrong = tmp_path / "wrong.csv"
+    wrong.write_text("box,2,Quay,5,uni\nbox,heavy,Quay,5,uni\n")
+    page.set_input_files("[name=file]", [wrong])
+    page.click("text=Order")
+    expect(page.locator("#said li")).to_contain_text("nothing was ordered", timeout=30_000)
+    assert database.value("select count(*) from demo.parcel") == before
 
 
 def _sign_in(page: Page, name: str, password: str) -> None:

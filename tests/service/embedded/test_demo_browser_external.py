@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from importlib.resources import files
+from collections.abc import Iterator, Mapping
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from rowcall.service.embedded.demo import SETTINGS
-from tests.harness.browser import PATIENCE, browser, needs_browser
-from tests.harness.database import Database
+from tests.harness.browser import needs_browser
 from tests.harness.identity_provider import ALMA, IdentityProvider
 from tests.harness.service import Service
-from tests.http.conftest import Serve, serve
 from tests.http.external import issuer_settings
-
-__all__ = ["serve"]
 
 DAGNY = {**ALMA, "name": "Dagny", "email": "dagny@couriers.example"}
 
@@ -32,31 +26,14 @@ def provider() -> Iterator[IdentityProvider]:
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve, provider: IdentityProvider) -> Service:
-    sql = files("rowcall.service.embedded.demo").joinpath("schema.sql").read_text(encoding="utf-8")
-    settings = {
-        **dict(SETTINGS),
-        "Service:RequiresAuthorization": None,
-        "Auth:External:Enabled": "true",
-        **issuer_settings("Town", provider, KeepTokens="true"),
-    }
-    service = serve(database, f"begin; {sql}; commit", settings, workers=2)
-    provider.client.redirect_uris.add(f"{service.url}/signin-town")
-    return service
+def demo_settings(provider: IdentityProvider) -> Mapping[str, str]:
+    return {"Auth:External:Enabled": "true", **issuer_settings("Town", provider, KeepTokens="true")}
 
 
 @pytest.fixture(scope="module")
-def opened() -> Iterator[Browser]:
-    with browser() as opened:
-        yield opened
-
-
-@pytest.fixture
-def page(opened: Browser) -> Iterator[Page]:
-    context = opened.new_context()
-    context.set_default_timeout(PATIENCE)
-    yield context.new_page()
-    context.close()
+def service(demo: Service, provider: IdentityProvider) -> Service:
+    provider.client.redirect_uris.add(f"{demo.url}/signin-town")
+    return demo
 
 
 def result(page: Page) -> tuple[object, object]:

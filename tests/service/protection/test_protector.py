@@ -118,3 +118,17 @@ def test_with_no_active_key_any_will_do_and_another_one_is_asked_for(age: int) -
     protector = Protector(ring, "purpose")
     assert protector.open(protector.seal(b"claims")) == b"claims"
     assert asked == [True]
+
+
+def test_the_ring_is_replaced_as_a_whole() -> None:
+    first, second = key(age=10), key()
+    ring = keys(first)
+    protector = Protector(ring, "purpose")
+    sealed = protector.seal(b"claims")
+    ring.ring = KeyRing((first, second))
+    later = protector.seal(b"claims")
+    assert (protector.open(sealed), protector.open(later)) == (b"claims", b"claims")
+    ring.ring = KeyRing((second,))
+    assert protector.open(later) == b"claims"
+    with pytest.raises(UnknownKeyError):
+        protector.open(sealed)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from rowcall.core.binding.binding import Binder
 from rowcall.ext.binding.parameters import FastBinder
 from tests.harness.database import Database
+from tests.harness.effort import examples
 from tests.harness.parameters import binder, parameter
 
 SENDABLE = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
@@ -72,7 +73,9 @@ EVERY_TYPE = pytest.mark.parametrize("type_name", list(VALUES))
 NOT_IN_JSON_ARRAYS = {"json", "jsonb"}
 
 ROUNDS = settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=examples(15),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from rowcall.core.sqlfile.splitting import split
 from tests.harness.database import Database
+from tests.harness.effort import examples
 
 TEXTS = st.sampled_from(
     ["'a;b'", "'it''s -- x'", r"E'\';\\'", "$$ ; ' $$", "$q$ $$;$$ $q$", "U&'d\\0061;'", "'/*'", "''"]
@@ -90,13 +91,13 @@ def judge(database: Database, tmp_path_factory: pytest.TempPathFactory) -> Itera
     made.close()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(text=FILE)
 def test_well_formed_files_do_what_psql_does_with_them(judge: Judge, text: str) -> None:
     judge.check(text)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(text=PIECES)
 def test_files_that_are_not_do_too(judge: Judge, text: str) -> None:
     judge.check(text)

@@ -18,6 +18,7 @@ from rowcall.core.cache.entry import Entry
 from rowcall.service.store.flights import Ticket
 from rowcall.service.store.host import HostStore
 from rowcall.service.store.memory_answers import MemoryAnswers
+from tests.harness.effort import examples
 
 KEYS = st.sampled_from([b"a", b"b", b"c", b"d" * 600])
 TAGS = {b"a": ("even", "all"), b"b": ("odd", "all"), b"c": ("even", "all"), b"d" * 600: ()}
@@ -134,4 +135,4 @@ class Answers(RuleBasedStateMachine):
 
 
 TestAnswers = Answers.TestCase
-TestAnswers.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestAnswers.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

@@ -123,6 +123,7 @@ def test_the_folder_of_a_service_that_is_gone_is_removed(tmp_path: Path, monkeyp
     second.remove()
 
 
+@pytest.mark.slow
 def test_answers_stay_within_their_memory_and_the_latest_are_kept(tmp_path: Path) -> None:
     """100,000 answers of 1 kB where 32 MB may be used."""
 

@@ -1,0 +1,3 @@
+-- HTTP POST /sign-out
+-- logout
+select 'Cookies';

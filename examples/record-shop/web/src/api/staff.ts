@@ -1,0 +1,95 @@
+// Written by rowcall from the files below sql/.
+const baseUrl = "";
+const parseQuery = (query: Record<any, any>) => {
+    const parts: string[] = [];
+    for (const key of Object.keys(query ? query : {})) {
+        const values: unknown[] = Array.isArray(query[key]) ? query[key] : [query[key]];
+        for (const item of values) {
+            const text = item === null || item === undefined ? "" : encodeURIComponent(String(item));
+            parts.push(`${key}=${text}`);
+        }
+    }
+    return "?" + parts.join("&");
+};
+
+type ApiError = {status: number; title: string; detail?: string | null};
+type ApiResult<T> = {status: number, response: T, error: ApiError | undefined};
+
+export interface ISignInRequest {
+    name: string | null;
+    password?: string | null;
+}
+
+
+/**
+* SQL file: sql/staff/clerk.sql
+* 
+* @remarks
+* Who is signed in.
+* HTTP GET /clerk
+* authorize
+* user_parameters
+* param _user_id default null
+* single
+* 
+* @returns {ApiResult<string>}
+*/
+export async function clerk() : Promise<ApiResult<string>> {
+    const response = await fetch(baseUrl + "/clerk", {
+        method: "GET",
+        headers: {
+            "Content-Type": "application/json"
+        },
+    });
+    return {
+        status: response.status,
+        response: response.ok ? await response.json() as string : undefined!,
+        error: !response.ok && response.headers.get("content-length") !== "0" ? await response.json() as ApiError : undefined
+    };
+}
+
+/**
+* SQL file: sql/staff/sign_in.sql
+* 
+* @remarks
+* A clerk signs in: the row is checked against the password, and its other columns go into a cookie.
+* HTTP POST /sign-in
+* login
+* define_param password
+* 
+* @param request - request parameters
+* @returns {ApiResult<string>}
+*/
+export async function signIn(
+    request: ISignInRequest
+) : Promise<ApiResult<string>> {
+    const response = await fetch(baseUrl + "/sign-in", {
+        method: "POST",
+        body: JSON.stringify(request)
+    });
+    return {
+        status: response.status,
+        response: response.ok ? await response.text() : undefined!,
+        error: !response.ok && response.headers.get("content-length") !== "0" ? await response.json() as ApiError : undefined
+    };
+}
+
+/**
+* SQL file: sql/staff/sign_out.sql
+* 
+* @remarks
+* HTTP POST /sign-out
+* logout
+* 
+* @returns {status: number, error: ApiError | undefined}
+*/
+export async function signOut() : Promise<{status: number, error: ApiError | undefined}> {
+    const response = await fetch(baseUrl + "/sign-out", {
+        method: "POST",
+    });
+    return {
+        status: response.status,
+        error: !response.ok && response.headers.get("content-length") !== "0" ? await response.json() as ApiError : undefined
+    };
+}
+

@@ -1,0 +1,24 @@
+// Who buys: a customer is known by the address, and kept as long as the page is open.
+
+import { join } from "./api/shop.js";
+import { answered, element, field, onSubmit } from "./page.js";
+
+const form = element("customer", HTMLFormElement);
+let known: number | undefined;
+
+export function askWhoBuys(): void {
+    onSubmit(form, async () => {
+        const asked = { name: field(form, "name"), email: field(form, "email") };
+        const { response } = await answered(join(asked));
+        known = response.customerId;
+        element("buyer", HTMLParagraphElement).textContent = `${response.name} buys.`;
+    });
+}
+
+/** The number of the customer. */
+export function customer(): number {
+    if (known === undefined) {
+        throw new Error("Tell us first who you are.");
+    }
+    return known;
+}

@@ -1,0 +1,282 @@
+"""Forwarded headers and the way to https, line by line as the fact sheet has them (spec 2.10, reference 04, 18 and 20).
+
+A row of headers is a text with `|` between the fields, `For` short for `X-Forwarded-For`, and so on. What a routine
+sees of them is told in the order: address, Host, X-Forwarded-For, -Proto, -Host, X-Original-For, -Proto, -Host.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.postgres import free_port
+from tests.harness.raw_http import RawResponse
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+from tests.http.test_tls import certificate, settings
+
+__all__ = ["certificate"]
+
+SQL = """
+create function seen(_ip_address text default null, _headers json default null) returns text language sql stable as $$
+    select concat_ws('|', coalesce(_ip_address, '-'), _headers ->> 'Host',
+        coalesce(_headers ->> 'X-Forwarded-For', '-'),
+        coalesce(_headers ->> 'X-Forwarded-Proto', '-'), coalesce(_headers ->> 'X-Forwarded-Host', '-'),
+        regexp_replace(coalesce(_headers ->> 'X-Original-For', '-'), ':[0-9]+$', ':port'),
+        coalesce(_headers ->> 'X-Original-Proto', '-'), coalesce(_headers ->> 'X-Original-Host', '-')) $$;
+comment on function seen is E'HTTP GET /seen\\nallow_anonymous\\nuser_parameters\\nrequest_headers_mode parameter';
+create function note(_a text) returns text language sql as $$ select _a $$;
+comment on function note is E'HTTP POST /note\\nallow_anonymous';
+"""
+F = "ForwardedHeaders:"
+TWO = {
+    F + "Enabled": "true",
+    F + "ForwardLimit": "2",
+    F + "KnownNetworks:0": "10.0.0.0/8",
+    F + "KnownNetworks:1": "::ffff:127.0.0.0/104",
+    F + "KnownProxies:0": "::ffff:192.168.7.7",
+    F + "AllowedHosts:0": "shop.example",
+    F + "AllowedHosts:1": "*.zone.example",
+    "Log:MinimalLevels:NpgsqlRest": "Debug",
+    "Log:MinimalLevels:NpgsqlRestClient": "Debug",
+    "Log:ConsoleMinimumLevel": "Debug",
+}
+PEER = "127.0.0.1:port"
+
+WALKED = """
+                                    127.0.0.1|own:1|-|-|-|-|-|-
+For: 5.5.5.5, 9.9.9.9, 10.2.2.2     9.9.9.9|own:1|5.5.5.5|-|-|PEER|-|-
+For: 5.5.5.5|For: 10.2.2.2          5.5.5.5|own:1|-|-|-|PEER|-|-
+For: 5.5.5.5, 8.8.8.8, 9.9.9.9      9.9.9.9|own:1|5.5.5.5,8.8.8.8|-|-|PEER|-|-
+For: 9.9.9.9, 192.168.7.7           9.9.9.9|own:1|-|-|-|PEER|-|-
+For: 9.9.9.9:4711                   9.9.9.9|own:1|-|-|-|PEER|-|-
+For: [2001:DB8::1]:80               2001:db8::1|own:1|-|-|-|PEER|-|-
+For: 2001:db8::1                    2001:db8::1|own:1|-|-|-|PEER|-|-
+For: ::ffff:9.9.9.9                 9.9.9.9|own:1|-|-|-|PEER|-|-
+For: unknown                        127.0.0.1|own:1|unknown|-|-|-|-|-
+For: _hidden|Proto: https           127.0.0.1|own:1|_hidden|https|-|-|-|-
+For: unknown, 10.1.1.1|Proto: ftp   10.1.1.1|own:1|unknown|-|-|PEER|http|-
+For: 9.9.9.9,                       9.9.9.9|own:1|-|-|-|PEER|-|-
+For: 9.9.9.9,, 10.1.1.1 ,           9.9.9.9|own:1|-|-|-|PEER|-|-
+Proto: https                        127.0.0.1|own:1|-|-|-|-|http|-
+Proto: https, http, gopher          127.0.0.1|own:1|-|https|-|-|http|-
+Proto: no scheme                    127.0.0.1|own:1|-|no scheme|-|-|-|-
+Host: SHOP.example:8443             127.0.0.1|SHOP.example:8443|-|-|-|-|-|own:1
+Host: a.b.zone.example              127.0.0.1|a.b.zone.example|-|-|-|-|-|own:1
+Host: zone.example                  127.0.0.1|own:1|-|-|zone.example|-|-|-
+Host: evil.example|For: 9.9.9.9     9.9.9.9|own:1|-|-|evil.example|PEER|-|-
+Host: shop.example, evil.example    127.0.0.1|shop.example|-|-|-|-|-|own:1
+For: 9.9.9.9|Proto: https, http     9.9.9.9|own:1|-|https|-|PEER|http|-
+X-Original-For: 6.6.6.6:1           127.0.0.1|own:1|-|-|-|-|-|-
+X-Original-Host: evil|For: 9.9.9.9  9.9.9.9|own:1|-|-|-|PEER|-|-
+X-Real-IP: 6.6.6.6                  127.0.0.1|own:1|-|-|-|-|-|-
+"""
+
+
+def ask(service: Service, *fields: str, start: str = "GET /seen HTTP/1.1") -> RawResponse:
+    """fields: header lines, sent as they are, behind those of the host."""
+    found = service.raw("\r\n".join([start, *fields, "", ""]).encode())
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def behind(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, TWO)
+
+
+@pytest.mark.parametrize("row", [line for line in WALKED.splitlines() if line])
+def test_entries_are_walked_from_the_right(behind: Service, row: str) -> None:
+    sent, wanted = row[:36].strip(), row[36:]
+    names = ("For", "Proto", "Host")
+    fields = [f"X-Forwarded-{field}" if field.startswith(names) else field for field in sent.split("|") if field]
+    found = ask(behind, "Host: own:1", *fields)
+    assert (found.status, found.body.decode()) == (200, wanted.replace("PEER", PEER))
+
+
+def test_what_is_believed_is_in_the_log(behind: Service) -> None:
+    line = behind.wait_for_log("forwarded headers: ")
+    assert "DBG" in line
+    assert "limit 2, proxies 1, networks 2, hosts 2" in line
+
+
+def test_without_a_limit_all_entries_count(own_database: Database, serve_once: Serve) -> None:
+    everybody = {F + "Enabled": "true", F + "ForwardLimit": "", F + "TrustAllProxies": "true"}
+    service = serve_once(own_database, SQL, everybody)
+    fields = ("Host: own:1", "X-Forwarded-For: 5.5.5.5, 9.9.9.9, 10.2.2.2", "X-Forwarded-Host: any.example:99")
+    assert ask(service, *fields).body.decode() == f"5.5.5.5|any.example:99|-|-|-|{PEER}|-|own:1"
+    assert ask(service, "Host: own:1", "X-Forwarded-Host: a b").body.decode() == "127.0.0.1|own:1|-|-|a b|-|-|-"
+
+
+WRONG = [
+    ("ForwardLimit", "many", "is not a whole number"),
+    ("ForwardLimit", "0", "the least allowed is 1"),
+    ("AllowedHosts:0", "shop.example:80", "is no host"),
+    ("AllowedHosts:0", "https://shop.example", "is no host"),
+    ("AllowedHosts:0", "shop.*", "is no host"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "said"), WRONG)
+def test_what_nobody_could_fit_ends_the_start(
+    own_database: Database, serve_once: Serve, key: str, value: str, said: str
+) -> None:
+    with pytest.raises(AssertionError, match=f"{F}{key.partition(':')[0]}: .*{said}"):
+        serve_once(own_database, "", {F + "Enabled": "true", F + key: value})
+
+
+# --- the way to https
+
+
+@pytest.fixture(scope="module")
+def both(database: Database, serve: Serve, certificate: tuple[Path, Path]) -> Service:
+    """Over http and https, behind proxies too."""
+    port, https = free_port(), free_port()
+    given = {
+        "Urls": f"http://127.0.0.1:{port};https://127.0.0.1:{https}",
+        "Ssl:Enabled": "true",
+        F + "Enabled": "true",
+        "SecurityHeaders:Enabled": "true",
+        "HealthChecks:Enabled": "true",
+    }
+    service = serve(database, "", {**settings(*certificate), **given}, 1, port)
+    service.https = https
+    return service
+
+
+SENT_ON = [
+    ("GET /seen?a=b%20c&d=%2F", "shop.example", "shop.example:PORT/seen?a=b%20c&d=%2F"),
+    ("GET /nowhere", "shop.example:80", "shop.example:PORT/nowhere"),
+    ("HEAD /seen", "shop.example", "shop.example:PORT/seen"),
+    ("DELETE /note", "shop.example", "shop.example:PORT/note"),
+    ("GET /health", "127.0.0.1:8080", "127.0.0.1:PORT/health"),
+    ("GET /", "[::1]:8080", "[::1]:PORT/"),
+    ("GET //evil.example/x", "shop.example", "shop.example:PORT//evil.example/x"),
+    ("GET /%C3%BC%25%20x", "shop.example", "shop.example:PORT/%C3%BC%25%20x"),
+]
+
+
+@pytest.mark.parametrize(("start", "host", "location"), SENT_ON)
+def test_http_is_sent_to_https(both: Service, start: str, host: str, location: str) -> None:
+    found = ask(both, f"Host: {host}", start=f"{start} HTTP/1.1")
+    assert (found.status, found.headers["location"]) == (307, "https://" + location.replace("PORT", str(both.https)))
+    assert found.body == b""
+    assert found.headers["x-content-type-options"] == "nosniff"
+    assert "strict-transport-security" not in found.headers
+
+
+STRICT = [
+    ("shop.example", "https", True),
+    ("shop.example:8443", "https", True),
+    ("127.0.0.2", "https", True),
+    ("localhost", "https", False),
+    ("LocalHost:99", "https", False),
+    ("127.0.0.1", "https", False),
+    ("[::1]", "https", False),
+    ("[::1]:99", "https", False),
+]
+
+
+@pytest.mark.parametrize(("host", "scheme", "strict"), STRICT)
+@pytest.mark.parametrize("path", ["/seen", "/nowhere"])
+def test_browsers_are_told_to_come_over_https(both: Service, path: str, host: str, scheme: str, strict: bool) -> None:
+    found = ask(both, f"Host: {host}", f"X-Forwarded-Proto: {scheme}", start=f"GET {path} HTTP/1.1")
+    assert found.headers.get("strict-transport-security") == ("max-age=2592000" if strict else None)
+
+
+@pytest.mark.parametrize(("host", "scheme", "strict"), STRICT)
+def test_over_tls_as_well(both: Service, tls: httpx.Client, host: str, scheme: str, strict: bool) -> None:
+    response = tls.get(f"https://127.0.0.1:{both.https}/nowhere", headers={"Host": host})
+    assert response.headers.get("strict-transport-security") == ("max-age=2592000" if strict else None)
+
+
+def test_a_proxy_that_came_over_tls_speaks_for_a_client_that_did_not(both: Service, tls: httpx.Client) -> None:
+    told = {"Host": "shop.example", "X-Forwarded-Proto": "http"}
+    response = tls.get(f"https://127.0.0.1:{both.https}/seen", headers=told)
+    assert (response.status_code, response.headers["location"]) == (307, f"https://shop.example:{both.https}/seen")
+    assert "strict-transport-security" not in response.headers
+
+
+@pytest.fixture(scope="module")
+def tls(certificate: tuple[Path, Path]) -> Iterator[httpx.Client]:
+    context = ssl.create_default_context(cafile=str(certificate[0]))
+    with httpx.Client(verify=context, trust_env=False, timeout=30) as client:
+        yield client
+
+
+@pytest.mark.parametrize(("port", "shown"), [("443", ""), ("8443", ":8443")])
+def test_the_port_may_be_that_of_a_proxy(own_database: Database, serve_once: Serve, port: str, shown: str) -> None:
+    given = {"Ssl:Enabled": "true", "Ssl:HttpsPort": port, F + "Enabled": "true"}
+    service = serve_once(own_database, SQL, given)
+    found = ask(service, "Host: inside:5000", "X-Forwarded-Proto: http", "X-Forwarded-Host: shop.example")
+    assert (found.status, found.headers["location"]) == (307, f"https://shop.example{shown}/seen")
+    assert ask(service, "Host: inside:5000", "X-Forwarded-Proto: https").status == 200
+    assert "Ssl:UseHttpsRedirection" not in service.log
+
+
+def test_where_no_port_is_known_nobody_is_sent_anywhere(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, {"Ssl:Enabled": "true"}, 2)
+    assert ask(service, "Host: shop.example").status == 200
+    assert len([line for line in service.log.splitlines() if "Ssl:UseHttpsRedirection does nothing" in line]) == 1
+
+
+@pytest.mark.parametrize("switch", ["Ssl:Enabled", "Ssl:UseHttpsRedirection", "Ssl:UseHsts"])
+def test_each_switch_is_for_itself(own_database: Database, serve_once: Serve, switch: str) -> None:
+    given = {"Ssl:Enabled": "true", "Ssl:HttpsPort": "443", F + "Enabled": "true", switch: "false"}
+    service = serve_once(own_database, SQL, given)
+    assert ask(service, "Host: shop.example").status == (307 if switch == "Ssl:UseHsts" else 200)
+    over = ask(service, "Host: shop.example", "X-Forwarded-Proto: https")
+    assert ("strict-transport-security" in over.headers) == (switch == "Ssl:UseHttpsRedirection")
+
+
+# --- what follows from it
+
+EFFECTS = """
+create function limited() returns int language sql stable as $$ select 1 $$;
+comment on function limited() is E'HTTP GET /limited\\nallow_anonymous\\nrate_limiter by_address';
+create function sign_in() returns table (user_id int) language sql stable as $$ select 41 $$;
+comment on function sign_in() is E'HTTP POST /sign-in\\nlogin';
+create function weighed() returns int language sql stable as $$ select 7 $$;
+comment on function weighed() is E'HTTP GET /weighed\\nallow_anonymous\\nbasic_auth scale secret';
+create function passkey_challenge_authentication(_name text, _body json)
+    returns table (status int, challenge text, challenge_id int, allow_credentials text) language sql as
+    $$ select 200, 'Y2hhbGxlbmdl', 1, null $$;
+"""
+POLICY = "RateLimiterOptions:Policies:by_address:"
+AFFECTED = {
+    F + "Enabled": "true",
+    "Auth:CookieAuth": "true",
+    "Auth:PasskeyAuth:Enabled": "true",
+    "Service:AuthenticationOptions:BasicAuth:UseDefaultPasswordHasher": "false",
+    "RateLimiterOptions:Enabled": "true",
+    POLICY + "Type": "FixedWindow",
+    POLICY + "Enabled": "true",
+    POLICY + "PermitLimit": "1",
+    POLICY + "WindowSeconds": "3600",
+    POLICY + "QueueLimit": "0",
+    POLICY + "Partition:Sources:0:Type": "IpAddress",
+}
+
+
+def test_everything_goes_by_what_the_proxy_said(own_database: Database, serve_once: Serve) -> None:
+    """Limits, cookies, Basic and passkeys see the client and not the proxy."""
+    service = serve_once(own_database, SQL + EFFECTS, AFFECTED)
+    host = "Host: inside:5000"
+    limited = [
+        ask(service, host, f"X-Forwarded-For: {address}", start="GET /limited HTTP/1.1").status
+        for address in ("1.1.1.1", "1.1.1.1:99", "6.6.6.6, 1.1.1.1", "2.2.2.2")
+    ]
+    assert limited == [200, 429, 429, 200]
+    https = (host, "X-Forwarded-Proto: https", "X-Forwarded-Host: shop.example:8443")
+    for fields, secure in ((https, True), ((host,), False)):
+        cookie = ask(service, *fields, "Content-Length: 0", start="POST /sign-in HTTP/1.1").headers["set-cookie"]
+        assert ("; secure" in cookie) == secure
+        basic = ask(service, *fields, "Authorization: Basic c2NhbGU6c2VjcmV0", start="GET /weighed HTTP/1.1")
+        assert basic.status == (200 if secure else 401)
+    told = ask(service, *https, "Content-Length: 0", start="POST /api/passkey/login/options HTTP/1.1")
+    assert (told.status, b'"rpId":"shop.example"' in told.body) == (200, True), told.body

@@ -1,0 +1,70 @@
+"""The connection that listens to the channels of streams (issue 19)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from rowcall.service.database.connector import Connector, Target
+from rowcall.service.events.channels import ChannelListener
+from tests.ext.wire import run, until
+from tests.harness.database import Database
+
+
+def listener(database: Database, heard: list[tuple[str, str]]) -> ChannelListener:
+    parameters = {name: str(value) for name, value in conninfo_to_dict(database.conninfo).items()}
+    return ChannelListener(Connector(Target(parameters)), lambda channel, payload: heard.append((channel, payload)))
+
+
+def test_nothing_notified_after_watch_is_missed(database: Database) -> None:
+    async def work() -> None:
+        heard: list[tuple[str, str]] = []
+        listening = listener(database, heard)
+        await listening.watch(frozenset({"orders"}))
+        await asyncio.to_thread(database.execute, "notify orders, '1'")
+        await until(lambda: heard == [("orders", "1")])
+        await listening.watch(frozenset({"orders", "Straße"}))
+        await asyncio.to_thread(database.execute, """notify "Straße", '2'; notify orders, '3'""")
+        await until(lambda: heard[1:] == [("Straße", "2"), ("orders", "3")])
+        listening.close()
+
+    run(work())
+
+
+def test_a_change_of_channels_loses_and_doubles_nothing(database: Database) -> None:
+    async def notify(count: int) -> None:
+        async with await psycopg.AsyncConnection.connect(database.conninfo, autocommit=True) as connection:
+            for number in range(count):
+                await connection.execute("select pg_notify('orders', %s)", (str(number),))
+
+    async def work() -> None:
+        heard: list[tuple[str, str]] = []
+        listening = listener(database, heard)
+        await listening.watch(frozenset({"orders"}))
+        notifying = asyncio.ensure_future(notify(400))
+        while not notifying.done():
+            await listening.watch(frozenset({"orders", "news"}))
+            await listening.watch(frozenset({"orders"}))
+        await notifying
+        await until(lambda: len(heard) >= 400)
+        assert heard == [("orders", str(number)) for number in range(400)]
+        listening.close()
+
+    run(work())
+
+
+def test_a_channel_left_and_wanted_again(database: Database) -> None:
+    async def work() -> None:
+        heard: list[tuple[str, str]] = []
+        listening = listener(database, heard)
+        await listening.watch(frozenset({"orders"}))
+        await listening.watch(frozenset())
+        await asyncio.to_thread(database.execute, "notify orders, 'nobody'")
+        await listening.watch(frozenset({"orders"}))
+        await asyncio.to_thread(database.execute, "notify orders, 'somebody'")
+        await until(lambda: heard == [("orders", "somebody")])
+        listening.close()
+
+    run(work())
