@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from rowcall.core.annotations import BY_NAME
-from rowcall.core.catalogue.catalog import Volatility
+from rowcall.core.binding.written_values import read_value
+from rowcall.core.catalogue.catalog import RoutineKind, Volatility
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode, ResultPath
 from rowcall.core.endpoint.header_lines import shared_personal_answers, unknown_placeholders
 from rowcall.core.endpoint.resolved_parameters import expression_diagnostics
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.http.routing import RouteError, check_path, unbound_segments
+from rowcall.core.outbound.request_definition import IDEMPOTENT
 
 Used = Mapping[str, str]
 """Name of an annotation → the first comment line that was it."""
@@ -96,6 +98,24 @@ def _headers_parameter(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         yield Diagnostic(endpoint.routine.identity, line, message)
 
 
+def _examples(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Values that are shown for no parameter, or are none of its kind."""
+    asked = endpoint.options.document
+    if asked is None or "openapi" not in used:
+        return
+    known = {name.lower(): one for one in endpoint.parameters for name in (one.api_name, one.db_name)}
+    for name, text in asked.examples:
+        found = known.get(name)
+        try:
+            wrong = f"{name} is no parameter; nothing is shown" if found is None else None
+            if found is not None:
+                read_value(found, text)
+        except ValueError:
+            wrong = f"{text} is no value of {name} as JSON has it; it is shown as a text"
+        if wrong is not None:
+            yield Diagnostic(endpoint.routine.identity, used["openapi"], f"openapi example: {wrong}")
+
+
 def _placeholders(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     return unknown_placeholders(endpoint)
 
@@ -123,6 +143,50 @@ def _expressions(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     return expression_diagnostics(endpoint)
 
 
+def _never_on_a_replica(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """`read_from replica` where it has no effect, and where it lets a write fail."""
+    reading = endpoint.options.reading
+    if reading is None or not reading.replica:
+        return
+    what = _kept_at_home(endpoint)
+    if what is not None:
+        message = f"{endpoint.name} is never read from a replica: {what}; take the line away"
+    elif endpoint.routine.volatility is Volatility.VOLATILE:
+        message = (
+            f"{endpoint.name} runs a volatile routine on replicas, where every write fails; declare it stable if it "
+            "only reads, or say read_from primary"
+        )
+    else:
+        return
+    yield Diagnostic(endpoint.routine.identity, used.get("read_from"), message)
+
+
+def _kept_at_home(endpoint: Endpoint) -> str | None:
+    options = endpoint.options
+    if endpoint.routine.kind is RoutineKind.PROCEDURE:
+        return "procedures are not, so make it a function"
+    if options.upload is not None:
+        return "uploads write"
+    if options.login or options.logout:
+        return "sign-ins are not"
+    if options.connection is not None:
+        return f"it runs on the connection {options.connection}"
+    return "its routine does not run" if endpoint.passes_through else None
+
+
+def _hedged_for_nothing(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    line = used.get("hedge")
+    if line is None:
+        return
+    wish = endpoint.options.proxy
+    method = None if wish is None else wish.method or endpoint.method
+    if method is None:
+        yield Diagnostic(endpoint.routine.identity, line, "hedge is for proxies, and this is none: it has no effect")
+    elif method not in IDEMPOTENT:
+        message = f"{method} is not hedged: what is sent twice may take effect twice; take the line away"
+        yield Diagnostic(endpoint.routine.identity, line, message)
+
+
 CHECKS: tuple[Check, ...] = (
     _without_effect,
     _volatile_get,
@@ -131,8 +195,11 @@ CHECKS: tuple[Check, ...] = (
     _name_clashes,
     _raw_body,
     _headers_parameter,
+    _examples,
     _placeholders,
     _shared_answers,
     _decrypted_columns,
     _expressions,
+    _never_on_a_replica,
+    _hedged_for_nothing,
 )

@@ -335,6 +335,8 @@ class Options(Record):
     encryption: Encryption | None = None
     proxy: Forwarding | None = None
     proxy_out: Forwarding | None = None
+    hedge: float | None = None
+    """Seconds without an answer after which the request of `proxy` is sent once more. None: never."""
     upload: Upload | None = None
     events: Events | None = None
     client_code: ClientCode | None = None

@@ -41,6 +41,20 @@ def seconds_left(name: str, value: str, now: float) -> float | None:
     return None if seconds is None or not math.isfinite(seconds) else seconds
 
 
+def time_left(name: str, value: str, seconds: float) -> str:
+    """The header `name` for another service, which has no more than `seconds`. A whole number stays one, as some
+    understand nothing else; a moment stays what it is."""
+    whole = max(1, math.ceil(seconds * 1000))
+    match name:
+        case "request-timeout":
+            return str(max(1, math.ceil(seconds))) if value.strip().isdecimal() else f"{whole}ms"
+        case "grpc-timeout":
+            return f"{whole}m" if whole < 10**8 else f"{math.ceil(seconds)}S"
+        case "x-envoy-expected-rq-timeout-ms":
+            return str(whole)
+    return value
+
+
 def _interval(value: str, _now: float) -> float | None:
     return parse_interval(value)
 

@@ -136,7 +136,7 @@ def _cell(value: object) -> str:
         case datetime.datetime():
             return _timestamp(value)
         case _:
-            return escape(str(value), quote=True)
+            return escape(str(value), quote=False).replace('"', "&quot;")
 
 
 def _timestamp(value: datetime.datetime) -> str:

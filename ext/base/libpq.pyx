@@ -6,7 +6,9 @@ try:
     import psycopg.pq
 except ImportError as error:
     # psycopg without any of its implementations, or one whose libpq has gone.
-    raise ImportError(f"psycopg's C implementation (psycopg[c]) is needed, with libpq 14 or newer: {error}") from error
+    raise ImportError(
+        f"psycopg's C implementation (psycopg[c] or psycopg[binary]) is needed, with libpq 14 or newer: {error}"
+    ) from error
 
 
 cdef extern from "libpq_table.h" nogil:
@@ -21,7 +23,7 @@ cdef int _load() except -1:
     implementation = psycopg.pq.__impl__
     if implementation not in ("c", "binary"):
         raise ImportError(
-            f"psycopg's C implementation (psycopg[c]) is needed; the one in use is {implementation!r}"
+            f"psycopg's C implementation (psycopg[c] or psycopg[binary]) is needed; the one in use is {implementation!r}"
         )
     # dlsym on the handle of psycopg's own extension module searches the libpq it is linked with.
     module = importlib.import_module(f"psycopg_{implementation}.pq")

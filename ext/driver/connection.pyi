@@ -13,7 +13,7 @@ class ConnectionState(enum.IntEnum):
 
 class Connection:
     on_closed: Callable[[Connection], None] | None
-    on_notice: Callable[[str | None, str, str, str, str | None], None] | None
+    on_notice: Callable[[str | None, str, str, str, str | None, object], None] | None
     on_capacity: Callable[[Connection], None] | None
     owner: object
     corked: bool

@@ -104,7 +104,7 @@ cdef class Connection:
     """A queue of requests on one `PGconn` that psycopg opened and that is idle, non-blocking and in UTF-8.
 
     on_closed(connection): after every request in flight has been finished with its `Loss`.
-    on_notice(label, severity, sqlstate, message, context): label of the request at the head, or None.
+    on_notice(label, severity, sqlstate, message, context, owner): label and owner of the request at the head, or None.
     on_capacity(connection): after a read that finished at least one request.
     owner: whatever has to live as long as the connection.
     corked: more follows at once, and whoever places it calls `flush` then.
@@ -729,8 +729,9 @@ cdef class Connection:
             return 0
         # The head owns what arrives. Exact enough for logging (reference 08, 7).
         label = None if self.head is None else self.head.label
+        owner = None if self.head is None else self.head.owner
         message = error_field(result, c"M") or ""
-        self.on_notice(label, severity, error_field(result, c"C") or "", message, error_field(result, c"W"))
+        self.on_notice(label, severity, error_field(result, c"C") or "", message, error_field(result, c"W"), owner)
         return 0
 
     cdef int _hear(self, hearer, str severity, const PGresult *result) except -1:

@@ -53,6 +53,12 @@ SWITCHES = (
         "credentials:show_basic_auth",
     ),
     Switch(
+        ("--encrypt",),
+        "Print a text as `encrypt` seals it with the key ring of DataProtection, which is made where there is none.",
+        ("TEXT",),
+        "reading.sealing:show_encrypted",
+    ),
+    Switch(
         ("--init",),
         "Write a commented configuration to start from; rowcall.json unless FILE is given. Never overwrites.",
         ("[FILE]",),

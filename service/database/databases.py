@@ -37,6 +37,7 @@ class Databases:
         self._others: dict[str, Database] = {}
         self._starting = Background()
         self._on_notice: NoticeHandler | None = None
+        self._tells_whose = False
         self._on_stale: Callable[[], None] | None = None
 
     def __iter__(self) -> Iterator[Database]:
@@ -50,10 +51,12 @@ class Databases:
         for key, database in self._others.items():
             yield self._access[key].name, database
 
-    def set_notice_handler(self, handler: NoticeHandler) -> None:
+    def set_notice_handler(self, handler: NoticeHandler, *, whose: bool = False) -> None:
+        """See `Database.set_notice_handler`."""
         self._on_notice = handler
+        self._tells_whose = whose
         for database in self:
-            database.set_notice_handler(handler)
+            database.set_notice_handler(handler, whose=whose)
 
     def set_stale_handler(self, callback: Callable[[], None] | None) -> None:
         """Heard of the databases whose catalogue is read: only there a new reading can mend anything."""
@@ -77,7 +80,7 @@ class Databases:
         access = self._access[key]
         database = self._others[key] = Database(access.target, access.options)
         if self._on_notice is not None:
-            database.set_notice_handler(self._on_notice)
+            database.set_notice_handler(self._on_notice, whose=self._tells_whose)
         database.on_stale = self._on_stale if access.source else None
         self._starting.start(database.start())
         return database

@@ -28,7 +28,7 @@ STOPPING = "stopping"
 REPLACED = "replaced after its time"
 STILL_BUSY = "its request has been answered, and still runs"
 
-NoticeHandler = Callable[[str | None, str, str, str, str | None], None]
+NoticeHandler = Callable[[str | None, str, str, str, str | None, object], None]
 """Label of the call, severity, SQLSTATE, message, context (the stack)."""
 
 

@@ -7,6 +7,7 @@ Linux, clients over a Unix socket), every client counts as one that reads.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -21,21 +22,27 @@ _RESET = struct.pack("ii", 1, 0)
 """Lingering for no time: what is unsent when the connection is closed is dropped."""
 _LOOK_AGAIN = 0.2
 """Seconds between two looks at all sockets of the process."""
+_DESCRIPTORS = "/proc/self/fd"
+_SLICE = 64
+"""Descriptors that are looked at in one turn of the loop."""
 
 
 class Connections:
     """The TCP connections of this process, found by the address of the client."""
 
     def __init__(self) -> None:
+        """To be made in the running event loop."""
+        self._loop = asyncio.get_running_loop()
         self._descriptors: dict[str, int] = {}
         self._looked = 0.0
+        self._looking = False
 
     def acknowledged(self, client: str) -> int | None:
-        """Bytes since the connection was made; None where it cannot be known."""
+        """Bytes since the connection was made; None where it cannot be known, or is not known yet."""
         if sys.platform != "linux" or not client:
             return None
         found = self._ask(client)
-        if found is None and time.monotonic() > self._looked + _LOOK_AGAIN:
+        if found is None and not self._looking and time.monotonic() > self._looked + _LOOK_AGAIN:
             self._look()
             found = self._ask(client)
         return found
@@ -59,24 +66,43 @@ class Connections:
 
     def cut(self, client: str) -> None:
         """Ends the connection at once, with a reset: behind what its reader does not take, no end would arrive."""
-        if self.acknowledged(client) is None:
+        if sys.platform != "linux" or not client:
             return
+        if self._ask(client) is None:
+            self._note(os.listdir(_DESCRIPTORS))
         with contextlib.suppress(OSError, KeyError), socket.socket(fileno=os.dup(self._descriptors[client])) as end:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             end.shutdown(socket.SHUT_RDWR)
 
     def _look(self) -> None:
-        """At every socket at once: whoever asks for one will soon ask for others."""
+        """At every socket: whoever asks for one will soon ask for others."""
+        self._looking = True
+        self._look_on(os.listdir(_DESCRIPTORS), {})
+
+    def _look_on(self, names: list[str], found: dict[str, int]) -> None:
+        """A slice of them, and then the next one: with thousands of streams all of them take tens of milliseconds, and
+        other requests come between."""
+        found.update(self._note(names[:_SLICE]))
+        if len(names) > _SLICE:
+            self._loop.call_soon(self._look_on, names[_SLICE:], found)
+            return
+        self._descriptors = found
         self._looked = time.monotonic()
-        self._descriptors.clear()
-        for name in os.listdir("/proc/self/fd"):
+        self._looking = False
+
+    def _note(self, names: list[str]) -> dict[str, int]:
+        """Those of them that are connections, by the address of the client."""
+        found: dict[str, int] = {}
+        for name in names:
             with contextlib.suppress(OSError, ValueError):
                 descriptor = int(name)
                 if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                     continue
                 with socket.socket(fileno=os.dup(descriptor)) as connection:
                     if connection.family in (socket.AF_INET, socket.AF_INET6):
-                        self._descriptors[_address(connection)] = descriptor
+                        found[_address(connection)] = descriptor
+        self._descriptors.update(found)
+        return found
 
 
 def _address(connection: socket.socket) -> str:

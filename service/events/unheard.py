@@ -24,9 +24,11 @@ class Unheard:
         published = any(endpoint.options.events is not None for endpoint in endpoints)
         self._silent = {one.name: one.path for one in endpoints if not _publishes(one)} if published else None
 
-    def __call__(self, label: str | None, severity: str, sqlstate: str, message: str, context: str | None) -> None:
+    def __call__(
+        self, label: str | None, severity: str, sqlstate: str, message: str, context: str | None, owner: object = None
+    ) -> None:
         if self._behind is not None:
-            self._behind(label, severity, sqlstate, message, context)
+            self._behind(label, severity, sqlstate, message, context, owner)
         if self._silent is None or label is None or severity != self._severity:
             return
         name = " ".join(label.split(" ", 2)[:2])

@@ -22,6 +22,9 @@ class Trace(Protocol):
     """Of one request."""
 
     @property
+    def trace_id(self) -> str: ...
+
+    @property
     def traceparent(self) -> str: ...
 
     @property

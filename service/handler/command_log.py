@@ -17,6 +17,7 @@ from rowcall.service.database.call import Call, Describe
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.sensitive import HIDDEN
 from rowcall.service.log.entry import one_line
+from rowcall.service.log.request_log import request_properties
 
 if TYPE_CHECKING:
     from rowcall.service.options.worker import WorkerOptions
@@ -38,7 +39,9 @@ def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: st
 
     def log_it(exchange: Exchange) -> None:
         text = call.statement(exchange.mask).sql.decode() if script is None else script
-        log.debug("%s:\n%s\n%s%s", call.label, describe(exchange), text, note and f"\n{note}")
+        properties = request_properties(exchange.protocol)
+        said = (call.label, describe(exchange), text, note and f"\n{note}")
+        log.debug("%s:\n%s\n%s%s", *said, extra={"properties": properties})
 
     return log_it
 

@@ -17,6 +17,7 @@ from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.subscription import Subscription
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.pipeline.services import Services
+from rowcall.service.tracing.steps import trace_streams
 
 
 def stream_steps(
@@ -34,6 +35,9 @@ def stream_steps(
 
 def _steps(endpoint: Endpoint, path: str, services: Services, broadcaster: Broadcaster) -> Iterator[Step]:
     wanted = endpoint.options.events or Events()
+    traced = trace_streams(endpoint, path, services)
+    if traced is not None:
+        yield traced
     # What a channel says has no scope of its own: who may call the endpoint may hear it.
     closed = services.options.events.authorize or wanted.channel is not None
     if wants_basic(endpoint, services):

@@ -8,6 +8,7 @@ import logging
 from rowcall.service.exchange.sensitive import HIDDEN, Discreet
 from rowcall.service.log import VERBOSE
 from rowcall.service.log.entry import one_line
+from rowcall.service.log.request_log import request_properties
 
 log = logging.getLogger("rowcall.notices")
 
@@ -30,15 +31,20 @@ class NoticeLog:
     def __init__(self, mode: NoticeMode) -> None:
         self._mode = mode
 
-    def __call__(self, label: str | None, severity: str, sqlstate: str, message: str, context: str | None) -> None:
-        """label: of the call that was running; None for an idle connection."""
+    def __call__(
+        self, label: str | None, severity: str, sqlstate: str, message: str, context: str | None, owner: object = None
+    ) -> None:
+        """label, owner: of the call that was running, and the exchange that it ran for, or its protocol; None for an
+        idle connection."""
         level = _LEVELS.get(severity, VERBOSE)
         if sqlstate == _BY_THE_DRIVER or not log.isEnabledFor(level):
             return
         if isinstance(label, Discreet):
             # It may hold what was sent, in whatever form.
             message, context = HIDDEN, None
-        log.log(level, "%s: %s: %s", label or "idle connection", severity, self._text(message, context))
+        properties = {} if label is None else request_properties(getattr(owner, "protocol", owner))
+        text = self._text(message, context)
+        log.log(level, "%s: %s: %s", label or "idle connection", severity, text, extra={"properties": properties})
 
     def _text(self, message: str, context: str | None) -> str:
         if self._mode is NoticeMode.MESSAGE_ONLY or not context:

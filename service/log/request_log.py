@@ -133,6 +133,16 @@ def correlation_of(protocol: Any) -> str:
     return "" if protocol is None else str(protocol.correlation)
 
 
+def request_properties(protocol: Any) -> dict[str, str]:
+    """What a log line about a request has in common with the line of the request itself."""
+    properties = {}
+    if correlation := correlation_of(protocol):
+        properties["CorrelationId"] = correlation
+    if (traced := trace_of(protocol)) is not None:
+        properties["TraceId"] = traced.trace_id
+    return properties
+
+
 def trace_id(scope: Any, protocol: Any) -> str:
     """`traceId` of a problem: the correlation id, else the trace of a W3C `traceparent`, else one of our own."""
     if correlation := correlation_of(protocol):

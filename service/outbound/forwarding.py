@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.capabilities import Forwarding
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
+from rowcall.core.http.deadlines import time_left
 from rowcall.core.outbound.address import Address, read_address
 from rowcall.core.outbound.forwarding import (
     BODY_METHODS,
@@ -28,7 +30,8 @@ from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.exchange.trace import trace_of
 from rowcall.service.outbound.automatic import automatic_parameters, context_headers, context_names, given_values
 from rowcall.service.outbound.bodies import SMALL, announced_length, gathered, may_have_body, pieces, whole_body
-from rowcall.service.upstream.messages import Answer, OutgoingRequest
+from rowcall.service.outbound.hedging import hedged
+from rowcall.service.upstream.messages import IDEMPOTENT, Answer, OutgoingRequest
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Inside, Services
@@ -66,6 +69,8 @@ class Forward:
         if endpoint.options.upload is not None and options.forward_uploads:
             self.keeps_body = False
         self._leaves_body = uploads_here(endpoint, options)
+        self._hedge = endpoint.options.hedge if (wish.method or endpoint.method) in IDEMPOTENT else None
+        self._timeouts = services.options.deadlines.headers
 
     async def send(self, exchange: Exchange) -> Answer:
         """The answer, once its header section is there.
@@ -96,14 +101,18 @@ class Forward:
 
             query, body, length = await self._query_and_body(exchange, method, go_on)
             headers = self._headers(exchange, with_body=body is not None)
+            streamed = body is not None and not isinstance(body, bytes)
+            ask: Callable[[], Awaitable[Answer]]
             if host.startswith("/"):
                 content = body if isinstance(body, bytes) else None
-                return await inside(method, host, _anonymous(headers, self._secret), content, exchange)
-            address = self._address(host, sent_path(exchange.scope), query)
-            expects = (exchange.scope.headers.get("expect") or "").lower() == "100-continue"
-            streamed = body is not None and not isinstance(body, bytes)
-            request = OutgoingRequest(method, address, headers, body, length, expects_continue=expects and streamed)
-            return await client.send(request, named=True, trace=trace_of(exchange.protocol))
+                ask = partial(inside, method, host, _anonymous(headers, self._secret), content, exchange)
+            else:
+                address = self._address(host, sent_path(exchange.scope), query)
+                expects = (exchange.scope.headers.get("expect") or "").lower() == "100-continue"
+                request = OutgoingRequest(method, address, headers, body, length, expects_continue=expects and streamed)
+                ask = partial(client.send, request, named=True, trace=trace_of(exchange.protocol))
+            # A body that is sent on as it comes is there once.
+            return await (ask() if self._hedge is None or streamed else hedged(ask, self._hedge, Answer.close))
 
     def _address(self, host: str, path: str, query: str) -> Address:
         """What is the same for all requests is read once. Raises `BadUrlError`."""
@@ -158,6 +167,8 @@ class Forward:
         headers: Headers = []
         if self._options.forward_headers:
             headers = request_headers(scope.headers.items(), self._excluded, with_body=with_body)
+            if self._timeouts:
+                headers = _with_time_left(headers, self._timeouts, exchange)
         if self._context is not None:
             headers += self._context(exchange)
         if with_body:
@@ -174,6 +185,14 @@ def sent_path(scope: Any) -> str:
     """Of the request as it came. granian hands the path over decoded, all of it."""
     raw: str | None = getattr(scope, "raw_path", None)
     return encoded_path(scope.path) if raw is None else mended_path(raw)
+
+
+def _with_time_left(headers: Headers, names: tuple[str, ...], exchange: Exchange) -> Headers:
+    """How long the client waits, less what has been used up here."""
+    if not exchange.deadline:
+        return headers
+    seconds = exchange.deadline - asyncio.get_running_loop().time()
+    return [(name, time_left(name, value, seconds) if name in names else value) for name, value in headers]
 
 
 def _is_json(exchange: Exchange) -> bool:

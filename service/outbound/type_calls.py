@@ -26,6 +26,7 @@ from rowcall.service.exchange.attendance import while_client_waits
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.trace import NAMES, trace_of
 from rowcall.service.outbound.decoding import decoded_body
+from rowcall.service.outbound.hedging import hedged
 from rowcall.service.outbound.timing import tell_time
 from rowcall.service.outbound.type_cache import kept_reply, request_key
 from rowcall.service.response.headers import argument_text
@@ -225,6 +226,10 @@ def _nobody_knows() -> None:
     """No breaker stands in front of this service's own endpoints."""
 
 
+def _nothing_to_leave(_reply: Reply) -> None:
+    """It has been read to its end."""
+
+
 class _Attempt:
     """Sends one request, as often as it is asked to; nothing of one run is left in the next."""
 
@@ -253,7 +258,9 @@ class _Attempt:
     async def run(self) -> Reply:
         try:
             async with asyncio.timeout(self._timeout):
-                return await (self._exchange() if self._hedge is None else self._hedged(self._hedge))
+                if self._hedge is None:
+                    return await self._exchange()
+                return await hedged(self._exchange, self._hedge, _nothing_to_leave)
         except TimeoutError:
             self._on_timeout()
             return Reply(TIMED_OUT, error=f"Request timed out after {self._timeout:g} seconds")
@@ -262,28 +269,6 @@ class _Attempt:
             return Reply(FAILED, error=str(error))
         except OutboundError as error:
             return Reply(FAILED, error=str(error))
-
-    async def _hedged(self, seconds: float) -> Reply:
-        """Two of the same once the first has been silent for so long. The first answer counts, whatever it says, and
-        the other request is given up."""
-        loop = asyncio.get_running_loop()
-        first = loop.create_task(self._exchange())
-        running = {first}
-        try:
-            done, _ = await asyncio.wait(running, timeout=seconds)
-            if done:
-                return first.result()
-            running.add(loop.create_task(self._exchange()))
-            while True:
-                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                # All of them are asked: an error that nobody looks at would be logged as one of ours.
-                answers = [task for task in done if task.exception() is None]
-                if answers or not running:
-                    return (answers or list(done))[0].result()
-        finally:
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
 
     async def _exchange(self) -> Reply:
         answer = await self._send()

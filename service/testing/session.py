@@ -81,7 +81,9 @@ class Session:
     def _status(self) -> int:
         return TransactionStatus.UNKNOWN if self.plain.closed else self.plain.pgconn.transaction_status
 
-    def _notice(self, _label: str | None, severity: str, _sqlstate: str, message: str, _context: str | None) -> None:
+    def _notice(
+        self, _label: str | None, severity: str, _state: str, message: str, _context: str | None, _owner: object = None
+    ) -> None:
         self.hear(Notice(severity, message))
 
     # --- statements ------------------------------------------------------------------------------------------------

@@ -14,6 +14,16 @@ from rowcall.service.tracing.decision import Unsampled, is_sampled
 
 def trace_requests(endpoint: Endpoint, services: Services) -> Step | None:
     """In front of everything that may refuse. None where nothing is traced."""
+    return _traced(endpoint, endpoint.name, endpoint.method, endpoint.path, services)
+
+
+def trace_streams(endpoint: Endpoint, path: str, services: Services) -> Step | None:
+    """The same for whoever asks for the events of the endpoint. Its span ends when the stream has begun: nobody would
+    be shown one that lasts for hours before it is over."""
+    return _traced(endpoint, f"GET {path}", "GET", path, services)
+
+
+def _traced(endpoint: Endpoint, name: str, method: str, path: str, services: Services) -> Step | None:
     options = services.options.tracing
     if options is None:
         return None
@@ -22,7 +32,7 @@ def trace_requests(endpoint: Endpoint, services: Services) -> Step | None:
 
     tracing = services.host.once("tracing", lambda: Tracing(options))
     routine = f"{endpoint.routine.schema}.{endpoint.routine.name}"
-    fixed = {"http.request.method": endpoint.method, "http.route": endpoint.path, "code.function.name": routine}
+    fixed = {"http.request.method": method, "http.route": path, "code.function.name": routine}
     secret = endpoint.options.sensitive
 
     def trace(exchange: Exchange) -> None:
@@ -43,7 +53,7 @@ def trace_requests(endpoint: Endpoint, services: Services) -> Step | None:
         attributes = {**fixed, "url.scheme": scope.scheme, "http.request.method": scope.method}
         if not secret:
             attributes["url.path"] = scope.path
-        found = RequestTrace(tracing, exchange, endpoint.name, attributes)
+        found = RequestTrace(tracing, exchange, name, attributes)
         protocol = exchange.protocol
         if (told := logged(protocol)) is not None:
             told.trace = found.trace_id

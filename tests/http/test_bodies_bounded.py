@@ -37,7 +37,6 @@ comment on function look() is E'HTTP GET\\nallow_anonymous';
 SETTINGS = {
     "Auth:BearerTokenAuth": "true",
     "HttpServer:Limits:MinRequestBodyDataRateGracePeriod": "1 second",
-    "HttpServer:Limits:RequestBodyTimeout": "8 seconds",
 }
 
 
@@ -167,7 +166,8 @@ def test_crumbs(patient: Service) -> None:
         connection.sendall(head)
         with contextlib.suppress(OSError):
             connection.sendall(b"1\r\n \r\n" * 1_000_000 + b"2\r\n{}\r\n0\r\n\r\n")
-        assert status(connection) == 400
+        # On a machine with little time for it the first thousands take so long that it is too slow before.
+        assert status(connection) in (400, 408)
 
 
 # --- how it comes --------------------------------------------------------------------------------------------------
@@ -198,8 +198,10 @@ def test_a_body_that_drips_is_ended(service: Service) -> None:
             dripping.join()
 
 
-def test_a_body_that_takes_too_long_as_a_whole_is_ended(service: Service) -> None:
-    with announced(service, "/api/taken", 10_000_000) as connection:
+def test_a_body_that_takes_too_long_as_a_whole_is_ended(own_database: Database, serve_once: Serve) -> None:
+    # Of its own: large bodies of the others may take long where the machine is busy.
+    limits = {**SETTINGS, "HttpServer:Limits:RequestBodyTimeout": "3 seconds"}
+    with announced(serve_once(own_database, member_sql() + SQL, limits), "/api/taken", 10_000_000) as connection:
         ended = threading.Event()
 
         def trickle() -> None:

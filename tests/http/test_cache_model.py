@@ -205,8 +205,11 @@ def test_never_older_never_another_users_never_half(
     instances = [serve_once(own_database, settings=settings, workers=2) for _ in range(count)]
     model = Model(instances, own_database)
 
+    broken: Counter[str] = Counter()
+
     def break_something(dice: random.Random) -> None:
         chosen = dice.choice(("kill", "restart", "cut", "delay", "delay", "clock"))
+        broken[chosen] += 1
         if chosen == "kill":
             service = dice.choice(model.instances)
             wait_until(lambda: len(service.pids()) == 2, "the workers are there", 30)
@@ -230,6 +233,7 @@ def test_never_older_never_another_users_never_half(
             one.result()
     assert not model.wrong, f"seed {SEED}: {model.wrong[:5]}; {model.seen}"
     assert model.seen["acknowledged"], model.seen
+    print(f"{kind}: {SECONDS:g} s, seed {SEED}: {dict(model.seen)}; {dict(broken)}")  # with `pytest -s`
     proxy.delay = 0.0
     if clock is not None:
         clock.move(0)

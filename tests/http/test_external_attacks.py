@@ -36,13 +36,6 @@ from tests.http.external import (
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[IdentityProvider]:
-    provider = IdentityProvider()
-    yield provider
-    provider.close()
-
-
-@pytest.fixture(scope="module")
 def attacker() -> Iterator[IdentityProvider]:
     """Another provider of the same service, whose operator means ill."""
     provider = IdentityProvider()

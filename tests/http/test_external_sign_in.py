@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -38,13 +37,6 @@ UNCACHED = {
     "expires": "0",
 }
 ME = {"id": hashlib.md5(b"alma@example.com").hexdigest(), "name": "Alma Dahl", "roles": ["member"]}
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[IdentityProvider]:
-    provider = IdentityProvider()
-    yield provider
-    provider.close()
 
 
 @pytest.fixture(scope="module")

@@ -232,3 +232,51 @@ def test_each_switch_is_for_itself(own_database: Database, serve_once: Serve, sw
     assert ask(service, "Host: shop.example").status == (307 if switch == "Ssl:UseHsts" else 200)
     over = ask(service, "Host: shop.example", "X-Forwarded-Proto: https")
     assert ("strict-transport-security" in over.headers) == (switch == "Ssl:UseHttpsRedirection")
+
+
+# --- what follows from it
+
+EFFECTS = """
+create function limited() returns int language sql stable as $$ select 1 $$;
+comment on function limited() is E'HTTP GET /limited\\nallow_anonymous\\nrate_limiter by_address';
+create function sign_in() returns table (user_id int) language sql stable as $$ select 41 $$;
+comment on function sign_in() is E'HTTP POST /sign-in\\nlogin';
+create function weighed() returns int language sql stable as $$ select 7 $$;
+comment on function weighed() is E'HTTP GET /weighed\\nallow_anonymous\\nbasic_auth scale secret';
+create function passkey_challenge_authentication(_name text, _body json)
+    returns table (status int, challenge text, challenge_id int, allow_credentials text) language sql as
+    $$ select 200, 'Y2hhbGxlbmdl', 1, null $$;
+"""
+POLICY = "RateLimiterOptions:Policies:by_address:"
+AFFECTED = {
+    F + "Enabled": "true",
+    "Auth:CookieAuth": "true",
+    "Auth:PasskeyAuth:Enabled": "true",
+    "Service:AuthenticationOptions:BasicAuth:UseDefaultPasswordHasher": "false",
+    "RateLimiterOptions:Enabled": "true",
+    POLICY + "Type": "FixedWindow",
+    POLICY + "Enabled": "true",
+    POLICY + "PermitLimit": "1",
+    POLICY + "WindowSeconds": "3600",
+    POLICY + "QueueLimit": "0",
+    POLICY + "Partition:Sources:0:Type": "IpAddress",
+}
+
+
+def test_everything_goes_by_what_the_proxy_said(own_database: Database, serve_once: Serve) -> None:
+    """Limits, cookies, Basic and passkeys see the client and not the proxy."""
+    service = serve_once(own_database, SQL + EFFECTS, AFFECTED)
+    host = "Host: inside:5000"
+    limited = [
+        ask(service, host, f"X-Forwarded-For: {address}", start="GET /limited HTTP/1.1").status
+        for address in ("1.1.1.1", "1.1.1.1:99", "6.6.6.6, 1.1.1.1", "2.2.2.2")
+    ]
+    assert limited == [200, 429, 429, 200]
+    https = (host, "X-Forwarded-Proto: https", "X-Forwarded-Host: shop.example:8443")
+    for fields, secure in ((https, True), ((host,), False)):
+        cookie = ask(service, *fields, "Content-Length: 0", start="POST /sign-in HTTP/1.1").headers["set-cookie"]
+        assert ("; secure" in cookie) == secure
+        basic = ask(service, *fields, "Authorization: Basic c2NhbGU6c2VjcmV0", start="GET /weighed HTTP/1.1")
+        assert basic.status == (200 if secure else 401)
+    told = ask(service, *https, "Content-Length: 0", start="POST /api/passkey/login/options HTTP/1.1")
+    assert (told.status, b'"rpId":"shop.example"' in told.body) == (200, True), told.body

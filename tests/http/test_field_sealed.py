@@ -5,8 +5,12 @@ What a routine was given is told by itself: `plain` for a value as it was sent, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
 
+from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.exchanges import Exchange, cases, check, check_in_order
 from tests.harness.routines import Routine, routines
@@ -19,10 +23,15 @@ create function seen(_value text) returns text language sql immutable as $$
     select case when _value is null then 'null' when length(_value) >= 60 and _value !~ '[^A-Za-z0-9_-]' then 'sealed'
         else 'plain ' || _value end $$;
 create table vault (id int primary key, secret text, note text, extra jsonb);
+create table chest (id int primary key, secret text, note text);
+comment on table chest is 'HTTP
+encrypt secret
+decrypt secret';
 create type card as (number text, year int);
 create table counter (calls int); insert into counter values (0);
 """
 
+OPENS = "HTTP GET\ndecrypt"
 TWO = "(_a text, _b text default null) returns text stable"
 BOTH = "select seen(_a) || '|' || seen(_b)"
 ONE = "(_a text) returns text stable"
@@ -127,6 +136,18 @@ ROUTINES: list[Routine] = [
     ),
     ("wrong_word(_a text) returns text stable", SEES, "HTTP\nencrypt = maybe\ndecrypt = maybe"),
     (f"wrong_column(_id int) {TABLE} stable", READ, "HTTP\ndecrypt card_number"),
+    ("looked_into() returns setof text stable", "select seen(secret) || ', ' || seen(note) from chest", "HTTP"),
+    ("sign_in() returns table (user_id int, user_name text)", "select 41, 'kiri'", "HTTP POST\nlogin"),
+    (
+        "seal_claims(_user_id text default null, _user_name text default null) returns text stable",
+        "select seen(_user_id) || '|' || seen(_user_name)",
+        "HTTP GET\nauthorize\nuser_parameters\nencrypt _user_id",
+    ),
+    (
+        "seal_every_claim(_user_id text default null, _user_name text default null) returns text stable",
+        "select seen(_user_id) || '|' || seen(_user_name)",
+        "HTTP GET\nauthorize\nuser_parameters\nencrypt",
+    ),
     ("both_ways(_a text) returns text stable", "select _a", "HTTP\nencrypt\ndecrypt"),
 ]
 
@@ -196,6 +217,14 @@ IN_ORDER: list[Exchange] = [
     ("GET /api/two?id=1", '200 {"result1":["XX12 \\"ж\\""],"result2":[{"note":"open","secret":"XX12 \\"ж\\""}]}'),
     ('POST /api/keep-by-file {"id":4,"secret":"filed"}', "204"),
     ("GET /api/read-scalar?id=4", "200T filed"),
+    # tables
+    ('PUT /api/chest {"id":1,"secret":"XX12","note":"open"}', "204"),
+    ("GET /api/looked-into", '200 ["sealed, plain open"]'),
+    ("GET /api/chest?id=1", '200 [{"id":1,"secret":"XX12","note":"open"}]'),
+    ("GET /api/chest?secret=XX12", "200 []"),
+    ('POST /api/chest/returning {"id":1,"secret":"YY"}', '200 [{"id":1,"secret":"YY","note":"open"}]'),
+    ("GET /api/looked-into", '200 ["sealed, plain open"]'),
+    ("DELETE /api/chest/returning?id=1", '200 [{"id":1,"secret":"YY","note":"open"}]'),
     ("GET /api/seal-cached?a=x", "200T 1 sealed"),
     ("GET /api/seal-cached?a=x", "200T 1 sealed"),
     ("GET /api/seal-cached?a=y", "200T 2 sealed"),
@@ -213,6 +242,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
         **file_settings(folder),
         "Auth:CookieAuth": "true",
         "CacheOptions:Enabled": "true",
+        "Service:CrudSource:Enabled": "true",
         "ValidationOptions:Enabled": "true",
     }
     return serve(database, SEEN + routines(ROUTINES), settings)
@@ -239,6 +269,43 @@ def test_what_is_told_at_the_start(service: Service, name: str, words: str) -> N
 
 def test_what_is_opened(service: Service) -> None:
     check_in_order(service, IN_ORDER)
+
+
+def test_claims_are_sealed_too(service: Service) -> None:
+    with service.new_client() as client:
+        client.post("/api/sign-in")
+        assert client.get("/api/seal-claims").text == "sealed|plain kiri"
+        assert client.get("/api/seal-every-claim").text == "sealed|sealed"
+
+
+def encrypted(folder: Path, database: Database, settings: Mapping[str, str]) -> tuple[str, str]:
+    """Last line of what the terminal shows, and what it complains of."""
+    given = {"ConnectionStrings:Default": database.conninfo, **settings}
+    done = rowcall(folder, "--encrypt", "XX12 ж", *(f"--{key}={value}" for key, value in given.items()))
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1], done.stderr
+
+
+def test_a_value_is_sealed_at_the_terminal(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    """By the keys that the service then finds in their folder."""
+    protected = "DataProtection:"
+    settings = {
+        protected + "Storage": "FileSystem",
+        protected + "FileSystemPath": str(tmp_path / "keys"),
+        protected + "CustomApplicationName": "vault",
+    }
+    (first, told), (second, _) = (encrypted(tmp_path, own_database, settings) for _ in range(2))
+    assert (len(first), first != second, told) == (len(second), True, "")
+    service = serve_once(
+        own_database, SEEN + routines([("open_it(_a text) returns text", "select _a", OPENS)]), settings
+    )
+    for sealed in (first, second):
+        assert service.get("/api/open-it", params={"a": sealed}).text == "XX12 ж"
+    sealed, told = encrypted(tmp_path, own_database, {})
+    assert len(sealed) > 60
+    assert "ends with this command" in told
+    off, _ = encrypted(tmp_path, own_database, {protected + "Enabled": "false"})
+    assert off.startswith("Data protection is not configured")
 
 
 def test_a_single_column_is_no_reason_to_complain(service: Service) -> None:

@@ -151,3 +151,61 @@ def test_a_server_that_asks_who_is_there_is_shown_a_certificate(
         settings[client + "ClientCertificateKey"] = str(authority / "client.key")
     sql = routines([("passed() returns void", "", f"HTTP GET /echo\nproxy {asking.url}")])
     assert serve_once(own_database, sql, settings).get("/echo").status_code == status
+
+
+# --- proxies ----------------------------------------------------------------------------------------------------------
+
+PASSED = routines([
+    ("late() returns void", "", "HTTP GET /late\nproxy\nhedge 50ms"),
+    ("put_late() returns void", "", "HTTP PUT /put-late\nproxy\nhedge 50ms"),
+    ("post_late() returns void", "", "HTTP POST /post-late\nproxy\nhedge 50ms"),
+    ("prompt() returns void", "", "HTTP GET /prompt\nproxy\nhedge = 30s"),
+    ("told(_proxy_body text) returns text", "select _proxy_body", "HTTP GET /told\nproxy\nhedge 50ms"),
+    ("alone() returns int", "select 1", "HTTP GET /alone\nhedge 50ms"),
+])  # fmt: skip
+
+
+class Second:
+    """Says nothing to the first request until it is given up, and answers the others."""
+
+    def __init__(self) -> None:
+        self.given_up = threading.Event()
+        self._numbers = iter(range(1, 100))
+
+    def __call__(self, seen: Seen, connection: socket.socket) -> bytes | None:
+        if next(self._numbers) == 1:
+            connection.recv(1)
+            self.given_up.set()
+            return None
+        return answer(b"second " + seen.body, content_type="text/plain")
+
+
+@pytest.fixture(scope="module")
+def proxy(database: Database, serve: Serve, upstream: Upstream) -> Service:
+    return serve(database, PASSED, {**ON, "Service:ProxyOptions:Host": upstream.url})
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/late"), ("PUT", "/put-late"), ("GET", "/told")])
+def test_a_proxy_sends_a_second_request_for_a_slow_one(
+    proxy: Service, upstream: Upstream, method: str, path: str
+) -> None:
+    slow = Second()
+    upstream.on(path, slow)
+    assert proxy.request(method, path, content=b"x" if method == "PUT" else b"").text.startswith("second ")
+    assert [seen.body for seen in upstream.to(path)] == [b"x" if method == "PUT" else b""] * 2
+    assert slow.given_up.wait(30)
+
+
+def test_a_proxy_sends_once_what_is_answered_or_could_take_effect_twice(proxy: Service, upstream: Upstream) -> None:
+    upstream.on("/prompt", answer("once"))
+    assert proxy.get("/prompt").text == "once"
+
+    def late(_seen: Seen, _connection: socket.socket) -> bytes:
+        upstream.released.wait(0.3)
+        return answer("posted")
+
+    upstream.on("/post-late", late)
+    assert proxy.post("/post-late", content=b"x").text == "posted"
+    assert [len(upstream.to(path)) for path in ("/prompt", "/post-late")] == [1, 1]
+    assert "POST is not hedged: what is sent twice may take effect twice" in proxy.log
+    assert "hedge is for proxies, and this is none" in proxy.log

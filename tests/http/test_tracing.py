@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -28,6 +29,10 @@ comment on function named() is 'HTTP GET /named';
 create function told() returns text language plpgsql as
     $$ begin return (select query from pg_stat_activity where pid = pg_backend_pid()); end $$;
 comment on function told() is 'HTTP GET /told';
+create function noisy() returns text language plpgsql as
+$$ begin raise notice 'here I am'; raise info 'to readers'; return 'x'; end $$;
+comment on function noisy() is 'HTTP GET /noisy
+sse progress on info';
 create function kept() returns text language sql stable as $$ select 'kept' $$;
 comment on function kept() is 'HTTP GET /kept
 cached';
@@ -55,6 +60,8 @@ SETTINGS = {
     "Service:ProxyOptions:Enabled": "true",
     "ErrorHandlingOptions:RemoveTraceId": "false",
     "Log:ConsoleFormat": "Json",
+    "Log:MinimalLevels:NpgsqlRest": "Debug",
+    "Service:LogCommands": "true",
     "StartupMessage": "Started in {time}",
 }
 
@@ -201,6 +208,33 @@ def test_the_log_has_the_trace(service: Service) -> None:
     trace, headers = traced(8)
     service.get("/many", headers=headers)
     assert "GET /many" in service.wait_for_log(trace)
+
+
+def test_what_a_request_makes_the_log_say_has_its_trace(service: Service) -> None:
+    """Its command, and what its routine raises."""
+    trace, headers = traced(11)
+    service.get("/noisy", headers=headers)
+    service.wait_for_log("here I am")
+    for source, said in (
+        ("rowcall.commands", "noisy"),
+        ("rowcall.notices", "NOTICE"),
+        ("rowcall.http", "responded 200"),
+    ):
+
+        def told(source: str = source, said: str = said) -> bool:
+            lines = [json.loads(line) for line in service.log.splitlines() if trace in line]
+            return any((one["source"], one["TraceId"]) == (source, trace) and said in one["message"] for one in lines)
+
+        wait_until(told, f"{source} has the trace")
+
+
+def test_whoever_reads_events_is_traced(service: Service, collector: Received) -> None:
+    trace, headers = traced(12)
+    with service.client.stream("GET", "/noisy/progress", headers=headers) as response:
+        assert response.status_code == 200
+        # The reader may stay for as long as it likes.
+        span = spans_of(collector, trace)["GET /noisy/progress"]
+    assert {one.key: one.value.string_value for one in span.attributes}["http.route"] == "/noisy/progress"
 
 
 def test_the_database_is_told_the_trace(service: Service) -> None:

@@ -1,10 +1,11 @@
-"""Annotations about other services: proxy, proxy_out (reference 05, 4.2)."""
+"""Annotations about other services: proxy, proxy_out, hedge (reference 05, 4.2)."""
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, Apply, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, Apply, BadValueError, Draft, Line
 from rowcall.core.annotations.rows.exposure import METHODS
 from rowcall.core.endpoint.capabilities import Forwarding
+from rowcall.core.text.interval import parse_interval
 
 
 def _forward(option: str) -> Apply:
@@ -31,6 +32,17 @@ def _forwarding(draft: Draft, line: Line) -> Forwarding:
     return Forwarding(method, url)
 
 
+def _hedge(draft: Draft, line: Line) -> None:
+    _assign_hedge(draft, line.joined)
+
+
+def _assign_hedge(draft: Draft, value: str) -> None:
+    seconds = parse_interval(value)
+    if seconds is None:
+        raise BadValueError(f"'{value}' is not an interval; the request is sent once")
+    draft.set(hedge=seconds)
+
+
 ANNOTATIONS = (
     Annotation(
         name="proxy",
@@ -46,5 +58,16 @@ ANNOTATIONS = (
         syntax="proxy_out [GET|PUT|POST|PATCH|DELETE|QUERY] [<URL>]",
         description="Sends the result of the routine to another service, whose answer is the answer.",
         apply=_forward("proxy_out"),
+    ),
+    Annotation(
+        name="hedge",
+        aliases=("hedge",),
+        syntax="hedge <interval>",
+        description="With `proxy`: when no answer has come after this time, the same request is sent once more; the "
+        "first answer counts, the other request is given up. For GET, HEAD, PUT, DELETE and QUERY, which do no more "
+        "when they come twice, with a body of at most 64 KiB.",
+        apply=_hedge,
+        assign=_assign_hedge,
+        minimum_words=2,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -199,3 +200,23 @@ def test_all_endpoints_of_a_catalogue_are_built_in_its_order() -> None:
     endpoints, diagnostics = build_endpoints(found, EVERYTHING)
     assert [one.routine.name for one in endpoints] == ["b", "a"]
     assert len(diagnostics) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines", "said"),
+    [
+        ({"kind": RoutineKind.PROCEDURE}, "", "never read from a replica: procedures are not"),
+        ({}, "\nupload", "never read from a replica: uploads write"),
+        ({}, "\nconnection other", "never read from a replica: it runs on the connection other"),
+        ({"volatility": Volatility.VOLATILE}, "", "runs a volatile routine on replicas, where every write fails"),
+        ({"volatility": Volatility.STABLE}, "", None),
+    ],
+)
+def test_reading_from_a_replica_that_never_comes_to_it_is_told(
+    changes: dict[str, Any], lines: str, said: str | None
+) -> None:
+    made = replace(routine(comment=f"HTTP POST\nread_from replica{lines}"), **changes)
+    told = [one for one in build_endpoint(made, catalog(made), EVERYTHING).diagnostics if "replica" in one.message]
+    assert [said is not None and said in one.message and one.line == "read_from replica" for one in told] == [True] * (
+        said is not None
+    )

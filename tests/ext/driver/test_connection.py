@@ -241,7 +241,7 @@ def test_notices_belong_to_the_request_at_the_head(server: Database) -> None:
         noisy = statement("select noisy($1::text)", 1)
         quiet = statement("select 1")
         async with connected(server) as connection:
-            connection.on_notice = lambda label, severity, _state, message, _context: heard.append(
+            connection.on_notice = lambda label, severity, _state, message, _context, _owner: heard.append(
                 (label, severity, message)
             )
             requests = []

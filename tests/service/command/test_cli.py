@@ -82,7 +82,7 @@ def test_a_switch_that_only_tells_something_loads_little(tmp_path: Path, switch:
 def test_a_psycopg_that_will_not_do_is_told_in_one_line(tmp_path: Path, argument: str) -> None:
     done = rowcall(tmp_path, argument, PSYCOPG_IMPL="python")
     assert done.returncode == 1
-    assert done.stderr.startswith("rowcall: psycopg's C implementation (psycopg[c]) is needed")
+    assert done.stderr.startswith("rowcall: psycopg's C implementation (psycopg[c] or psycopg[binary]) is needed")
 
 
 def test_hash_prints_what_a_password_is_stored_as(tmp_path: Path) -> None:

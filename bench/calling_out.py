@@ -1,0 +1,198 @@
+"""What requests to other services cost: memory for a body of 1 GB through a proxy, both ways, and time for an endpoint
+with two HTTP types beside the slower of the two.
+
+    python -m bench.calling_out [--bytes 1000000000] [--requests 300]
+
+A worker may grow by 16 MB (PSS, of `smaps_rollup`), and two types may take a millisecond longer than one (p50). The
+service behind is a thread of this process. Requests of the two endpoints alternate, so that other work on the machine
+meets both.
+"""
+
+import argparse
+import http.client
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.one_worker import SMALL, OneWorker
+from bench.postgres import throw_away
+from bench.services import free_port
+
+PIECE = bytes(1_048_576)
+DELAY = 0.02
+"""Seconds that the slower of two services takes; the other one takes half of it."""
+MOST_MEMORY = 16_000_000
+MOST_TIME = 0.001
+
+
+class Behind:
+    """Another service: it sends and takes what it is asked to, and answers after a while."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as stream:
+            while line := stream.readline():
+                path = line.split()[1].decode()
+                length = 0
+                while header := stream.readline().strip():
+                    name, _, value = header.partition(b":")
+                    length = int(value) if name.lower() == b"content-length" else length
+                while length:
+                    length -= len(stream.read(min(length, len(PIECE))))
+                self._answer(connection, path)
+
+    def _answer(self, connection: socket.socket, path: str) -> None:
+        what, _, number = path.partition("?")
+        if what == "/down":
+            size = int(number)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size)
+            for sent in range(0, size, len(PIECE)):
+                connection.sendall(PIECE[: size - sent])
+            return
+        time.sleep({"/slow": DELAY, "/quick": DELAY / 2}.get(what, 0))
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+
+def schema(port: int) -> str:
+    url = f"http://127.0.0.1:{port}"
+    fields = "status_code int, body text"
+    return SMALL + "".join((
+        "create function down() returns void language sql as '';",
+        f"comment on function down() is e'HTTP GET /down\\nproxy {url}';",
+        "create function up() returns void language sql as '';",
+        f"comment on function up() is e'HTTP POST /up\\nproxy {url}';",
+        f"create type slow_one as ({fields}); comment on type slow_one is 'GET {url}/slow';",
+        f"create type quick_one as ({fields}); comment on type quick_one is 'GET {url}/quick';",
+        "create function one(_a slow_one) returns int language sql stable as $$ select (_a).status_code $$;",
+        "comment on function one is 'HTTP GET /one';",
+        "create function two(_a slow_one, _b quick_one) returns int language sql stable as",
+        " $$ select (_a).status_code + (_b).status_code $$; comment on function two is 'HTTP GET /two';",
+    ))  # fmt: skip
+
+
+def pss(pid: int) -> int:
+    """Bytes of a process, those that it shares with others in part."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024
+
+
+@contextmanager
+def peak(pid: int) -> Iterator[Callable[[], int]]:
+    """The most memory meanwhile."""
+    done = threading.Event()
+    most = pss(pid)
+
+    def look() -> None:
+        nonlocal most
+        while not done.wait(0.05):
+            most = max(most, pss(pid))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        yield lambda: most
+    finally:
+        done.set()
+        looking.join()
+
+
+def download(port: int, size: int) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    connection.request("GET", f"/down?{size}")
+    answer = connection.getresponse()
+    room = bytearray(len(PIECE))
+    taken = 0
+    while number := answer.readinto(room):
+        taken += number
+    connection.close()
+    return taken
+
+
+def upload(port: int, size: int) -> int:
+    def pieces() -> Iterator[bytes]:
+        for sent in range(0, size, len(PIECE)):
+            yield PIECE[: size - sent]
+
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    connection.request("POST", "/up", pieces(), {"Content-Length": str(size)})
+    status = connection.getresponse().status
+    connection.close()
+    return size if status == 200 else 0
+
+
+def grown(service: OneWorker, port: int, size: int, transfer: Callable[[int, int], int]) -> tuple[int, float]:
+    """Bytes by which the worker is larger meanwhile, and seconds."""
+    transfer(port, 20_000_000)  # what it keeps from any first transfer
+    before = pss(service.worker.pid)
+    began = time.monotonic()
+    with peak(service.worker.pid) as most:
+        if transfer(port, size) != size:
+            raise SystemExit(f"{transfer.__name__}: not all of it has come")
+    return most() - before, time.monotonic() - began
+
+
+def times(port: int, requests: int) -> dict[str, float]:
+    """Median seconds of each endpoint."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    found: dict[str, list[float]] = {"/one": [], "/two": []}
+    for number in range(requests + 20):
+        for path, taken in found.items():
+            began = time.perf_counter()
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status != 200:
+                raise SystemExit(f"{path}: {answer.status}")
+            if number >= 20:
+                taken.append(time.perf_counter() - began)
+    return {path: statistics.median(taken) for path, taken in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench.calling_out")
+    parser.add_argument("--bytes", type=int, default=1_000_000_000)
+    parser.add_argument("--requests", type=int, default=300)
+    chosen = parser.parse_args()
+    behind = Behind()
+    port = free_port()
+    with throw_away("auto") as server:
+        server.psql("-c", "create database bench", database="postgres")
+        server.psql(stdin=schema(behind.port))
+        settings = ("Service:ProxyOptions:Enabled=true", "Service:HttpClientOptions:Enabled=true")
+        limits = (f"HttpServer:Limits:MaxRequestBodySize={chosen.bytes}", "Service:UrlPathPrefix=/api")
+        service = OneWorker(server, port, *settings, *limits)
+        try:
+            for transfer in (download, upload):
+                size, seconds = grown(service, port, chosen.bytes, transfer)
+                verdict = "within" if size <= MOST_MEMORY else "MORE THAN"
+                print(
+                    f"{transfer.__name__} of {chosen.bytes / 1e6:,.0f} MB through a proxy: the worker grows by "
+                    f"{size / 1e6:.1f} MB, {verdict} {MOST_MEMORY / 1e6:.0f} MB; {seconds:.1f} s"
+                )
+            found = times(port, chosen.requests)
+            more = found["/two"] - found["/one"]
+            verdict = "within" if more <= MOST_TIME else "MORE THAN"
+            print(
+                f"p50 with the slower type alone {found['/one'] * 1000:.2f} ms, "
+                f"with both {found['/two'] * 1000:.2f} ms: {more * 1000:+.2f} ms, {verdict} {MOST_TIME * 1000:.0f} ms"
+            )
+        finally:
+            service.stop()
+
+
+if __name__ == "__main__":
+    main()

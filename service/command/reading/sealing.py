@@ -1,0 +1,56 @@
+"""`--encrypt`: what `encrypt` would keep of a text, for values that are written by hand (reference 06, 2.4).
+
+Programs take the last line of the output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import psycopg
+
+from rowcall.core.config import Settings
+from rowcall.core.protection.key_ring import KeyRing
+from rowcall.service.command.about import banner
+from rowcall.service.command.configuration_files import load
+from rowcall.service.command.serve import connections, require_readable
+from rowcall.service.command.switches import Arguments
+from rowcall.service.database.connector import Connector
+from rowcall.service.encryption.columns import PURPOSE
+from rowcall.service.options.application_name import application_name
+from rowcall.service.options.from_settings import worker_options
+from rowcall.service.protection.key_rotation import key_rotation_for
+from rowcall.service.protection.protector import Keys, Protector
+from rowcall.service.startup_error import StartupError
+
+
+def show_encrypted(arguments: Arguments) -> int:
+    """Raises ConfigError, StartupError."""
+    (text,) = arguments.given["--encrypt"]
+    settings = load(arguments).settings
+    require_readable(settings)
+    banner()
+    if not settings.flag("DataProtection:Enabled"):
+        print("Data protection is not configured: DataProtection:Enabled is false, and `encrypt` does nothing.")
+        return 0
+    with connections(settings, demo=False) as opened:
+        connector = Connector(worker_options(settings, opened).target)
+        try:
+            sealed = asyncio.run(_sealed(text, settings, connector))
+        except (psycopg.Error, OSError) as error:
+            raise StartupError(f"the key ring cannot be read: {str(error).strip()}") from None
+    if settings.choice("DataProtection:Storage") == "Default":
+        print("DataProtection:Storage is Default: the key of this text ends with this command.", file=sys.stderr)
+    print(sealed)
+    return 0
+
+
+async def _sealed(text: str, settings: Settings, connector: Connector) -> str:
+    keys = Keys(application_name(settings))
+
+    def publish(ring: KeyRing) -> None:
+        keys.ring = ring
+
+    await key_rotation_for(settings, connector, publish).start()
+    return Protector(keys, PURPOSE).seal(text.encode())
