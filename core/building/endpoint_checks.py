@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from rowcall.core.annotations import BY_NAME
+from rowcall.core.binding.written_values import read_value
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode, ResultPath
@@ -97,6 +98,24 @@ def _headers_parameter(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         yield Diagnostic(endpoint.routine.identity, line, message)
 
 
+def _examples(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Values that are shown for no parameter, or are none of its kind."""
+    asked = endpoint.options.document
+    if asked is None or "openapi" not in used:
+        return
+    known = {name.lower(): one for one in endpoint.parameters for name in (one.api_name, one.db_name)}
+    for name, text in asked.examples:
+        found = known.get(name)
+        try:
+            wrong = f"{name} is no parameter; nothing is shown" if found is None else None
+            if found is not None:
+                read_value(found, text)
+        except ValueError:
+            wrong = f"{text} is no value of {name} as JSON has it; it is shown as a text"
+        if wrong is not None:
+            yield Diagnostic(endpoint.routine.identity, used["openapi"], f"openapi example: {wrong}")
+
+
 def _placeholders(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     return unknown_placeholders(endpoint)
 
@@ -176,6 +195,7 @@ CHECKS: tuple[Check, ...] = (
     _name_clashes,
     _raw_body,
     _headers_parameter,
+    _examples,
     _placeholders,
     _shared_answers,
     _decrypted_columns,

@@ -134,7 +134,8 @@ class ClientFunction:
 def _placeholder(found: Member | None, match: re.Match[str]) -> str:
     if found is None:
         return ""
-    value = f"encodeURIComponent(String({found.read}))"
+    # Numbers and booleans are written as they are encoded.
+    value = found.read if found.type in ("number", "boolean") else f"encodeURIComponent(String({found.read}))"
     return f'${{{found.read} != null ? {value} : ""}}' if match[2] else f"${{{value}}}"
 
 

@@ -136,6 +136,14 @@ class Settings:
             return None
         return tuple(given or _items(key.default))
 
+    def lines(self, path: str) -> tuple[str, ...]:
+        """The elements of an array as lines of a text: empty ones are lines too, and an empty array is no line."""
+        key = _row(path, KeyType.TEXTS)
+        node = find(self.root, path)
+        if not isinstance(node, Section) or not (node.children or node.is_array):
+            return tuple(_items(key.default))
+        return tuple(self._scalar(f"{path}:{child.name}", child.node) or "" for child in node)
+
     def numbers(self, path: str) -> tuple[float, ...]:
         """The elements of an array as numbers; the default when there are none."""
         key = _row(path, KeyType.NUMBERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -11,7 +12,7 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.selection import folder_of
-from rowcall.core.documents.samples import json_text, texts
+from rowcall.core.documents.samples import example_text, json_text, texts, value_of
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 
 
@@ -78,22 +79,39 @@ def _sent(endpoint: Endpoint, options: HttpFileOptions) -> str:
     ]
     line = f"{endpoint.method} {{{{host}}}}{endpoint.path}"
     if endpoint.transport is Transport.QUERY:
-        query = _query(one for _, one in shown if one is not raw)
+        query = _query(endpoint, (one for _, one in shown if one is not raw))
         line += f"?{query}" if query else ""
         if raw is None or not any(one is raw for _, one in shown):
             return line
         index = next(index for index, one in shown if one is raw)
-        return f"{line}\n\n{texts(raw, index)[0]}"
+        return f"{line}\n\n{example_text(endpoint, raw) or texts(raw, index)[0]}"
     if not shown:
         return line
-    members = ",\n".join(f'    "{one.api_name}": {json_text(one, index)}' for index, one in shown)
+    members = ",\n".join(f'    "{one.api_name}": {_json(endpoint, one, index)}' for index, one in shown)
     return f"{line}\ncontent-type: application/json\n\n{{\n{members}\n}}"
 
 
-def _query(parameters: Iterable[EndpointParameter]) -> str:
+def _json(endpoint: Endpoint, parameter: EndpointParameter, index: int) -> str:
+    shown = example_text(endpoint, parameter)
+    if shown is None:
+        return json_text(parameter, index)
+    return json.dumps(value_of(parameter, shown), ensure_ascii=False)
+
+
+def _texts(endpoint: Endpoint, parameter: EndpointParameter, index: int) -> list[str]:
+    shown = example_text(endpoint, parameter)
+    if shown is None:
+        return texts(parameter, index)
+    value = value_of(parameter, shown)
+    if not parameter.array or not isinstance(value, list):
+        return [shown]
+    return [one if isinstance(one, str) else json.dumps(one) for one in value]
+
+
+def _query(endpoint: Endpoint, parameters: Iterable[EndpointParameter]) -> str:
     pairs = (
         f"{quote(one.api_name, safe='')}={quote(text, safe='')}"
         for index, one in enumerate(parameters)
-        for text in texts(one, index)
+        for text in _texts(endpoint, one, index)
     )
     return "&".join(pairs)

@@ -10,6 +10,7 @@ from typing import Any
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
+from rowcall.core.documents.samples import example_text, value_of, with_default
 from rowcall.core.documents.schemas import Nulls, Schema, Types, given_schema, parameter_schema, result_schema
 from rowcall.core.endpoint.capabilities import Document
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
@@ -123,7 +124,7 @@ def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenA
     summary, description = _texts(endpoint)
     parameters = list(_shown_parameters(endpoint, options))
     asked = endpoint.options.document or _NOTHING_SAID
-    body = _request_body(endpoint, parameters, options.nulls)
+    body = _request_body(endpoint, parameters, options)
     operation: dict[str, Any] = {"summary": summary}
     if description:
         operation["description"] = description
@@ -188,7 +189,22 @@ def _path_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
             "in": "path",
             "required": True,
             "schema": {"type": "string"} if found is None else parameter_schema(found),
+            **({} if found is None else _example(endpoint, found)),
         }
+
+
+def _example(endpoint: Endpoint, parameter: EndpointParameter) -> dict[str, Any]:
+    text = example_text(endpoint, parameter)
+    return {} if text is None else {"example": value_of(parameter, text)}
+
+
+def _member(endpoint: Endpoint, parameter: EndpointParameter, options: OpenApiOptions) -> Schema:
+    """Of a JSON body. JSON Schema, and so 3.1, has a list of examples where 3.0 has one."""
+    schema = with_default(given_schema(parameter, options.nulls), parameter)
+    shown = _example(endpoint, parameter)
+    if shown and not options.spec.startswith("3.0"):
+        shown = {"examples": [shown["example"]]}
+    return {**schema, **shown}
 
 
 def _travels_in_query(endpoint: Endpoint) -> bool:
@@ -206,14 +222,18 @@ def _query_parameters(endpoint: Endpoint, parameters: Sequence[EndpointParameter
                 "name": one.api_name,
                 "in": "query",
                 "required": not is_optional(one),
-                "schema": parameter_schema(one),
+                "schema": with_default(parameter_schema(one), one),
+                **_example(endpoint, one),
             }
 
 
-def _request_body(endpoint: Endpoint, parameters: Sequence[EndpointParameter], nulls: Nulls) -> dict[str, Any] | None:
+def _request_body(
+    endpoint: Endpoint, parameters: Sequence[EndpointParameter], options: OpenApiOptions
+) -> dict[str, Any] | None:
     raw = endpoint.raw_body
     if raw is not None:
-        return {"required": not is_optional(raw), "content": {"text/plain": {"schema": {"type": "string"}}}}
+        text = {"schema": {"type": "string"}, **_example(endpoint, raw)}
+        return {"required": not is_optional(raw), "content": {"text/plain": text}}
     upload = endpoint.options.upload
     if upload is not None and upload.enabled:
         file = {"type": "object", "properties": {"file": {"type": "string", "format": "binary"}}}
@@ -223,7 +243,10 @@ def _request_body(endpoint: Endpoint, parameters: Sequence[EndpointParameter], n
     members = [one for one in parameters if not one.path]
     if not members:
         return None
-    schema: Schema = {"type": "object", "properties": {one.api_name: given_schema(one, nulls) for one in members}}
+    schema: Schema = {
+        "type": "object",
+        "properties": {one.api_name: _member(endpoint, one, options) for one in members},
+    }
     if required := [one.api_name for one in members if not is_optional(one)]:
         schema["required"] = required
     return {"required": True, "content": {"application/json": {"schema": schema}}}

@@ -1,15 +1,40 @@
-"""Sample values for examples of requests (reference 03, 11)."""
+"""Values to try in examples of requests: those that a comment shows (`openapi example`), and made ones (reference 03,
+11)."""
 
 from __future__ import annotations
 
 import functools
+from typing import Any
 
-from rowcall.core.endpoint.endpoint import EndpointParameter, ValueKind
+from rowcall.core.binding.written_values import BARE, read_value
+from rowcall.core.documents.schemas import Schema
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
 
 _WORDS = ("ABC", "XYZ", "IJK")
 _WHOLE = (ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.NUMERIC)
-_BARE = (*_WHOLE, ValueKind.FLOAT, ValueKind.BOOLEAN, ValueKind.JSON)
-"""Kinds that stand in JSON without quotes."""
+
+
+def example_text(endpoint: Endpoint, parameter: EndpointParameter) -> str | None:
+    """What the comment shows, by the name in requests or in the database."""
+    asked = endpoint.options.document
+    examples = asked.examples if asked is not None else ()
+    names = (parameter.api_name.lower(), parameter.db_name.lower())
+    return next((text for name, text in reversed(examples) if name in names), None)
+
+
+def value_of(parameter: EndpointParameter, text: str) -> Any:
+    """As JSON has it; a text where it is none of the parameter's kind."""
+    try:
+        return read_value(parameter, text)
+    except ValueError:
+        return text
+
+
+def with_default(schema: Schema, parameter: EndpointParameter) -> Schema:
+    """The default that stands in the comment; what the routine itself has is its own affair."""
+    if not parameter.defaulted or parameter.default is None:
+        return schema
+    return {**schema, "default": value_of(parameter, parameter.default)}
 
 
 def texts(parameter: EndpointParameter, index: int) -> list[str]:
@@ -20,7 +45,7 @@ def texts(parameter: EndpointParameter, index: int) -> list[str]:
 
 
 def json_text(parameter: EndpointParameter, index: int) -> str:
-    quoted = [text if parameter.kind in _BARE else f'"{text}"' for text in texts(parameter, index)]
+    quoted = [text if parameter.kind in BARE else f'"{text}"' for text in texts(parameter, index)]
     return f"[{', '.join(quoted)}]" if parameter.array else quoted[0]
 
 

@@ -194,3 +194,5 @@ class Document(Record):
     hidden: bool = False
     tags: tuple[str, ...] = ()
     """Empty: the schema's name."""
+    examples: tuple[tuple[str, str], ...] = ()
+    """Values to show: name of a parameter in lower case, and the text."""

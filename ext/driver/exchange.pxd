@@ -27,6 +27,23 @@ cdef class Exchange:
     cpdef at_end(self, ending)
 
 
+cdef class Arrival:
+    cdef readonly double began
+    cdef readonly Py_ssize_t received
+    cdef readonly Py_ssize_t unseen
+    cdef public bint late
+    cdef object future
+    cdef Exchange exchange
+    cdef Runner runner
+    cdef set reading
+    cdef set scopes
+    cdef object refusal
+
+    cpdef cancel(self)
+    cpdef bint done(self)
+    cdef int _begin(self, Runner runner) except -1
+
+
 cdef class Runner:
     cdef readonly set active
     cdef object wait

@@ -1,9 +1,12 @@
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from rowcall.ext.driver.request import Request
 
-Waiting = Awaitable[None] | Request | None
+class Future(Protocol):
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None: ...
+    def cancel(self) -> bool: ...
+    def result(self) -> bytes: ...
 
 class Exchange:
     scope: Any
@@ -26,6 +29,29 @@ class Exchange:
     def follow(self, steps: tuple[Callable[[Exchange], Waiting], ...]) -> None: ...
     def skip(self, count: int) -> None: ...
     def at_end(self, ending: Callable[[Exchange, Exception | None], None]) -> None: ...
+
+class Arrival:
+    @property
+    def began(self) -> float: ...
+    @property
+    def received(self) -> int: ...
+    @property
+    def unseen(self) -> int: ...
+    late: bool
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        future: Future,
+        reading: set[Any],
+        scopes: set[Any],
+        refusal: Callable[[Arrival, BaseException, Exchange], Exception],
+        unseen: int,
+    ) -> None: ...
+    def cancel(self) -> None: ...
+    def done(self) -> bool: ...
+
+Waiting = Awaitable[None] | Request | Arrival | None
 
 class Runner:
     def __init__(

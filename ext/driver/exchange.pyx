@@ -5,7 +5,7 @@ turn of the event loop besides the two that bring it in and the result back. Whi
 module's business.
 """
 
-from rowcall.ext.driver.request cimport Request, RequestState
+from rowcall.ext.driver.request cimport Request, RequestState, now
 
 cdef object NO_VALUES = {}
 
@@ -48,6 +48,57 @@ cdef class Exchange:
         if self.endings is None:
             self.endings = []
         self.endings.append(ending)
+
+
+cdef class Arrival:
+    """The body of a request on its way: what a step waits for without a task.
+
+    future: calls back with itself once it has the bytes. reading, scopes: sets that hold this, and the scope of its
+    request, until then. refusal(arrival, error, exchange): what the request fails with when there is no body.
+    unseen: bytes that are announced, of which is seen only that they are whole. late: whoever watches has ended it.
+    """
+
+    def __init__(self, Exchange exchange not None, future, set reading not None, set scopes not None, refusal,
+                 Py_ssize_t unseen):
+        self.exchange = exchange
+        self.future = future
+        self.reading = reading
+        self.scopes = scopes
+        self.refusal = refusal
+        self.unseen = unseen
+        self.received = 0
+        self.began = now()
+        reading.add(self)
+        scopes.add(exchange.scope)
+
+    cpdef cancel(self):
+        """Whoever waits for the body is told by `refusal`."""
+        self.future.cancel()
+
+    cpdef bint done(self):
+        """The body is there, or never will be."""
+        return self.exchange is None
+
+    cdef int _begin(self, Runner runner) except -1:
+        self.runner = runner
+        self.exchange.task = self
+        self.future.add_done_callback(self._arrived)
+        return 0
+
+    def _arrived(self, future):
+        cdef Exchange exchange = self.exchange
+        self.exchange = None
+        # It holds what calls back: the two would hold each other, and no collector sees the inside of the one.
+        self.future = None
+        self.reading.discard(self)
+        self.scopes.discard(exchange.scope)
+        exchange.task = None
+        try:
+            exchange.body = future.result()
+        except BaseException as error:
+            self.runner.fail(exchange, self.refusal(self, error, exchange))
+            return
+        self.runner.advance(exchange)
 
 
 cdef class Runner:
@@ -107,6 +158,9 @@ cdef class Runner:
             if waiting is None:
                 if exchange.answered:
                     return 0
+            elif type(waiting) is Arrival:
+                (<Arrival>waiting)._begin(self)
+                return 1
             elif type(waiting) is not Request:
                 self.wait(exchange, waiting)
                 return 1

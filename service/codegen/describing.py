@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 import psycopg
 
+from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.descriptions import Descriptions
+from rowcall.core.documents.http_files import http_files
 from rowcall.core.documents.safe_numbers import numbers_as_texts
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.codegen.definitions import read_definitions
@@ -31,17 +33,35 @@ class Describer:
 
         Raises `StartupError` for tools that cannot be told apart.
         """
-        if self._wanted.safe_numbers:
-            endpoints, types_of = numbers_as_texts(endpoints, types_of)
-        try:
-            definitions = await read_definitions(self._connector, endpoints, self._forms())
-        except (OSError, psycopg.Error) as error:
-            log.error("clients and descriptions cannot be written: %s", str(error).strip())
+        endpoints, types_of = self._told(endpoints, types_of)
+        definitions = await self._definitions(endpoints, self._forms())
+        if definitions is None:
             return False
         done = True
         for client in self._clients:
             done &= await write_client(client, endpoints, types_of, definitions)
         return await asyncio.to_thread(write_documents, endpoints, types_of, self._wanted, definitions) and done
+
+    async def served_requests(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[tuple[str, str], ...]:
+        """Names and texts of the files of example requests that workers serve. Without what the database says of
+        routines where it cannot be asked."""
+        wanted = self._wanted.http_files
+        if wanted is None or not wanted.serve:
+            return ()
+        endpoints, _ = self._told(endpoints, types_of)
+        definitions = await self._definitions(endpoints, {wanted.comment})
+        return tuple(http_files(endpoints, definitions or {}, wanted))
+
+    def _told(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[Sequence[Endpoint], TypesOf]:
+        """As others are told about them."""
+        return numbers_as_texts(endpoints, types_of) if self._wanted.safe_numbers else (endpoints, types_of)
+
+    async def _definitions(self, endpoints: Sequence[Endpoint], forms: set[str]) -> Definitions | None:
+        try:
+            return await read_definitions(self._connector, endpoints, forms)
+        except (OSError, psycopg.Error) as error:
+            log.error("clients and descriptions cannot be written: %s", str(error).strip())
+            return None
 
     def _forms(self) -> set[str]:
         """In which routines are shown."""

@@ -4,7 +4,7 @@ workers."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import orjson
@@ -12,7 +12,7 @@ import orjson
 from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.descriptions import Descriptions
-from rowcall.core.documents.http_files import HttpFileOptions, http_files
+from rowcall.core.documents.http_files import http_files
 from rowcall.core.documents.openapi import OpenApi, document
 from rowcall.core.documents.tool_schemas import ToolNameError, ToolSchemaOptions, plain_names, tool_documents
 from rowcall.core.documents.tools import tool_entries
@@ -77,20 +77,19 @@ def _write(name: str, text: str, *, overwrite: bool) -> bool:
 def document_routes(
     endpoints: Sequence[Endpoint],
     types_of: TypesOf,
+    requests: Iterable[tuple[str, str]],
     openapi: OpenApi | None,
-    requests: HttpFileOptions | None,
     tools: ToolSchemaOptions | None,
 ) -> Iterator[tuple[str, Step]]:
-    """Path and step of each; all are GET."""
+    """Path and step of each; all are GET. requests: names and texts of files."""
     if openapi is not None and openapi.path is not None:
         options = openapi.options
         yield (
             openapi.path,
             _Document("application/json", lambda: orjson.dumps(document(endpoints, types_of, options))),
         )
-    if requests is not None and requests.serve:
-        for name, text in http_files(endpoints, {}, requests):
-            yield f"/{name}", _Document("text/plain", text.encode)
+    for name, text in requests:
+        yield f"/{name}", _Document("text/plain", text.encode)
     if tools is not None:
         for one in tool_documents(tool_entries(endpoints, types_of, tools.tools), tools):
             if one.place.path is not None:

@@ -44,7 +44,7 @@ from rowcall.service.database.session.wires import Wires
 from rowcall.service.database.statements import settings_statement
 from rowcall.service.database.watchdog import HELD_UP, Watchdog
 from rowcall.service.exchange.deadline import DeadlineError, is_past
-from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Waiting
+from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Running
 
 log = logging.getLogger("rowcall.database")
 
@@ -57,8 +57,10 @@ ALONE = 3
 """Place of the exclusive lane in `Call.wired`."""
 ARM_AFTER = 16
 """Runs on exclusive connections after which a routine is worth preparing for there."""
-WAITED = 4
-"""Times the threshold: a call that writes and takes this long has waited for a lock, or will soon hold up others."""
+WAITED = 16
+"""Times the threshold: a call that writes and takes this long has waited for a lock, or will soon hold up others. Less
+says nothing as long as it is rare (`LaneChoice` counts): where processors are busy, one call in a hundred takes four
+times the threshold, and running alone costs service and server nearly twice the processor time."""
 PROCESSORS = os.cpu_count() or 1
 WIDE_ROW = 16_384
 """Bytes of a row from which rows are taken from libpq one by one."""
@@ -110,6 +112,7 @@ class Database:
         self._background = Background()
         shared = (self._shared, self._generic, self._writes)
         self._watchdog = Watchdog(self._connector, self._exclusive, shared, self._background)
+        self._contention = self._watchdog.contention
         self._failures = Failures(lanes.exclusive_connections)
         self.replicas: tuple[Database, ...] = ()
         """Where some of its requests may run."""
@@ -215,7 +218,7 @@ class Database:
 
     # --- running ---------------------------------------------------------------------------------------------------
 
-    def begin(self, call: Call, exchange: Exchange) -> Waiting:
+    def begin(self, call: Call, exchange: Exchange) -> Running:
         """Starts `call` with the arguments of `exchange`. `settle` follows when what this gives back is done.
 
         Raises:
@@ -230,7 +233,7 @@ class Database:
                 return request
         return self._run_alone(call, exchange)
 
-    def begin_with_context(self, call: Call, exchange: Exchange) -> Waiting:
+    def begin_with_context(self, call: Call, exchange: Exchange) -> Running:
         """`begin` for a call whose requests bring something along."""
         if call.shared and call.context is not None and (place := self._place(call, exchange.mask)) is not None:
             lane, statement = place
@@ -241,7 +244,7 @@ class Database:
                 return request
         return self._run_alone(call, exchange)
 
-    def begin_by_deadline(self, call: Call, exchange: Exchange) -> Waiting:
+    def begin_by_deadline(self, call: Call, exchange: Exchange) -> Running:
         """`begin` for a call whose requests may have a deadline. The server is told what is left of the time."""
         if not exchange.deadline:
             return (self.begin if call.context is None else self.begin_with_context)(call, exchange)
@@ -274,7 +277,7 @@ class Database:
                 return None
         return lane, statement
 
-    def settle(self, call: Call, exchange: Exchange) -> Waiting:
+    def settle(self, call: Call, exchange: Exchange) -> Running:
         """Judges what has been begun: succeeded or streaming, or once more on a connection of its own.
 
         Raises:
@@ -286,7 +289,7 @@ class Database:
         if request.succeeded:
             if call.volatile:
                 self._learn_write(call, request)
-            elif call.pace.record(request.seconds):
+            elif call.pace.record(request.seconds, self._contention.factor):
                 self._assign_lane(call)
             if exchange.mask not in call.checked:
                 self._examine(call, exchange.mask)
@@ -302,7 +305,7 @@ class Database:
 
     def _judge_pace(self, call: Call, request: Request) -> None:
         """A failed run on a shared connection counts as well; one that held others up is enough."""
-        changed = call.pace.fast and call.pace.record(request.seconds)
+        changed = call.pace.fast and call.pace.record(request.seconds, self._contention.factor)
         if call.pace.fast and request.seconds > HELD_UP:
             call.pace.demote()
             changed = True
@@ -592,7 +595,7 @@ class Database:
         call.small = True
         if not self._may_share(call, request.statement):
             return
-        if call.pace.record(request.seconds, max(1.0, self._exclusive.busy / PROCESSORS)):
+        if call.pace.record(request.seconds, max(self._contention.factor, self._exclusive.busy / PROCESSORS)):
             self._assign_lane(call)
         if call.shared and mask not in call.checked:
             self._examine(call, mask)
@@ -611,9 +614,12 @@ class Database:
     def _learn_write(self, call: Call, request: Request) -> None:
         """From a run on a connection that others share: the first wait for a lock is the last one here."""
         self._writes.note(request.seconds)
-        if request.seconds > WAITED * call.pace.threshold:
+        if request.seconds > WAITED * call.pace.threshold * self._contention.factor:
             call.pace.demote()
-        elif not call.pace.record(request.seconds) and len(request.body or b"") <= self._options.shared_limit:
+        elif (
+            not call.pace.record(request.seconds, self._contention.factor)
+            and len(request.body or b"") <= self._options.shared_limit
+        ):
             return
         call.large = len(request.body or b"") > self._options.shared_limit
         self._assign_lane(call)

@@ -7,6 +7,7 @@ alone, is promoted when it has shown that it is fast, and is demoted when it tur
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 FIRST_LOOK = 8
 """Calls after which a new routine is judged for the first time."""
@@ -19,19 +20,61 @@ VERY_SLOW = 4
 call says little about the routine; half of them slow, or some very slow, do."""
 
 
+FORGIVEN = 64
+"""Windows on a shared connection after which a demotion counts for half. Once in some thousand calls the clock is late
+for anybody: without this, each time would be one more towards the longest way back."""
+
+
+MOST_CONTENTION = 8.0
+"""However busy the processors are, a wait for a lock must be told from it."""
+_SCHEDULED = Path("/proc/thread-self/schedstat")
+"""Nanoseconds that this thread has run, and waited for a processor (Linux, proc_pid_schedstat(5))."""
+
+
+class Contention:
+    """How many times longer things seem to take because this thread waits for a processor.
+
+    The clock of a call runs on while its answer waits to be read, and where the server is on the same machine its
+    backends wait too. Taking that for slowness would have calls run alone, at twice the work, just when there is too
+    much of it already.
+    """
+
+    __slots__ = ("_ran", "_waited", "factor")
+
+    def __init__(self) -> None:
+        self.factor = 1.0
+        self._ran = self._waited = 0
+
+    def look(self) -> None:
+        """Called now and then, from the thread that is meant."""
+        try:
+            ran, waited = map(int, _SCHEDULED.read_text().split()[:2])
+        except (OSError, ValueError):
+            return
+        self.note(ran, waited)
+
+    def note(self, ran: int, waited: int) -> None:
+        """Totals since the thread began; an idle thread says little, so what was known fades."""
+        newly, late = ran - self._ran, waited - self._waited
+        self._ran, self._waited = ran, waited
+        now = 1.0 + late / newly if newly > 1_000_000 else 1.0
+        self.factor = (self.factor + min(MOST_CONTENTION, max(1.0, now))) / 2
+
+
 class LaneChoice:
     """Counts slow calls of one routine in windows.
 
     threshold: seconds of server time from which a call is slow.
     """
 
-    __slots__ = ("_calls", "_good_windows", "_needed", "_shortest", "_slow", "_very_slow", "fast", "threshold")
+    __slots__ = ("_calls", "_good_windows", "_kept", "_needed", "_shortest", "_slow", "_very_slow", "fast", "threshold")
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
         self.fast = False
         self._good_windows = 0
         self._needed = 1
+        self._kept = 0
         self._calls = self._slow = self._very_slow = 0
         self._shortest = math.inf
 
@@ -58,6 +101,10 @@ class LaneChoice:
             return True
         if self._calls >= WINDOW:
             self._start_window()
+            self._kept += 1
+            if self._kept >= FORGIVEN:
+                self._kept = 0
+                self._needed = max(1, self._needed // 2)
         return False
 
     def _look(self) -> bool:
@@ -73,9 +120,11 @@ class LaneChoice:
         return True
 
     def demote(self) -> None:
-        """Back to the exclusive lane; each time it takes twice as many good windows to return, up to 64."""
+        """Back to the exclusive lane; each time it takes twice as many good windows to return, up to 64, and each
+        `FORGIVEN` good ones on shared connections make it half as many again."""
         self.fast = False
         self._needed = min(64, self._needed * 2)
+        self._kept = 0
         self._good_windows = 0
         self._start_window()
 

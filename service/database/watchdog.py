@@ -16,6 +16,7 @@ from rowcall.ext.driver.request import Request, Script
 from rowcall.service.background import Background
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.failures import OutOfTimeError
+from rowcall.service.database.lane_choice import Contention
 from rowcall.service.database.lanes import CANCEL_SECONDS, ExclusiveLane, SharedLane
 from rowcall.service.database.left_behind import LeftBehind
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
@@ -54,6 +55,7 @@ class Watchdog:
         self._shared_heads: dict[Request, asyncio.Task[None]] = {}
         """Listens for the clients of slow requests on shared connections."""
         self._timer: asyncio.TimerHandle | None = None
+        self.contention = Contention()
 
     def __bool__(self) -> bool:
         """Some request is being watched."""
@@ -92,6 +94,7 @@ class Watchdog:
 
     def _look(self) -> None:
         self._timer = self._loop.call_later(WATCH_EVERY, self._look)
+        self.contention.look()
         now = self._loop.time()
         lanes: tuple[ExclusiveLane | SharedLane, ...] = (self._exclusive, *self._shared)
         for lane in lanes:

@@ -23,6 +23,8 @@ class Edition:
     """What asks to be served and is not, with the reason."""
     looked_at: tuple[str, ...] = ()
     """Where endpoints were looked for, in words."""
+    example_requests: tuple[tuple[str, str], ...] = ()
+    """Names and texts of the `.http` files that are served: what they show of routines only the database knows."""
 
     @property
     def left_out_count(self) -> int:

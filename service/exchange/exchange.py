@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from rowcall.ext.driver.exchange import Exchange
+from rowcall.ext.driver.exchange import Arrival, Exchange
 from rowcall.ext.driver.request import Request
 
-__all__ = ["ClientGoneError", "Exchange", "Step", "Waiting"]
+__all__ = ["ClientGoneError", "Exchange", "Running", "Step", "Waiting"]
 
 
 class ClientGoneError(Exception):
@@ -16,8 +16,11 @@ class ClientGoneError(Exception):
     Nobody is there to be told."""
 
 
-Waiting = Awaitable[None] | Request | None
-"""What a step gives back: nothing, when the next one may follow at once; a request in the driver's hands; or an
-awaitable. A request costs no task and no future, so it is what the hot path uses."""
+Running = Awaitable[None] | Request | None
+"""What a run of a routine is waited for by; None: it is over."""
+
+Waiting = Running | Arrival
+"""What a step gives back: nothing, when the next one may follow at once; a request in the driver's hands; the body of
+its own on its way; or an awaitable. The former cost no task, so they are what the hot path uses."""
 
 Step = Callable[[Exchange], Waiting]

@@ -58,6 +58,7 @@ from rowcall.service.outbound.type_calls import call_types, ignore_nulls_of_type
 from rowcall.service.pipeline.services import Factory, Services
 from rowcall.service.request.application_name import application_name
 from rowcall.service.request.before_routine import before_routine
+from rowcall.service.request.binding import read_small_body
 from rowcall.service.request.deadlines import may_have_deadline, set_deadline
 from rowcall.service.request.headers import fill_headers, headers_context
 from rowcall.service.request.resolved_parameters import forget_supplied, resolve
@@ -408,6 +409,7 @@ STEPS: Sequence[Factory] = (
     ask_for_token,
     refuse_unknown_connection,
     refuse_to_lose,
+    read_small_body,
     keep_body,
     keep_for_proxy,
     bind,

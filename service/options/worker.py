@@ -9,7 +9,6 @@ from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
-from rowcall.core.documents.http_files import HttpFileOptions
 from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApi
 from rowcall.core.documents.tool_schemas import ToolSchemaOptions
@@ -186,7 +185,6 @@ class WorkerOptions:
     metrics: MetricsOptions | None = None
     """None: nothing is counted."""
     openapi: OpenApi | None = None
-    http_files: HttpFileOptions | None = None
     mcp: McpOptions | None = None
     tool_schemas: ToolSchemaOptions | None = None
     static: StaticFileOptions | None = None

@@ -16,9 +16,9 @@ from rowcall.core.endpoint.resolved_parameters import bound_parameters, resolved
 from rowcall.core.errors.problems import Problem
 from rowcall.core.text import json_text
 from rowcall.ext.binding.parameters import FastBinder
-from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.exchange.sensitive import bind_discreetly
-from rowcall.service.request.body import read_body
+from rowcall.service.request.body import BODIES, read_body
 from rowcall.service.request.forms import form_pairs, members_of
 from rowcall.service.request.parsing import LARGE_BODY, aside
 
@@ -53,6 +53,18 @@ def _bind(endpoint: Endpoint, services: Services) -> Step:
     if endpoint.transport is Transport.BODY:
         return _from_body(binder, fast, path_values, limit)
     return _from_query(binder, fast, path_values if any(one.path for one in endpoint.parameters) else None)
+
+
+def read_small_body(endpoint: Endpoint, services: Services) -> Step | None:
+    """In front of whoever needs the body. One that is large, or comes in another form, is left to them."""
+    if endpoint.transport is not Transport.BODY or endpoint.passes_through or endpoint.raw_body is not None:
+        return None
+    limit = body_limit(endpoint, services)
+
+    def read(exchange: Exchange) -> Waiting:
+        return BODIES.arrive(exchange, limit) if exchange.body is None else None
+
+    return read
 
 
 def body_limit(endpoint: Endpoint, services: Services) -> int:
@@ -108,7 +120,7 @@ def _from_body(binder: Binder, fast: FastBinder, path_values: PathValues, limit:
             return binder.bind_texts(pairs, values)
         return binder.bind_body(body, values, members_of(body) if len(body) > LARGE_BODY else None)
 
-    async def from_body(exchange: Exchange) -> None:
+    async def from_other_body(exchange: Exchange) -> None:
         body = exchange.body
         if body is None:
             body = await read_body(exchange.scope, exchange.protocol, limit)
@@ -118,6 +130,16 @@ def _from_body(binder: Binder, fast: FastBinder, path_values: PathValues, limit:
             # Exact but in Python: a large body would hold up every other request of this worker.
             bound = await aside(bind_exactly, exchange, body, values)
         _set_arguments(exchange, bound or bind_exactly(exchange, body, values))
+
+    bind_fast = fast.bind_body
+
+    def from_body(exchange: Exchange) -> Waiting:
+        body = exchange.body
+        if body is None or len(body) > LARGE_BODY:
+            return from_other_body(exchange)
+        values = path_values(exchange)
+        _set_arguments(exchange, bind_fast(body, values) or bind_exactly(exchange, body, values))
+        return None
 
     return from_body
 

@@ -11,13 +11,17 @@ import asyncio
 import ctypes
 import io
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
+from types import CoroutineType
 from typing import Any
 
 from granian._granian import RSGIProtocolClosed
 
 from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.ext.driver.exchange import Arrival
+from rowcall.service.exchange.deadline import DeadlineError, is_past
+from rowcall.service.exchange.exchange import Exchange, Waiting
 from rowcall.service.options.worker import BodyLimits
 
 SMALL = 65_536
@@ -90,13 +94,17 @@ class _Reading:
         self.received = 0
         self.late = False
 
+    def cancel(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
 
 class Bodies:
     """The bodies that a worker reads and holds."""
 
     def __init__(self) -> None:
         self._limits = BodyLimits()
-        self._reading: set[_Reading] = set()
+        self._reading: set[_Reading | Arrival] = set()
         self._arriving = 0
         """Bytes of large bodies that have been received and are not complete."""
         self._whole: list[bytes] = []
@@ -129,9 +137,7 @@ class Bodies:
         small = announced is not None and int(announced) <= SMALL
         reading = _Reading(loop.time(), asyncio.current_task(), int(announced) if small else 0)
         self._reading.add(reading)
-        if not self._looking:
-            self._looking = True
-            loop.call_later(LOOK_EVERY, self._look)
+        self._watch(loop)
         try:
             if small:
                 body: bytes = await protocol()
@@ -146,6 +152,27 @@ class Bodies:
             raise too_slow() from None
         finally:
             self._reading.discard(reading)
+
+    def arrive(self, exchange: Exchange, limit: int) -> Waiting:
+        """Reads a body that is plain, small and announced into the exchange, without a task where the server below can
+        call back. None: it is none of these, and `read` says what is wrong with it, if anything is."""
+        headers = exchange.scope.headers
+        announced = headers.get("content-length")
+        if announced is None or len(announced) > 5 or not (announced.isascii() and announced.isdigit()):
+            return None
+        size = int(announced)
+        if size > limit or size > SMALL or headers.get("content-encoding") is not None:
+            return None
+        future = exchange.protocol()
+        if type(future) is CoroutineType:
+            return _fill(exchange, future)
+        self._watch(asyncio.get_running_loop())
+        return Arrival(exchange, future, self._reading, arriving, _no_body, size)
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._looking:
+            self._looking = True
+            loop.call_later(LOOK_EVERY, self._look)
 
     async def _gather(self, scope: Any, protocol: Any, limit: int, reading: _Reading, *, counted: bool) -> bytes:
         """counted: its end is known by its chunks alone."""
@@ -210,13 +237,13 @@ class Bodies:
         loop = asyncio.get_running_loop()
         now = loop.time()
         limits = self._limits
-        for reading in self._reading:
+        for reading in list(self._reading):
             age = now - reading.began
             due = (age - limits.grace) * limits.rate
             behind = due > max(reading.received, reading.unseen)
-            if (behind or 0 < limits.longest < age) and not reading.late and reading.task is not None:
+            if (behind or 0 < limits.longest < age) and not reading.late:
                 reading.late = True
-                reading.task.cancel()
+                reading.cancel()
         self._let_go()
         enough = self._freed >= GIVEN_BACK
         if enough:
@@ -237,6 +264,19 @@ def _give_back() -> None:
 
 BODIES = Bodies()
 """Of this process."""
+
+
+async def _fill(exchange: Exchange, body: Awaitable[bytes]) -> None:
+    exchange.body = await body
+
+
+def _no_body(arrival: Arrival, error: BaseException, exchange: Exchange) -> Exception:
+    """Why a body that was waited for without a task has not come."""
+    if arrival.late:
+        return too_slow()
+    if isinstance(error, asyncio.CancelledError) and is_past(exchange):
+        return DeadlineError(exchange)
+    return error if isinstance(error, Exception) and not isinstance(error, RSGIProtocolClosed) else cut_off()
 
 
 async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:

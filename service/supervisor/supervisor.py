@@ -270,7 +270,6 @@ class Supervisor:
         self._options = replace(
             self._options,
             openapi=described.openapi,
-            http_files=described.http_files,
             mcp=described.mcp,
             tool_schemas=described.tool_schemas,
         )
@@ -401,7 +400,7 @@ class Supervisor:
         bridge = bridge_for(self._options.events, self._connector, pooler=self._options.target.pooler)
         if bridge is not None:
             await self._events.connect(bridge, self._background)
-        error = await self._publish(edition)
+        error = await self._publish(await self._with_requests(edition))
         if error is not None:
             raise StartupError(error)
         await self._take_place()
@@ -458,6 +457,11 @@ class Supervisor:
         if self._handover is not None:
             self._handover.open()
             self._background.start(self._handover.run())
+
+    async def _with_requests(self, edition: Edition) -> Edition:
+        """The same, with what it serves of example requests."""
+        requests = await self._describer.served_requests(edition.endpoints, edition.types_of)
+        return replace(edition, example_requests=requests) if requests else edition
 
     async def _describe(self, edition: Edition) -> None:
         """Clients and documents, for others."""
@@ -689,7 +693,7 @@ class Supervisor:
         if only_files and not difference and edition.left_out == self._edition.left_out:
             return  # saved as it was, or broken as it was
         before = self._edition
-        reason = await self._publish(edition)
+        reason = await self._publish(await self._with_requests(edition))
         if reason is not None:
             log.error("edition %d is not served, the last good one stays: %s", edition.number, reason)
             return

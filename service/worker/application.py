@@ -299,7 +299,7 @@ class Application:
 
     def _documents(self, edition: Edition) -> dict[Route, tuple[Step, ...]]:
         options = self._options
-        found = document_routes(*self._told(edition), options.openapi, options.http_files, options.tool_schemas)
+        found = document_routes(*self._told(edition), edition.example_requests, options.openapi, options.tool_schemas)
         return {Route("GET", path.lower(), (), ()): (step,) for path, step in found}
 
     def _told(self, edition: Edition) -> tuple[Sequence[Endpoint], TypesOf]:

@@ -108,6 +108,16 @@ def test_whoever_waits_no_longer_is_told_so(
     wait_until(lambda: upstream.open_connections == 0, "nothing is asked any more")
 
 
+def test_a_body_that_does_not_come_is_waited_for_no_longer(service: Service, database: Database) -> None:
+    head = b"POST /note HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 15\r\n"
+    response = service.raw(head + b'Request-Timeout: 0.2\r\n\r\n{"who"')
+    assert response is not None
+    assert response.status == 504
+    assert b"the deadline of the request has passed" in response.body
+    assert service.post("/note", json={"who": "after"}, headers={"Request-Timeout": "30"}).status_code == 204
+    assert database.fetch("select who from written where who = 'after'") == [("after",)]
+
+
 def test_what_shares_a_connection_has_a_deadline_too(service: Service) -> None:
     for _ in range(40):
         assert ask(service, "GET /fast", {"Request-Timeout": "20"}).text == "quick"

@@ -9,6 +9,7 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -24,6 +25,19 @@ create function add_note(_bed_id int, _note text, _tags text[] default null) ret
     $$ insert into note values (_bed_id, _note) returning 1::bigint $$;
 comment on function add_note is 'HTTP POST /beds/{_bed_id}/notes
 openapi tag Green, Garden';
+create function find_beds(_near text, _sizes int[], _wide boolean) returns int language sql stable as 'select 1';
+comment on function find_beds is 'HTTP GET
+param _near default pond
+openapi example near = the old oak & more
+openapi example _sizes = [3, 4]
+openapi example wide = maybe
+openapi example depth = 3';
+create function plant(_bed_id int, _plan jsonb, _on date, _count numeric) returns int language sql as 'select 1';
+comment on function plant is 'HTTP POST /beds/{_bed_id}/plants
+openapi example bedId = 12
+openapi example plan = {"rows": [1, "two"]}
+openapi example on = 2026-03-01
+openapi example count = 2.50';
 create function clear() returns void language sql as '';
 comment on function clear is 'HTTP DELETE /notes';
 create function secret() returns int language sql stable as 'select 1';
@@ -76,7 +90,9 @@ def test_the_document_is_written_and_served(service: Service, folder: Path) -> N
     assert document["openapi"] == "3.0.3"
     assert document["info"] == {"title": "garden", "version": "1.0.0"}
     assert document["servers"] == [{"url": service.url}]
-    assert sorted(document["paths"]) == ["/api/bed-notes", "/beds/{bedId}/notes", "/notes"]
+    assert sorted(document["paths"]) == [
+        *("/api/bed-notes", "/api/find-beds", "/beds/{bedId}/notes", "/beds/{bedId}/plants", "/notes")
+    ]
 
 
 def test_an_operation_is_complete(service: Service) -> None:
@@ -114,6 +130,29 @@ def test_an_operation_is_complete(service: Service) -> None:
     assert "204" in document["paths"]["/notes"]["delete"]["responses"]
 
 
+def test_examples_and_defaults_come_from_comments(service: Service) -> None:
+    paths = service.get("/openapi.json").json()["paths"]
+    near, sizes, wide = paths["/api/find-beds"]["get"]["parameters"]
+    assert (near["example"], near["schema"]) == ("the old oak & more", {"type": "string", "default": "pond"})
+    assert (sizes["example"], wide["example"]) == ([3, 4], "maybe")
+    write = paths["/beds/{bedId}/plants"]["post"]
+    assert write["parameters"][0]["example"] == 12
+    members = write["requestBody"]["content"]["application/json"]["schema"]["properties"]
+    assert members == {
+        "plan": {"type": "object", "example": {"rows": [1, "two"]}},
+        "on": {"type": "string", "format": "date", "example": "2026-03-01"},
+        "count": {"type": "number", "example": 2.5},
+    }
+    text = service.get("/garden_public.http").text
+    assert "GET {{host}}/api/find-beds?near=the%20old%20oak%20%26%20more&sizes=3&sizes=4&wide=maybe\n" in text
+    assert '{\n    "plan": {"rows": [1, "two"]},\n    "on": "2026-03-01",\n    "count": 2.5\n}' in text
+
+
+def test_examples_that_fit_nothing_are_told(service: Service) -> None:
+    service.wait_for_log("openapi example: depth is no parameter; nothing is shown")
+    service.wait_for_log("openapi example: maybe is no value of wide as JSON has it; it is shown as a text")
+
+
 def test_example_requests_are_served(service: Service) -> None:
     response = service.get("/garden_public.http")
     assert response.headers["content-type"] == "text/plain"
@@ -133,9 +172,22 @@ def test_example_requests_of_files_are_grouped_by_folder(service: Service, folde
     )
 
 
-def test_written_requests_show_defaults(service: Service) -> None:
+def test_requests_show_defaults(service: Service) -> None:
     text = (service.folder / "garden_public.http").read_text(encoding="utf-8")
     assert "// function public.bed_notes(\n//     _bed_id integer,\n//     _q text DEFAULT NULL::text\n// )\n" in text
+    assert service.get("/garden_public.http").text == text
+
+
+def test_served_requests_show_sources_and_follow_them(own_database: Database, serve_once: Serve) -> None:
+    create = "create or replace function one() returns int language sql as $$ select {} $$;"
+    own_database.execute(create.format("1") + " comment on function one() is 'HTTP'")
+    chosen = {H + "Enabled": "true", H + "Option": "Endpoint", H + "CommentHeader": "Full", H + "Name": "garden"}
+    service = serve_once(own_database, "", chosen)
+    assert "// AS $function$ select 1 $function$\n" in service.get("/garden_public.http").text
+    assert not (service.folder / "garden_public.http").exists()
+    own_database.execute(create.format("2"))
+    own_database.execute("notify rowcall, 'reload'")
+    wait_until(lambda: "select 2" in service.get("/garden_public.http").text, "the new source is shown", 60)
 
 
 def test_an_unknown_version_ends_the_start(own_database: Database, tmp_path: Path) -> None:

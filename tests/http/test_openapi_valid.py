@@ -17,6 +17,16 @@ from tests.http import test_client_code
 
 DEMO = Path(rowcall.service.embedded.__path__[0])
 VALIDATORS: dict[str, Any] = {"3.0": OpenAPIV30SpecValidator, "3.1": OpenAPIV31SpecValidator}
+SHOWN = """
+create function shown_in_query(_a int[], _b text) returns int language sql stable as 'select 1';
+comment on function shown_in_query is 'HTTP GET
+openapi example a = [1]
+param b default x';
+create function shown_in_body(_a jsonb, _b int) returns int language sql as 'select 1';
+comment on function shown_in_body is 'HTTP
+openapi example a = {}
+openapi example b = 3';
+"""
 EVERYTHING = {"Service:CrudSource:Enabled": "true", "Service:UploadOptions:Enabled": "true"}
 
 
@@ -24,6 +34,7 @@ EVERYTHING = {"Service:CrudSource:Enabled": "true", "Service:UploadOptions:Enabl
 def edition(database: Database) -> Edition:
     database.execute((DEMO / "demo" / "schema.sql").read_text(encoding="utf-8"))
     database.execute(test_client_code.SQL)
+    database.execute(SHOWN)
     files = {
         "Service:SqlFileSource:Enabled": "true",
         "Service:SqlFileSource:FilePattern": f"{DEMO}/demo/files/**/*.sql",

@@ -37,8 +37,14 @@ def _openapi(draft: Draft, line: Line) -> None:
         draft.within("document", Document(), hidden=True)
     elif command in ("tag", "tags") and len(line.arguments) > 1:
         draft.within("document", Document(), tags=line.arguments[1:])
+    elif command == "example":
+        name, separator, text = line.rest.partition(" ")[2].partition("=")
+        if not separator or len(name.split()) != 1 or not text.strip():
+            raise BadValueError("expected: openapi example <parameter> = <value>")
+        known: Document = draft.get("document", Document())
+        draft.within("document", Document(), examples=(*known.examples, (name.strip().lower(), text.strip())))
     else:
-        raise BadValueError("expected: openapi, openapi hide, openapi tag <tag>")
+        raise BadValueError("expected: openapi, openapi hide, openapi tag <tag>, openapi example <parameter> = <value>")
 
 
 ANNOTATIONS = (
@@ -54,8 +60,9 @@ ANNOTATIONS = (
     Annotation(
         name="openapi",
         aliases=("openapi",),
-        syntax="openapi [hide|hidden|ignore | tag|tags <tag>, ...]",
-        description="Leaves the endpoint out of the OpenAPI document, or puts it under these tags.",
+        syntax="openapi [hide|hidden|ignore | tag|tags <tag>, ... | example <parameter> = <value>]",
+        description="Leaves the endpoint out of the OpenAPI document, puts it under these tags, or shows a value for a "
+        "parameter there and in files of example requests.",
         apply=_openapi,
         everywhere=True,
     ),

@@ -18,7 +18,7 @@ from rowcall.service.database.lane_choice import LaneChoice
 from rowcall.service.database.replicas.replica import Replica
 from rowcall.service.database.replicas.replicas import Replicas
 from rowcall.service.exchange.deadline import DeadlineError
-from rowcall.service.exchange.exchange import Exchange, Waiting
+from rowcall.service.exchange.exchange import Exchange, Running
 
 log = logging.getLogger("rowcall.database")
 
@@ -30,7 +30,7 @@ OF_THE_SERVER = frozenset({
 NOT_THERE_YET = frozenset({"42P01", "42883", "42703", "42704", "3F000", "3D000", "26000", "0A000"})
 """What it names may have been made on the primary a moment ago."""
 
-Begin = Callable[[Database, Call, Exchange], Waiting]
+Begin = Callable[[Database, Call, Exchange], Running]
 Position = Callable[[Exchange], int | None]
 """What the client has written, as a position of the log: a replica has to have that too. 0: nothing; None: the primary
 has to be read."""
@@ -55,7 +55,7 @@ class Reads:
         """Those in the hands of the driver, which always come back to `settle`."""
         self._writes = False
 
-    def begin(self, exchange: Exchange) -> Waiting:
+    def begin(self, exchange: Exchange) -> Running:
         position = None if self._writes else self._position(exchange)
         if position is None:
             return self._begin(self._primary, self._call, exchange)
@@ -76,7 +76,7 @@ class Reads:
         except Problem as problem:
             await self._elsewhere(exchange, problem)
 
-    def _begin_on(self, replica: Replica, exchange: Exchange) -> Waiting:
+    def _begin_on(self, replica: Replica, exchange: Exchange) -> Running:
         try:
             waiting = self._begin(replica.database, self._call_on(replica), exchange)
         except Problem as problem:
@@ -86,7 +86,7 @@ class Reads:
             return waiting
         return None if waiting is None else self._guarded(exchange, waiting)
 
-    def settle(self, exchange: Exchange) -> Waiting:
+    def settle(self, exchange: Exchange) -> Running:
         replica = self._shared.pop(exchange, None)
         if replica is None:
             return self._primary.settle(self._call, exchange)

@@ -109,6 +109,7 @@ def option(comment: str, name: str) -> object:
         ("for procedure\nmcp", "tool", Tool(True)),
         ("openapi", "document", Document(hidden=True)),
         ("openapi tags Green House, b", "document", Document(tags=("Green", "House", "b"))),
+        ("@openapi example _Tags = [\"a, b\"]", "document", Document(examples=(("_tags", '["a, b"]'),))),
     ],
 )  # fmt: skip
 def test_what_a_comment_asks_for(comment: str, name: str, wish: object) -> None:
@@ -143,6 +144,9 @@ def test_what_a_comment_asks_for(comment: str, name: str, wish: object) -> None:
         "mcp_description",
         "openapi show",
         "openapi tag",
+        "openapi example",
+        "openapi example depot north",
+        "openapi example depot =",
     ],
 )
 def test_bad_values_are_reported(comment: str) -> None:

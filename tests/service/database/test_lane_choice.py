@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.service.database.lane_choice import FIRST_LOOK, WINDOW, LaneChoice
+from rowcall.service.database.lane_choice import FIRST_LOOK, FORGIVEN, MOST_CONTENTION, WINDOW, Contention, LaneChoice
 
 THRESHOLD = 0.003
 FAST, SLOW, VERY_SLOW = 0.001, 0.004, 0.05
@@ -74,6 +74,30 @@ def test_the_way_back_becomes_longer_each_time() -> None:
             calls += 1
         needed.append(calls // WINDOW)
     assert needed == [2, 4, 8, 16, 32, 64, 64, 64, 64]
+
+
+def test_long_good_conduct_shortens_the_way_back_again() -> None:
+    pace = promoted()
+    for _ in range(20):
+        pace.demote()
+        assert sum(feed(pace, FAST, 2 * WINDOW)) == 1
+        feed(pace, FAST, FORGIVEN * WINDOW)
+    assert pace.fast
+
+
+def test_waiting_for_a_processor_is_taken_off_within_bounds() -> None:
+    contention = Contention()
+    for second in range(1, 20):
+        contention.note(second * 10**9, second * 3 * 10**9)
+    assert round(contention.factor, 2) == 4
+    pace = promoted()
+    assert not any(pace.record(3 * VERY_SLOW / 13, contention.factor) for _ in range(WINDOW // 4))
+    for second in range(20, 40):
+        contention.note(second * 10**9, second * 10**12)
+    assert round(contention.factor, 2) == MOST_CONTENTION
+    for _ in range(20):
+        contention.note(39 * 10**9, 39 * 10**12)
+    assert round(contention.factor, 2) == 1
 
 
 @given(st.lists(st.sampled_from([FAST, SLOW, VERY_SLOW]), max_size=2000))

@@ -19,8 +19,8 @@ from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import Target
-from rowcall.service.database.database import Database, DatabaseOptions
-from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.database.database import WAITED, Database, DatabaseOptions
+from rowcall.service.database.lane_choice import MOST_CONTENTION, LaneChoice
 from rowcall.service.database.lanes import LaneOptions
 from rowcall.service.discovery.session_state import read_world
 from rowcall.service.exchange.exchange import Exchange
@@ -134,6 +134,8 @@ def test_a_wait_for_a_lock_stands_before_no_read_and_ends_sharing(own_database: 
     async def work() -> None:
         async with opened(own_database) as calls:
             locked, read = await calls.shared(calls.call("write_locked")), await calls.shared(calls.call("read"))
+            # However busy the machine is, the wait below is longer than what it takes off.
+            locked.pace.threshold = 1 / WAITED / MOST_CONTENTION
             with own_database.locked(7):
                 waiting = asyncio.create_task(calls.ask(locked, 1))
                 await until(lambda: calls.writing.in_flight == 1)

@@ -67,7 +67,7 @@ export interface IPriceInResponse {
 export async function album(
     request: IAlbumRequest
 ) : Promise<ApiResult<IAlbumResponse>> {
-    const response = await fetch(`${baseUrl}/albums/${encodeURIComponent(String(request.albumId))}`, {
+    const response = await fetch(`${baseUrl}/albums/${request.albumId}`, {
         method: "GET",
     });
     return {

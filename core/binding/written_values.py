@@ -1,0 +1,30 @@
+"""Values of parameters as somebody writes them into a comment: JSON, but for texts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rowcall.core.endpoint.endpoint import EndpointParameter, ValueKind
+
+BARE = (
+    *(ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.NUMERIC),
+    *(ValueKind.FLOAT, ValueKind.BOOLEAN, ValueKind.JSON),
+)
+"""Kinds that stand in JSON without quotes."""
+
+
+def read_value(parameter: EndpointParameter, text: str) -> Any:
+    """Raises `ValueError` where it is none of the parameter's kind. Texts are not written as JSON."""
+    if not parameter.array and parameter.kind not in BARE:
+        return text
+    found = json.loads(text)
+    if parameter.array:
+        fits = isinstance(found, list)
+    elif parameter.kind is ValueKind.BOOLEAN:
+        fits = isinstance(found, bool)
+    else:
+        fits = parameter.kind is ValueKind.JSON or (isinstance(found, int | float) and not isinstance(found, bool))
+    if not fits:
+        raise ValueError(text)
+    return found
