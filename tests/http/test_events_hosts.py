@@ -76,7 +76,8 @@ def test_a_client_takes_up_on_the_other_host_where_it_was(hosts: Hosts) -> None:
 @pytest.mark.slow
 def test_ten_megabytes_between_hosts(hosts: Hosts) -> None:
     with EventStream(hosts[1], STREAM) as stream:
-        httpx.post(f"{hosts[0].url}/api/tell-long", json={"length": 5_000_000}, trust_env=False, timeout=60)
+        long = httpx.post(f"{hosts[0].url}/api/tell-long", json={"length": 5_000_000}, trust_env=False, timeout=60)
+        assert long.is_success, long.text
         tell(hosts[0], "behind it")
         # Another worker may have told the second: their order is not promised.
         stream.wait(lambda: len(stream.body) > 10_000_000 and len(stream.messages) == 2, "all of it", 90)

@@ -166,7 +166,7 @@ def test_client_that_never_reads_is_dropped(database: Database, service: Service
     with strict.connect(receive_buffer=4096) as connection:
         connection.sendall(b"GET /many?rows=50000000 HTTP/1.1\r\nHost: x\r\n\r\n")
         wait_until(lambda: streaming(database), "the query runs")
-        wait_until(lambda: not streaming(database), "the query is ended", 20)
+        wait_until(lambda: not streaming(database), "the query is ended", 60)
     assert answer(strict.get("/api/echo?id=1")) == (200, TEXT, "1")
 
 
@@ -177,7 +177,7 @@ def test_body_cut_off_for_reading_too_slowly_does_not_look_complete(
     with strict.connect(receive_buffer=4096) as connection:
         connection.sendall(b"GET /many?rows=50000000 HTTP/1.1\r\nHost: x\r\n\r\n")
         wait_until(lambda: streaming(database), "the query runs")
-        wait_until(lambda: not streaming(database), "the query is ended", 20)
+        wait_until(lambda: not streaming(database), "the query is ended", 60)
         with pytest.raises((EOFError, ConnectionError)):
             read_response(connection)
 
@@ -189,7 +189,7 @@ def test_query_that_pauses_in_mid_stream_ends_with_its_client(database: Database
             assert connection.recv(1000).startswith(b"HTTP/1.1 200")
             while not database.waiting():
                 assert connection.recv(65536)
-        wait_until(lambda: not database.waiting(), "the query is ended", 20)
+        wait_until(lambda: not database.waiting(), "the query is ended", 60)
 
 
 def pipes(service: Service) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def shop(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     found = with_extension()
     if found is None:
         pytest.skip("no PostgreSQL with pg_stat_statements found (Debian: apt-get install postgresql)")
-    server = PostgresServer(found, run_folder / tmp_path_factory.mktemp("statements").name)
+    server = PostgresServer(found, run_folder / f"statements-{os.getpid()}-{tmp_path_factory.mktemp('s').name}")
     server.create()
     with (server.data / "postgresql.conf").open("a") as file:
         file.write("shared_preload_libraries = 'pg_stat_statements'\n")

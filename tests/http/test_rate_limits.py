@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import select
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -191,12 +193,12 @@ def test_who_leaves_the_queue_leaves_his_place(service: Service, database: Datab
         with database.locked(2):
             first = threads.submit(ask, service, "queued_slow")
             wait_until(database.waiting, "the first one runs")
-            impatient = [service.connect() for _ in range(2)]
-            for connection in impatient:
-                connection.sendall(b"GET /api/queued-limited HTTP/1.1\r\nHost: x\r\n\r\n")
-            wait_until(lambda: ask(service, "queued_limited").status_code == 429, "the queue is full")
-            for connection in impatient:
-                connection.close()
+            with contextlib.ExitStack() as impatient:
+                asking = [impatient.enter_context(service.connect()) for _ in range(3)]
+                for connection in asking:
+                    connection.sendall(b"GET /api/queued-limited HTTP/1.1\r\nHost: x\r\n\r\n")
+                refused, _, _ = select.select(asking, [], [], 10)
+                assert len(refused) == 1, "two wait and fill the queue, the third is told at once"
             patient = threads.submit(_until_admitted, service)
             wait_until(
                 lambda: service.log.count("/api/queued-limited responded 499") >= 2, "both are noticed to be gone"
