@@ -118,14 +118,21 @@ class Waiters:
     """The requests of this process that wait, by key."""
 
     def __init__(self) -> None:
-        self._futures: dict[bytes, set[asyncio.Future[Outcome]]] = {}
+        self._futures: dict[bytes, dict[asyncio.Future[Outcome], bytes]] = {}
+        """With the ticket that each waits for, as far as that is known."""
         self._loop = asyncio.get_running_loop()
 
     def join(self, key: bytes) -> asyncio.Future[Outcome]:
         """From here on whatever is told about the key reaches this one; `wait` follows."""
         future: asyncio.Future[Outcome] = self._loop.create_future()
-        self._futures.setdefault(key, set()).add(future)
+        self._futures.setdefault(key, {})[future] = b""
         return future
+
+    def awaits(self, key: bytes, future: asyncio.Future[Outcome], number: bytes) -> None:
+        """It waits for this ticket."""
+        waiting = self._futures.get(key)
+        if waiting is not None and future in waiting:
+            waiting[future] = number
 
     def has(self, key: bytes) -> bool:
         return key in self._futures
@@ -133,7 +140,7 @@ class Waiters:
     def leave(self, key: bytes, future: asyncio.Future[Outcome]) -> None:
         waiting = self._futures.get(key)
         if waiting is not None:
-            waiting.discard(future)
+            waiting.pop(future, None)
             if not waiting:
                 del self._futures[key]
 
@@ -158,9 +165,15 @@ class Waiters:
             raise outcome
         return outcome
 
-    def tell(self, key: bytes, outcome: Outcome) -> None:
-        for future in self._futures.pop(key, ()):
-            if not future.done():
+    def tell(self, key: bytes, outcome: Outcome, number: bytes | None = None) -> None:
+        """number: of the ticket that has come to this, for stores that hear of an end later than it was: whoever waits
+        for another one, which was begun when this had been forgotten, asks again."""
+        for future, awaited in self._futures.pop(key, {}).items():
+            if future.done():
+                continue
+            if number is not None and awaited != number:
+                future.set_result(AGAIN)
+            else:
                 # An error is raised with a traceback of its own in each request.
                 future.set_result(copied(outcome) if isinstance(outcome, Problem) else outcome)
 

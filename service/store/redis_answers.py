@@ -270,6 +270,7 @@ class RedisAnswers:
                 self._waiters.leave(name, future)
                 return self._boarded(kind, value, name, number)
             self._awaited[name] = value
+            self._waiters.awaits(name, future, value)
             outcome = await self._await(name, future, until - time.monotonic() if patience > 0 else 0.0)
             if not isinstance(outcome, Again):
                 self._awaited.pop(name, None)
@@ -318,7 +319,7 @@ class RedisAnswers:
             # It may have been forgotten while it was computed, and nobody is there to say so.
             self._waiters.tell(name, ALONE)
             return False
-        self._waiters.tell(name, entry if kept else AGAIN)
+        self._waiters.tell(name, entry if kept else AGAIN, number)
         return bool(kept)
 
     def end(self, name: bytes, number: bytes, outcome: Problem | Again | Alone) -> None:
