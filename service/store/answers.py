@@ -14,7 +14,7 @@ from rowcall.core.cache.redis_address import BadAddressError, parse_redis
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
 from rowcall.service.store.bus import WORKER_GONE
-from rowcall.service.store.flights import AnswerStore, Found, FoundStale
+from rowcall.service.store.flights import ALONE, AnswerStore, Found, FoundStale, not_forgotten
 from rowcall.service.store.host import FORGET_TAGS, HostStore
 from rowcall.service.store.memory_answers import LARGEST, MemoryAnswers
 
@@ -40,6 +40,8 @@ class AnswerStores:
         self._stores: dict[Place, AnswerStore] = {}
         self._memory: MemoryAnswers | None = None
         self._redis: asyncio.Task[RedisAnswers | None] | None = None
+        self._absent = asyncio.Event()
+        """Redis is not there, as it was for this host's first worker; it is looked for."""
         self._pruning: asyncio.TimerHandle | None = None
         self._forgetting: set[asyncio.Future[None]] = set()
 
@@ -74,7 +76,7 @@ class AnswerStores:
     def _made(self, place: Place) -> AnswerStore:
         if place is Place.MEMORY or (place is Place.HYBRID and not self.options.hybrid.uses_redis):
             return self._memory_answers()
-        return _Later(self._behind_redis(place))
+        return _Later(self._behind_redis(place), self._absent)
 
     async def _behind_redis(self, place: Place) -> AnswerStore:
         redis = await self._connect()
@@ -93,9 +95,9 @@ class AnswerStores:
         return self._redis
 
     async def _connected(self) -> RedisAnswers | None:
-        """None: it is not there, and the store of the host takes its place (reference 05, 1.7)."""
+        """None: the first worker of this host has not found it, and the store of the host takes its place (reference
+        05, 1.7). All workers go one way: what one of them kept for itself, nobody else could forget."""
         # Redis's client is only for those who use it.
-        from rowcall.service.store.redis_connection import FAILURES
         from rowcall.service.store.redis_link import RedisLink
 
         try:
@@ -104,16 +106,22 @@ class AnswerStores:
             log.error("CacheOptions:RedisConfiguration: %s; answers are kept in memory instead", error)
             return None
         link = RedisLink(address)
-        for attempt in range(max(1, address.attempts)):
-            try:
-                await link.connect()
-            except FAILURES as error:
-                reason = str(error).strip() or "no answer"
-                await asyncio.sleep(0.1 * attempt)
-            else:
-                return self._redis_answers(link)
-        log.error("Redis at %s cannot be reached: %s; answers are kept in memory instead", address, reason)
-        return None
+        reason = await _tried(link, address.attempts)
+        kept = self._host.agreed("answers-in", "redis" if reason is None else "memory")
+        if kept != "redis":
+            if reason is None:
+                await link.close()
+            why = reason or "it could not be when the first worker began"
+            log.error("Redis at %s cannot be reached: %s; answers are kept in memory instead", address, why)
+            return None
+        if reason is not None:
+            log.warning("Redis at %s is gone, requests go on without it: %s", address, reason)
+            self._absent.set()
+            while reason is not None:
+                await asyncio.sleep(AGAIN_SECONDS)
+                reason = await _tried(link, 1)
+            log.warning("Redis at %s is back", address)
+        return self._redis_answers(link)
 
     def _redis_answers(self, link: RedisLink) -> RedisAnswers:
         from rowcall.service.store.redis_answers import RedisAnswers
@@ -151,23 +159,51 @@ class AnswerStores:
             self._memory.close()
 
 
-class _Later:
-    """Stands for a store that is being connected."""
+class _Absent:
+    """For as long as Redis is not there: every request computes, and nobody may believe that anything is forgotten."""
 
-    def __init__(self, coming: Awaitable[AnswerStore]) -> None:
+    def begin(self, _key: bytes, _patience: float) -> Found:
+        return ALONE
+
+    def begin_stale(self, _key: bytes, _patience: float, _stale: Stale) -> FoundStale:
+        return ALONE
+
+    def last(self, _key: bytes, _stale: Stale) -> Entry | None:
+        return None
+
+    def forget(self, _key: bytes) -> bool:
+        raise not_forgotten()
+
+    def forget_tag(self, _tag: str) -> int:
+        raise not_forgotten()
+
+    def close(self) -> None: ...
+
+
+class _Later:
+    """Stands for a store that is being connected. absent: set while it is known not to be there."""
+
+    def __init__(self, coming: Awaitable[AnswerStore], absent: asyncio.Event) -> None:
         self._coming = asyncio.ensure_future(coming)
+        self._absent = absent
+        self._nothing: AnswerStore = _Absent()
 
     def _ask(self, ask: Callable[[AnswerStore], Asked | Awaitable[Asked]]) -> Asked | Awaitable[Asked]:
-        return ask(self._coming.result()) if self._coming.done() else self._ask_later(ask)
+        if self._coming.done():
+            return ask(self._coming.result())
+        return ask(self._nothing) if self._absent.is_set() else self._ask_later(ask)
 
     async def _ask_later(self, ask: Callable[[AnswerStore], Asked | Awaitable[Asked]]) -> Asked:
-        found = ask(await self._coming)
+        absent = asyncio.ensure_future(self._absent.wait())
+        await asyncio.wait((self._coming, absent), return_when=asyncio.FIRST_COMPLETED)
+        absent.cancel()
+        found = ask(self._coming.result() if self._coming.done() else self._nothing)
         return await found if isinstance(found, Awaitable) else found
 
     def begin(self, key: bytes, patience: float) -> Found | Awaitable[Found]:
         if self._coming.done():
             return self._coming.result().begin(key, patience)
-        return self._ask_later(lambda store: store.begin(key, patience))
+        return self._ask(lambda store: store.begin(key, patience))
 
     def begin_stale(self, key: bytes, patience: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
         return self._ask(lambda store: store.begin_stale(key, patience, stale))
@@ -183,6 +219,22 @@ class _Later:
 
     def close(self) -> None:
         self._coming.cancel()
+
+
+async def _tried(link: RedisLink, attempts: int) -> str | None:
+    """Why it cannot be reached; None: it is."""
+    from rowcall.service.store.redis_connection import FAILURES
+
+    reason = ""
+    for attempt in range(max(1, attempts)):
+        try:
+            await link.connect()
+        except FAILURES as error:
+            reason = str(error).strip() or "no answer"
+            await asyncio.sleep(0.1 * attempt)
+        else:
+            return None
+    return reason
 
 
 async def _surely(store: AnswerStore, tag: str, found: Awaitable[int]) -> None:

@@ -189,6 +189,11 @@ def copied(problem: Problem) -> Problem:
     )
 
 
+def not_forgotten() -> Problem:
+    detail = "Redis does not answer, so nothing says that this is forgotten everywhere; ask again"
+    return Problem(503, detail, headers=(("retry-after", "1"),))
+
+
 def problem_text(problem: Problem) -> bytes:
     """For another process."""
     return orjson.dumps([problem.status, problem.detail, problem.title, problem.type_url, problem.headers])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +41,16 @@ class HostStore:
         if name not in self._kept:
             self._kept[name] = make()
         return self._kept[name]  # type: ignore[return-value]
+
+    def agreed(self, name: str, mine: str) -> str:
+        """What the first process of this host has said that was asked for its word about this."""
+        path = self._folder / name
+        word = self._folder / f"{name}.{os.getpid()}"
+        word.write_text(mine, "utf-8")
+        with contextlib.suppress(FileExistsError):
+            os.link(word, path)
+        word.unlink()
+        return path.read_text("utf-8")
 
     @cached_property
     def bus(self) -> Bus:

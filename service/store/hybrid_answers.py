@@ -18,9 +18,9 @@ from typing import Any
 from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.options import HybridOptions
 from rowcall.core.endpoint.capabilities import Stale
-from rowcall.service.store.flights import Found, FoundStale
+from rowcall.service.store.flights import Found, FoundStale, not_forgotten
 from rowcall.service.store.memory_answers import MemoryAnswers
-from rowcall.service.store.redis_answers import RedisAnswers, not_forgotten, stored_name
+from rowcall.service.store.redis_answers import RedisAnswers, stored_name
 from rowcall.service.store.redis_connection import FAILURES
 from rowcall.service.store.redis_link import PING, GoneError
 

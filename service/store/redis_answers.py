@@ -42,6 +42,7 @@ from rowcall.service.store.flights import (
     Outcome,
     Outdated,
     Waiters,
+    not_forgotten,
     problem_of,
     problem_text,
 )
@@ -409,8 +410,3 @@ class RedisAnswers:
         elif kind == b"a":
             outcome = ALONE
         self._waiters.tell(name, outcome)
-
-
-def not_forgotten() -> Problem:
-    detail = "Redis does not answer, so nothing says that this is forgotten everywhere; ask again"
-    return Problem(503, detail, headers=(("retry-after", "1"),))

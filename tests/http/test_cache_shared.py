@@ -322,6 +322,32 @@ def test_requests_go_on_without_redis_and_with_it_again(
         redis.stop()
 
 
+@pytest.mark.parametrize("kind", ["Redis", "Hybrid"])
+def test_a_worker_that_is_replaced_without_redis_keeps_nothing_for_itself(
+    own_database: Database, serve_once: Serve, tmp_path: Path, kind: str
+) -> None:
+    redis = RedisServer(tmp_path / "redis", "--requirepass", "much secret")
+    try:
+        service = serve_once(own_database, SQL, settings(kind, redis), workers=2)
+        assert len(everywhere([service], unique("one"))) == 1
+        redis.kill()
+        for pid in service.pids():
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda gone=pid: gone not in service.pids() and len(service.pids()) == 2, "another is there", 30)
+        path = unique("one")
+        wait_until(lambda: ask(service, path).is_success, "they serve")
+        assert len({ask(service, path).text for _ in range(6)}) == 6, "nothing is kept without Redis"
+        assert {ask(service, path.replace("?", "/forget?")).status_code for _ in range(6)} == {503}
+        assert "in memory instead" not in service.log
+        redis.start()
+        wait_until(lambda: len(everywhere([service], unique("one"))) == 1, "Redis is used again", 30)
+        (old,) = everywhere([service], path)
+        assert ask(service, path.replace("?", "/forget?")).json() == {"invalidated": True}
+        assert old not in everywhere([service], path)
+    finally:
+        redis.stop()
+
+
 def test_without_redis_at_the_start_answers_are_kept_in_memory(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(
         own_database,
