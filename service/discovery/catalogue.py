@@ -31,7 +31,7 @@ from rowcall.core.catalogue.catalog import (
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.service.discovery.filters import NameFilter, RoutineFilter, TableFilter
 from rowcall.service.discovery.overlooked import overlooked_routines, overlooked_tables
-from rowcall.service.discovery.queries import ATTRIBUTES, GROUPS, ROUTINES, SOME_ROUTINES, TYPES
+from rowcall.service.discovery.queries import ATTRIBUTES, GROUPS, OF_GROUPS, ROUTINES, SOME_ROUTINES, TYPES
 from rowcall.service.discovery.tables import TableRows, build_tables, read_tables
 from rowcall.service.discovery.trust import NOBODY, Owners, Trust, left_out, read_owners
 
@@ -121,11 +121,12 @@ async def discover_changes(
     `known` was found (`service.discovery.fingerprint`). None: it has to be asked, as one has another name, which the
     text of others may mention.
     """
-    listed = sorted(groups)
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
         owners = await read_owners(cursor)
+        await cursor.execute(OF_GROUPS.encode(), {"groups": sorted(groups)})
+        listed = [row[0] for row in await cursor.fetchall()]
         rows = await _read_routines(cursor, wanted.routines, listed)
         rows = _trusted(rows, _ROUTINE, wanted.routines, owners, untrusted)
         if any(_is_renamed(row, known.routines) for row in rows):
@@ -244,15 +245,15 @@ async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> None:
 
 
 async def _read_routines(
-    cursor: AsyncCursor[TupleRow], routines: RoutineFilter | None, groups: Sequence[int] | None = None
+    cursor: AsyncCursor[TupleRow], routines: RoutineFilter | None, oids: Sequence[int] | None = None
 ) -> list[TupleRow]:
-    """groups: only these."""
+    """oids: only these."""
     if routines is None:
         return []
-    if groups is None:
+    if oids is None:
         await cursor.execute(ROUTINES, routines.parameters())
     else:
-        await cursor.execute(SOME_ROUTINES, {**routines.parameters(), "groups": list(groups)})
+        await cursor.execute(SOME_ROUTINES, {**routines.parameters(), "oids": list(oids)})
     return await cursor.fetchall()
 
 

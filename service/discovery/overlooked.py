@@ -53,7 +53,7 @@ where d.classoid = 'pg_catalog.pg_proc'::regclass and d.objsubid = 0
 """
 """Of those that are served for certain, which are nearly all, none is sent."""
 _ROUTINES = _QUERY.replace("{source}", "pg_catalog.pg_proc")
-_SOME_ROUTINES = _QUERY.replace("{source}", SOME_OF_THEM)
+_SOME_ROUTINES = f"{_QUERY.replace('{source}', SOME_OF_THEM)} and d.objoid = any(%(oids)s::oid[])"
 _TABLES = f"""
 select n.nspname, c.relowner, format('%%s.%%s', n.nspname, c.relname), format('%%I.%%I', n.nspname, c.relname),
        quote_ident(n.nspname), quote_ident(current_user), has_schema_privilege(n.oid, 'USAGE'),
@@ -75,17 +75,17 @@ async def overlooked_routines(
     cursor: AsyncCursor[TupleRow],
     owners: Owners,
     routines: tuple[RoutineFilter, bool] | None,
-    groups: Sequence[int] | None = None,
+    oids: Sequence[int] | None = None,
 ) -> dict[int, Diagnostic]:
-    """By oid. The filter comes with whether routines are served at all. groups: only these (`queries.GROUPS`).
+    """By oid. The filter comes with whether routines are served at all. oids: only these.
 
     Objects whose owner may not publish are told of elsewhere.
     """
     if routines is None:
         return {}
     names, served = routines
-    query = _ROUTINES if groups is None else _SOME_ROUTINES
-    rows = await _rows(cursor, query, names, {"served": served} | ({} if groups is None else {"groups": list(groups)}))
+    query = _ROUTINES if oids is None else _SOME_ROUTINES
+    rows = await _rows(cursor, query, names, {"served": served} | ({} if oids is None else {"oids": list(oids)}))
     found: dict[int, Diagnostic] = {}
     for row in rows:
         reason = _why_no_routine(row, names, served=served)

@@ -5,11 +5,16 @@ from __future__ import annotations
 GROUPS = 1024
 """Of functions and procedures, by their oids, to tell which ones have changed."""
 
-SOME_OF_THEM = f"""
-(select found.*, found.xmin as mark from pg_catalog.pg_proc found
- where found.oid::bigint %% {GROUPS} = any(%(groups)s::bigint[]) offset 0)
+OF_GROUPS = f"""
+select found.oid from pg_catalog.pg_proc found
+where found.oid >= 16384 and found.oid::bigint %% {GROUPS} = any(%(groups)s::bigint[])
 """
-"""For the place of `pg_proc` in a query: a few groups of its rows, before anything is asked about them."""
+SOME_OF_THEM = """
+(select found.*, found.xmin as mark from pg_catalog.pg_proc found where found.oid = any(%(oids)s::oid[]))
+"""
+"""For the place of `pg_proc` in a query: a few of its rows. They are named, so that they are looked up by index even
+where the catalogue has no statistics yet, as right after a migration.
+"""
 
 _ROUTINES = r"""
 select p.oid, p.prokind = 'p', n.nspname, p.proname, d.description, l.lanname, p.proisstrict,

@@ -16,7 +16,7 @@ from psycopg.rows import TupleRow, tuple_row
 from rowcall.core.sqlfile.session_reach import HARMLESS_EXTENSIONS, Thing, World, WorldChange
 from rowcall.core.text.naming import quote_qualified
 from rowcall.service.database.session.marks import EVERYWHERE_MARK, RELATION_MARK
-from rowcall.service.discovery.queries import GROUPS, SOME_OF_THEM
+from rowcall.service.discovery.queries import GROUPS, OF_GROUPS, SOME_OF_THEM
 
 _USERS = "left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'"
 
@@ -167,8 +167,9 @@ async def read_changed_functions(
     """
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute("select pg_catalog.set_config('search_path', 'pg_catalog', true)")
+        oids = [row[0] for row in await _rows(cursor, OF_GROUPS, {"groups": sorted(groups)})]
         sql = _FUNCTIONS.format(body=_body(connection), source=SOME_OF_THEM, mark="mark")
-        rows = await _rows(cursor, sql, {"groups": sorted(groups)})
+        rows = await _rows(cursor, sql, {"oids": oids})
     found = {thing.oid: thing for thing in map(_function, rows)}
     before = {oid: thing for oid, thing in known.functions.items() if oid % GROUPS in groups}
     changed = {oid: thing for oid, thing in found.items() if before.get(oid) != thing}
