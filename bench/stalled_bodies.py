@@ -56,7 +56,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--pause", type=float, default=1.0, help="seconds until one that was thrown out comes back")
+    parser.add_argument(
+        "--pause", type=float, default=10.0, help="seconds until one that was thrown out comes back; 1: a flood"
+    )
     parser.add_argument("--port", type=int, help="be the clients of that port")
     arguments = parser.parse_args()
     if arguments.port:
@@ -78,6 +80,8 @@ def main() -> None:
             str(port),
             "--clients",
             str(arguments.clients),
+            "--pause",
+            str(arguments.pause),
         ]
         stalled = subprocess.Popen(command, stdin=subprocess.PIPE)
         most = 0
