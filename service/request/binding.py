@@ -153,6 +153,8 @@ def _in_passing(endpoint: Endpoint, binder: Binder, path_values: PathValues, lim
 
     def from_query(exchange: Exchange) -> None:
         query = exchange.scope.query_string if endpoint.transport is Transport.QUERY else ""
+        if not query and not endpoint.parameters:
+            return
         _set_arguments(exchange, binder.bind_query(query, path_values(exchange)))
 
     if raw is None and (endpoint.transport is Transport.QUERY or not asked):

@@ -17,8 +17,9 @@ from typing import Any
 
 import httptools
 
+from rowcall.ext.base.heads import plain_head
 from rowcall.service.upstream.errors import OutboundError
-from rowcall.service.upstream.messages import Answer, OutgoingRequest
+from rowcall.service.upstream.messages import Answer, Arriving, OutgoingRequest, Receiver
 
 MAX_HEAD = 131_072
 """Bytes of status lines and headers of an answer, interim ones included."""
@@ -54,7 +55,9 @@ class Http1Connection(asyncio.Protocol):
         self._sent = True
         """The whole request is on its way."""
         self._keeps = True
-        self._final: asyncio.Future[None] | None = None
+        self._left = 0
+        """Bytes of a body that are still to come, where nothing else than they may come."""
+        self._receiver: Receiver | None = None
         self._continue: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
         self._sender: asyncio.Task[None] | None = None
@@ -86,18 +89,26 @@ class Http1Connection(asyncio.Protocol):
         Raises:
             OutboundError: the connection broke, or what came is no answer.
         """
+        arriving = Arriving()
+        self.begin(request, arriving)
+        return await arriving.wait(self.abort)
+
+    def begin(self, request: OutgoingRequest, receiver: Receiver) -> None:
+        """Sends the request. receiver: never told before this returns.
+
+        Raises:
+            OutboundError: the connection is closed.
+        """
         transport = self._transport
         if transport is None or self._state is not State.IDLE:
             raise OutboundError("the connection was closed", unanswered=True)
         self.used += 1
         self._state = State.WAITING
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser = None
         self._head_bytes = 0
-        self._headers = []
-        self._until_close = False
         self._without_body = request.method == "HEAD"
-        answer = self._answer = Answer(self)
-        self._final = final = self._loop.create_future()
+        self._answer = Answer(self)
+        self._receiver = receiver
         body = request.body
         if body is None or isinstance(body, bytes):
             self._sent = True
@@ -107,12 +118,6 @@ class Http1Connection(asyncio.Protocol):
             self._continue = self._loop.create_future() if request.expects_continue else None
             transport.write(request.head())
             self._sender = self._loop.create_task(self._send(body, chunked=request.length is None))
-        try:
-            await final
-        except BaseException:
-            self.abort()
-            raise
-        return answer
 
     async def _send(self, body: AsyncIterator[bytes], *, chunked: bool) -> None:
         try:
@@ -152,9 +157,18 @@ class Http1Connection(asyncio.Protocol):
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
-        if self._state is State.IDLE or self._parser is None:
-            self._fail(OutboundError("the server sent what nobody had asked for"))
-            return
+        if self._parser is None:
+            if self._state is State.WAITING and not self._without_body and self._take_plain(data):
+                return
+            if self._left:
+                self._take_left(data)
+                return
+            if self._state is not State.WAITING:
+                self._fail(OutboundError("the server sent what nobody had asked for"))
+                return
+            self._parser = httptools.HttpResponseParser(self)
+            self._headers = []
+            self._until_close = False
         if self._state is State.WAITING:
             self._head_bytes += len(data)
         try:
@@ -171,9 +185,56 @@ class Http1Connection(asyncio.Protocol):
             return
         if self._state is State.WAITING and self._head_bytes > MAX_HEAD:
             self._fail(OutboundError(f"the headers of the answer are larger than {MAX_HEAD} bytes"))
-        elif self._state is State.BODY and self._answer is not None and self._answer.buffered > PAUSE_ABOVE:
-            self._transport.pause_reading()  # type: ignore[union-attr]
-            self._answer.paused = True
+        elif self._state is State.BODY and self._answer is not None:
+            self._hold_back(self._answer)
+
+    def _take_plain(self, data: bytes) -> bool:
+        """The head of an answer that comes in one piece, as nearly all do, and whatever there is of its body. False:
+        nothing is done, the parser has to look at it."""
+        plain = plain_head(data)
+        answer = self._answer
+        if plain is None or answer is None:
+            return False
+        answer.status, answer.headers, length, begin = plain
+        answer.length = length
+        self._state = State.BODY
+        self._keeps = True
+        here = len(data) - begin
+        if here >= length:
+            # Behind a complete answer: that one is good, the connection is not.
+            self._keeps = here == length
+            if length:
+                answer.add(data[begin : begin + length])
+            self._complete()
+        else:
+            self._left = length - here
+            if here:
+                answer.add(data[begin:])
+                self._hold_back(answer)
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.answered(answer)
+        return True
+
+    def _take_left(self, data: bytes) -> None:
+        answer = self._answer
+        if answer is None:
+            return
+        if len(data) > self._left:
+            self._keeps = False
+            data = data[: self._left]
+        self._left -= len(data)
+        answer.add(data)
+        if self._left:
+            self._hold_back(answer)
+        else:
+            self._complete()
+
+    def _hold_back(self, answer: Answer) -> None:
+        """The server waits while nobody takes what it has sent."""
+        if answer.buffered > PAUSE_ABOVE and self._transport is not None:
+            self._transport.pause_reading()
+            answer.paused = True
 
     def eof_received(self) -> None:
         if self._state is State.BODY and self._until_close:
@@ -220,8 +281,10 @@ class Http1Connection(asyncio.Protocol):
         self._state = State.BODY
         self._until_close = not self._without_body and status not in (204, 304) and not _is_framed(self._headers)
         answer.length = _length(self._headers)
-        if self._final is not None and not self._final.done():
-            self._final.set_result(None)
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            # Behind what has arrived together with the head.
+            self._loop.call_soon(receiver.answered, answer)
         if self._without_body:
             self._complete()
 
@@ -264,12 +327,13 @@ class Http1Connection(asyncio.Protocol):
     def _fail(self, error: Exception) -> None:
         answer, self._answer = self._answer, None
         self._parser = None
-        final = self._final
-        if final is not None and not final.done():
-            final.set_exception(error)
+        self._left = 0
+        receiver, self._receiver = self._receiver, None
         if answer is not None:
             answer.end(error)
         self._close()
+        if receiver is not None:
+            receiver.failed(error)
 
     def _close(self) -> None:
         if self._state is State.CLOSED:

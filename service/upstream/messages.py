@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Protocol
 
 from rowcall.core.outbound.address import Address
 from rowcall.core.outbound.guard import RefusedError
+from rowcall.ext.base.heads import are_sound, request_head
 from rowcall.service.upstream.errors import TooLargeError
 
 Headers = list[tuple[str, str]]
@@ -46,6 +47,8 @@ class OutgoingRequest:
         self.body = body
         self.length = length
         self.expects_continue = expects_continue
+        if are_sound(headers):
+            return
         for name, value in headers:
             if not _NAME.fullmatch(name):
                 raise RefusedError("the name of a header is none")
@@ -59,11 +62,15 @@ class OutgoingRequest:
 
     def head(self) -> bytes:
         """Request line and headers of HTTP/1.1."""
+        address, framing = self.address, self.framing()
+        head = request_head(self.method, address.target, address.origin.authority, self.headers, framing)
+        if head is not None:
+            return head
         lines = [f"{self.method} {self.address.target} HTTP/1.1"]
         if not any(name.lower() == "host" for name, _ in self.headers):
             lines.append(f"Host: {self.address.origin.authority}")
         lines += [f"{name}: {value}" for name, value in self.headers]
-        lines += [f"{name}: {value}" for name, value in self.framing()]
+        lines += [f"{name}: {value}" for name, value in framing]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
     def framing(self) -> Headers:
@@ -76,6 +83,44 @@ class OutgoingRequest:
                 ("Transfer-Encoding", "chunked") if self.length is None else ("Content-Length", str(self.length))
             ]
         return [*framing, ("Expect", "100-continue")] if self.expects_continue else framing
+
+
+class Receiver(Protocol):
+    """Who waits for an answer; told one of the two, once."""
+
+    def answered(self, answer: Answer) -> None:
+        """Its header section is there, and perhaps everything."""
+
+    def failed(self, error: Exception) -> None:
+        """There is none. error: an `OutboundError`, or what the one raised who gives the body of the request."""
+
+
+class Arriving:
+    """Waits in a task."""
+
+    __slots__ = ("_answer",)
+
+    def __init__(self) -> None:
+        self._answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    def answered(self, answer: Answer) -> None:
+        if not self._answer.done():
+            self._answer.set_result(answer)
+
+    def failed(self, error: Exception) -> None:
+        if not self._answer.done():
+            self._answer.set_exception(error)
+
+    async def wait(self, give_up: Callable[[], None]) -> Answer:
+        """give_up: called when the one who waits is cancelled before anything has come."""
+        try:
+            return await self._answer
+        except asyncio.CancelledError:
+            if self._answer.cancelled():
+                give_up()
+            elif self._answer.exception() is None:
+                self._answer.result().close()
+            raise
 
 
 class Answer:
@@ -91,6 +136,7 @@ class Answer:
         "buffered",
         "headers",
         "length",
+        "on_end",
         "paused",
         "status",
         "trailers",
@@ -103,6 +149,8 @@ class Answer:
         self._ended = False
         self._error: Exception | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self.on_end: Callable[[Answer], None] | None = None
+        """Called when everything has arrived, or nothing more will."""
         self.status = 0
         self.headers: Headers = []
         self.trailers: Headers = []
@@ -125,7 +173,10 @@ class Answer:
 
     def header(self, wanted: str) -> str | None:
         """The first value, by its lower-cased name."""
-        return next((value for name, value in self.headers if name.lower() == wanted), None)
+        for name, value in self.headers:
+            if name.lower() == wanted:
+                return value
+        return None
 
     # What the connection says
 
@@ -139,6 +190,8 @@ class Answer:
             self._ended = True
             self._error = error
             self._wake()
+            if self.on_end is not None:
+                self.on_end(self)
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None
