@@ -144,4 +144,3 @@ class Flight(Pending):
 def _stands(status: int) -> bool:
     """It leads nowhere else, and has a body."""
     return (200 <= status < 300 and status not in (204, 205)) or status >= 400
-
