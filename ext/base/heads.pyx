@@ -50,6 +50,25 @@ cdef bint _is_sound(name, value) except -1:
     return not (memchr(text, 13, length) or memchr(text, 10, length) or memchr(text, 0, length))
 
 
+def lowered(list headers not None, frozenset dropped not None):
+    """Pairs with their names in lower case, `content-type` first and once, without those that are named in `dropped`.
+    None: a header Connection names others."""
+    kept = []
+    content_type = None
+    for name, value in headers:
+        name = (<str?>name).lower()
+        if name == "content-type":
+            if content_type is None:
+                content_type = (name, value)
+        elif name == "connection" and (<str?>value).lower() not in ("keep-alive", "close"):
+            return None
+        elif name not in dropped:
+            kept.append((name, value))
+    if content_type is not None:
+        kept.insert(0, content_type)
+    return kept
+
+
 def request_head(str method not None, str target not None, str authority not None, list headers not None,
                  list framing not None):
     """Request line and headers. authority: the header Host, where `headers` has none. None: a text holds what Latin-1

@@ -11,9 +11,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import takewhile
 
+from rowcall.ext.driver.plain_http import PendingAnswer, stands
 from rowcall.service.exchange.attendance import UNWATCHED
 from rowcall.service.exchange.deadline import DeadlineError
-from rowcall.service.exchange.exchange import Exchange, Pending
+from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.outbound.relay import is_gathered
 from rowcall.service.upstream.client import Client
 from rowcall.service.upstream.http1 import Http1Connection
@@ -37,64 +38,56 @@ class Flights:
         self.finish = finish
         self.go_on = go_on
         self._loop = asyncio.get_running_loop()
-        self._unwatched: dict[Flight, None] = {}
+        self.unwatched: dict[Flight, None] = {}
         """In the order in which they have begun."""
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, flight: Flight) -> None:
         flight.moment = self._loop.time()
-        self._unwatched[flight] = None
+        self.unwatched[flight] = None
         if self._timer is None:
             self._timer = self._loop.call_later(UNWATCHED, self._look)
-
-    def discard(self, flight: Flight) -> None:
-        del self._unwatched[flight]
 
     def _look(self) -> None:
         """One timer for all of them."""
         latest = self._loop.time() - UNWATCHED + _IN_WHOLE_MILLISECONDS
-        for flight in list(takewhile(lambda one: one.moment <= latest, self._unwatched)):
+        for flight in list(takewhile(lambda one: one.moment <= latest, self.unwatched)):
             flight.take_time()
         self._timer = None
-        first = next(iter(self._unwatched), None)
+        first = next(iter(self.unwatched), None)
         if first is not None:
             self._timer = self._loop.call_at(first.moment + UNWATCHED, self._look)
 
 
-class Flight(Pending):
+class Flight(PendingAnswer):
     """One of them."""
 
-    __slots__ = ("_answer", "_arriving", "_flights", "connection", "metered", "moment", "request", "reused")
+    __slots__ = ("_flights", "connection", "metered", "request", "reused")
 
     request: OutgoingRequest
     connection: Http1Connection
     reused: bool
     metered: float
-    moment: float
-    """When it began, in the time of the loop."""
 
     def __init__(self, exchange: Exchange, flights: Flights) -> None:
-        super().__init__(exchange)
+        super().__init__(exchange, flights.unwatched, flights.finish)
         self._flights = flights
-        self._answer: Answer | None = None
-        self._arriving: Arriving | None = None
 
-    def answered(self, answer: Answer) -> None:
+    def _answered_otherwise(self, answer: Answer) -> None:
         if self._arriving is not None:
             self._arriving.answered(answer)
         elif self.done():
             answer.close()
-        elif not _stands(answer.status):
-            self._answer = answer
-            self.take_time()
-        elif answer.complete:
-            self._finish(answer)
         else:
             self._answer = answer
-            if is_gathered(answer):
+            if stands(answer.status) and not answer.complete and is_gathered(answer):
                 answer.on_end = self._ended
             else:
                 self.take_time()
+
+    def _count(self, status: int) -> None:
+        if self._flights.client.watches:
+            self._flights.client.ended(self, status)
 
     def failed(self, error: Exception) -> None:
         if not self.done():
@@ -104,7 +97,7 @@ class Flight(Pending):
 
     def take_time(self) -> None:
         """Goes on in a task."""
-        self._flights.discard(self)
+        self._flights.unwatched.pop(self, None)
         arriving = self._arriving = Arriving()
         if self._answer is not None:
             self._answer.on_end = None
@@ -113,34 +106,14 @@ class Flight(Pending):
 
     def cancel(self) -> None:
         """The deadline of its request has passed."""
-        self._flights.discard(self)
+        self._flights.unwatched.pop(self, None)
         if self._answer is not None:
             self._answer.on_end = None
-        if self._flights.client.watches:
-            self._flights.client.ended(self, 0)
+        self._count(0)
         self.fail(DeadlineError(self.exchange))
         self.connection.abort()
 
     def _ended(self, answer: Answer) -> None:
         answer.on_end = None
-        if answer.complete:
-            self._finish(answer)
-        else:
-            self.take_time()
-
-    def _finish(self, answer: Answer) -> None:
-        flights = self._flights
-        flights.discard(self)
-        if flights.client.watches:
-            flights.client.ended(self, answer.status)
-        try:
-            flights.finish(self.exchange, answer, self.moment)
-        except Exception as error:
-            self.fail(error)
-            return
-        self.advance()
-
-
-def _stands(status: int) -> bool:
-    """It leads nowhere else, and has a body."""
-    return (200 <= status < 300 and status not in (204, 205)) or status >= 400
+        self._answer = None
+        self.answered(answer)

@@ -12,10 +12,11 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.core.outbound.address import BadUrlError
-from rowcall.core.outbound.forwarding import response_headers
+from rowcall.core.outbound.forwarding import OF_CONNECTION, response_headers
 from rowcall.core.outbound.guard import RefusedError
 from rowcall.core.outbound.options import ProxyOptions
 from rowcall.core.outbound.reply import Reply, headers_json
+from rowcall.ext.base.heads import lowered
 from rowcall.service.exchange.arguments import put
 from rowcall.service.exchange.attendance import while_client_waits
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
@@ -88,8 +89,13 @@ def _passthrough(endpoint: Endpoint, forward: Forward, services: Services) -> St
             tell_time(exchange, "upstream", asyncio.get_running_loop().time() - began)
         return answer_headers(answer, options, comment_fields(exchange), inside=inside)
 
+    dropped = options.exclude_response_headers | OF_CONNECTION
+    plain = options.forward_response_headers and not timed
+
     def finish(exchange: Exchange, answer: Answer, began: float) -> None:
-        headers = told(exchange, answer, began)
+        headers = lowered(answer.headers, dropped) if plain and exchange.comment_headers is None else None
+        if headers is None:
+            headers = told(exchange, answer, began)
         exchange.protocol.response_bytes(answer.status, headers, answer.take())
         exchange.follow(())
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from rowcall.core.outbound.address import Address
 from rowcall.core.outbound.guard import RefusedError
 from rowcall.ext.base.heads import are_sound, request_head
+from rowcall.ext.driver.plain_http import Arrived
 from rowcall.service.upstream.errors import TooLargeError
 
 Headers = list[tuple[str, str]]
@@ -123,53 +123,11 @@ class Arriving:
             raise
 
 
-class Answer:
-    """Its header section, and its body as it comes. Has to be read to its end or closed."""
+class Answer(Arrived):
+    """Its header section, and its body as it comes. Has to be read to its end or closed. It comes from something with
+    `resume_reading()` and `abort()`."""
 
-    __slots__ = (
-        "_chunks",
-        "_ended",
-        "_error",
-        "_source",
-        "_waiter",
-        "address",
-        "buffered",
-        "headers",
-        "length",
-        "on_end",
-        "paused",
-        "status",
-        "trailers",
-    )  # fmt: skip
-
-    def __init__(self, source: Any) -> None:
-        """source: what it comes from, with `resume_reading()` and `abort()`."""
-        self._source = source
-        self._chunks: deque[bytes] = deque()
-        self._ended = False
-        self._error: Exception | None = None
-        self._waiter: asyncio.Future[None] | None = None
-        self.on_end: Callable[[Answer], None] | None = None
-        """Called when everything has arrived, or nothing more will."""
-        self.status = 0
-        self.headers: Headers = []
-        self.trailers: Headers = []
-        self.length: int | None = None
-        """What Content-Length says."""
-        self.buffered = 0
-        self.paused = False
-        self.address: Address | None = None
-        """Where it came from in the end, behind redirects."""
-
-    @property
-    def complete(self) -> bool:
-        """Everything has arrived; nothing went wrong."""
-        return self._ended and self._error is None
-
-    @property
-    def has_more(self) -> bool:
-        """Something has arrived that has not been taken."""
-        return bool(self._chunks)
+    __slots__ = ()
 
     def header(self, wanted: str) -> str | None:
         """The first value, by its lower-cased name."""
@@ -177,39 +135,6 @@ class Answer:
             if name.lower() == wanted:
                 return value
         return None
-
-    # What the connection says
-
-    def add(self, data: bytes) -> None:
-        self._chunks.append(data)
-        self.buffered += len(data)
-        self._wake()
-
-    def end(self, error: Exception | None = None) -> None:
-        if not self._ended:
-            self._ended = True
-            self._error = error
-            self._wake()
-            if self.on_end is not None:
-                self.on_end(self)
-
-    def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
-
-    # What its reader asks
-
-    def take(self) -> bytes:
-        """What has arrived and not been taken."""
-        chunks = self._chunks
-        data = chunks.popleft() if len(chunks) == 1 else b"".join(chunks)
-        chunks.clear()
-        self.buffered = 0
-        if self.paused:
-            self.paused = False
-            self._source.resume_reading()
-        return data
 
     async def chunk(self) -> bytes:
         """The next piece of the body; empty at its end.
@@ -237,7 +162,7 @@ class Answer:
         while size <= limit and (piece := await self.chunk()):
             size += len(piece)
             pieces.append(piece)
-        self._chunks.extendleft(reversed(pieces))
+        self._chunks[:0] = pieces
         self.buffered += size
 
     async def read(self, limit: int | None) -> bytes:
