@@ -39,6 +39,11 @@ cdef class Arrived:
         return self._ended and self._error is None
 
     @property
+    def ended(self):
+        """Nothing more will arrive."""
+        return self._ended
+
+    @property
     def has_more(self):
         """Something has arrived that has not been taken."""
         return len(self._chunks) > 0

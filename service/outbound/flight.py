@@ -80,7 +80,7 @@ class Flight(PendingAnswer):
             answer.close()
         else:
             self._answer = answer
-            if stands(answer.status) and not answer.complete and is_gathered(answer):
+            if stands(answer.status) and not answer.ended and is_gathered(answer):
                 answer.on_end = self._ended
             else:
                 self.take_time()

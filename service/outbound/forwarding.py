@@ -102,7 +102,7 @@ class Forward:
                 return False
             body = exchange.body or None
         headers = self._headers(exchange, with_body=body is not None)
-        address = self._address(host, sent_path(scope), scope.query_string)
+        address = self._address(host, scope, scope.query_string)
         flight.request = OutgoingRequest(method, address, headers, body)
         return client.begin(flight)
 
@@ -154,19 +154,21 @@ class Forward:
                 content = body if isinstance(body, bytes) else None
                 ask = partial(inside, method, host, _anonymous(headers, self._secret), content, exchange)
             else:
-                address = self._address(host, sent_path(exchange.scope), query)
+                address = self._address(host, exchange.scope, query)
                 expects = (exchange.scope.headers.get("expect") or "").lower() == "100-continue"
                 request = OutgoingRequest(method, address, headers, body, length, expects_continue=expects and streamed)
                 ask = partial(client.send, request, named=True, trace=trace_of(exchange.protocol))
             # A body that is sent on as it comes is there once.
             return await (ask() if self._hedge is None or streamed else hedged(ask, self._hedge, Answer.close))
 
-    def _address(self, host: str, path: str, query: str) -> Address:
+    def _address(self, host: str, scope: Any, query: str) -> Address:
         """What is the same for all requests is read once, and most ask for the same. Raises `BadUrlError`."""
-        last = self._last
+        path, last = scope.path, self._last
+        if hasattr(scope, "raw_path"):
+            return self._address_of(host, sent_path(scope), query)
         if last is not None and last[0] == path and last[1] == query:
             return last[2]
-        found = self._address_of(host, path, query)
+        found = self._address_of(host, sent_path(scope), query)
         self._last = path, query, found
         return found
 

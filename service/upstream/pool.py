@@ -70,9 +70,13 @@ class Pool:
     def unused(self, origin: Origin) -> Http1Connection | None:
         """One that waits for a request to a host that the operator has named. To be used at once."""
         host = self._hosts.get((origin, True))
-        if host is None or host.shared:
+        if host is None or host.shared or not host.idle:
             return None
-        found = self._take(host)
+        last = host.idle[-1]
+        now = self._loop.time()
+        options = self._options
+        young = now - last.idle_since <= options.idle and now - last.born <= options.lifetime
+        found = host.idle.pop() if last.usable and young else self._take(host)
         return found if isinstance(found, Http1Connection) else None
 
     def _take(self, host: _Host) -> Connection | None:

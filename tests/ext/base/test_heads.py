@@ -104,7 +104,8 @@ PIECES = [
     b"Content-Length: 03\r\n", b"Connection: keep-alive\r\n", b"Connection: Keep-Alive\r\n", b"Connection: close\r\n",
     b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding: identity\r\n", b"Keep-Alive: timeout=5\r\n",
     b"X: \xe9\r\n",
-    b"X-A:\ty\r\n", b"X: y \r\n", b" z\r\n", b"\r\n", b"\r\n", b"abc", b"abcde", b"X-!#$%&'*+.^_`|~: y\r\n", b"\n", b":",
+    b"X-A:\ty\r\n", b"X: y \r\n", b" z\r\n", b"\r\n", b"\r\n", b"abc", b"abcde",
+    b"X-!#$%&'*+.^_`|~: y\r\n", b"\n", b":",
 ]  # fmt: skip
 
 
