@@ -1,11 +1,12 @@
-"""One HTTP/1.1 connection to another server: a state machine over a transport, with llhttp as its parser.
+"""One HTTP/1.1 connection to another server: a state machine over a transport, with llhttp as its parser for all answers
+that are not plain (`ext.driver.plain_http`).
 
 One exchange at a time. What arrives goes into the `Answer` of the exchange; when that holds more than its reader has
 taken, the transport stops reading, so that a slow reader is felt by the server. A connection whose exchange has ended
 as it should is free for the next one, whether the answer has been read or not.
 
-Written here because the passthrough of proxies is a hot path: a small exchange takes 50 µs of processor time, with
-httpcore (h11) 1,200 and with httpx 1,900 (one connection, uvloop, the same server; Python 3.11).
+Written here because the passthrough of proxies is a hot path: a small exchange in a task takes 50 µs of processor time,
+with httpcore (h11) 1,200 and with httpx 1,900 (one connection, uvloop, the same server; Python 3.11).
 """
 
 from __future__ import annotations

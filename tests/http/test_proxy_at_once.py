@@ -75,6 +75,18 @@ def in_pieces(*pieces: bytes) -> Callable[[Seen, socket.socket], bytes]:
     return send
 
 
+def silent_until_left(left: threading.Event) -> Callable[[Seen, socket.socket], None]:
+    """left: set when nobody waits for the answer any more."""
+
+    def wait(_seen: Seen, connection: socket.socket) -> None:
+        connection.settimeout(30)
+        with contextlib.suppress(ConnectionResetError):
+            connection.recv(1)
+        left.set()
+
+    return wait
+
+
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: t/x\r\n"
 PIECES = {
     "head-and-body": (HEAD + b"Content-Length: 6\r\n\r\n", b"abcdef"),
@@ -211,28 +223,14 @@ def test_paths_and_queries_do_not_get_mixed_up(service: Service) -> None:
 
 def test_the_deadline_of_the_endpoint_ends_it(service: Service, behind: Upstream) -> None:
     closed = threading.Event()
-
-    def waits(_seen: Seen, connection: socket.socket) -> None:
-        connection.settimeout(30)
-        with contextlib.suppress(ConnectionResetError):
-            connection.recv(1)
-        closed.set()
-
-    behind.on("/due", waits)
+    behind.on("/due", silent_until_left(closed))
     assert "deadline" in problem(again(service, behind, "/due"), 504)["detail"]
     assert closed.wait(30)
 
 
 def test_a_client_that_leaves_takes_its_request_along(service: Service, behind: Upstream) -> None:
     left = threading.Event()
-
-    def waits(_seen: Seen, connection: socket.socket) -> None:
-        connection.settimeout(30)
-        with contextlib.suppress(ConnectionResetError):
-            connection.recv(1)
-        left.set()
-
-    behind.on("/any/stays", waits)
+    behind.on("/any/stays", silent_until_left(left))
     service.get("/any/open")
     with service.connect() as connection:
         connection.sendall(b"GET /any/stays HTTP/1.1\r\nHost: x\r\n\r\n")
