@@ -6,8 +6,8 @@ has one row at a time. What else a command may be runs row by row.
 
 Where a command names its cells one by one (`($2)[3]`), an array of texts goes to the server for each of these, instead
 of one for each row: it is read faster, and no row is taken apart again for each of its cells. A row that has fewer
-cells has NULL there, as the subscript gives. (`COPY` would be faster still, and cannot be: libpq has none in a pipeline,
-and it knows neither expressions nor the rules of a view.)
+cells has NULL there, as the subscript gives. (`COPY` would be faster still, and cannot be: libpq has none in its
+pipeline mode, and it knows neither expressions nor the rules of a view.)
 """
 
 from __future__ import annotations
