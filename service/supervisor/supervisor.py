@@ -689,6 +689,7 @@ class Supervisor:
             # A stream is open from its first answer on: what is notified right behind that has to be heard.
             channels = channels_of(edition.endpoints)
             await self._listen_to_channels(channels)
+            self._listeners.begin()
             await asyncio.gather(*(worker.swap(edition.number) for worker in workers))
             self._edition = edition
             await self._channels.watch(self._channels.wanted & channels)
