@@ -17,6 +17,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.cross_site import SAFE
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.identity.antiforgery import Antiforgery
+from rowcall.service.identity.asked_sessions import API_KEY
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.sessions import is_bearer
 from rowcall.service.request.binding import body_limit
@@ -59,8 +60,9 @@ class _Asking:
         kind = kind_of(scope)
         by_cookie = exchange.user is not None and exchange.user.scheme in self._cookies
         header = scope.headers.get("authorization")
-        # No page of another site can add this header. (A cookie counts where the bearer token is none of ours.)
-        free = not self._enforced or (header is not None and is_bearer(header) and not by_cookie)
+        by_key = exchange.user is not None and exchange.user.scheme == API_KEY
+        # No page of another site can add these headers. (A cookie counts where the bearer token is none of ours.)
+        free = not self._enforced or by_key or (header is not None and is_bearer(header) and not by_cookie)
         if kind in FORMS or (not free and (by_cookie or self._signs_out)):
             return self._ask(exchange, kind, free=free)
         return None
