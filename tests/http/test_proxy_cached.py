@@ -158,7 +158,10 @@ def test_callers_with_keys_are_told_apart(service: Service) -> None:
 @pytest.mark.parametrize(
     ("path", "requests"),
     [
-        ("/varied", [{"Accept-Language": "de"}, {"Accept-Language": "fr"}, {"Accept-Language": "de", "X-Shop": "1"}, {}]),
+        (
+            "/varied",
+            [{"Accept-Language": "de"}, {"Accept-Language": "fr"}, {"Accept-Language": "de", "X-Shop": "1"}, {}],
+        ),
         ("/packed", [{"Accept-Encoding": "x-own"}, {"Accept-Encoding": "identity"}]),
     ],
 )
