@@ -166,7 +166,7 @@ cdef class Runner:
                 return 1
             else:
                 request = <Request>waiting
-                if request.state != RequestState.DONE:
+                if request.state != RequestState.DONE and request.state != RequestState.STREAMING:
                     request.owner = exchange
                     request.on_done = self.resume_method
                     return 1
