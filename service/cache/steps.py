@@ -112,7 +112,7 @@ def _look_up(key_for: KeyOf, store: AnswerStore, patience: float, take: Callable
     return look_up
 
 
-def announce(endpoint: Endpoint, plan: CachePlan) -> Step:
+def announce(endpoint: Endpoint, plan: CachePlan) -> Callable[[Exchange], Awaitable[None] | None]:
     """In front of a run, whose answer shall be forgotten by its tags while it is made (`cache_tags`)."""
     tags_for = tags_of(endpoint, plan)
     seconds_of = lifetime_of(plan)
