@@ -199,7 +199,7 @@ cdef class Runner:
                     return 0
             elif type(waiting) is Request:
                 request = <Request>waiting
-                if request.state != RequestState.DONE:
+                if request.state != RequestState.DONE and request.state != RequestState.STREAMING:
                     request.owner = exchange
                     request.on_done = self.resume_method
                     return 1

@@ -1,5 +1,5 @@
-"""One HTTP/1.1 connection to another server: a state machine over a transport, with llhttp as its parser for answers that
-are not plain (`ext.driver.plain_http`).
+"""One HTTP/1.1 connection to another server: a state machine over a transport, with llhttp as its parser for answers
+that are not plain (`ext.driver.plain_http`).
 
 One exchange at a time. What arrives goes into the `Answer` of the exchange; when that holds more than its reader has
 taken, the transport stops reading, so that a slow reader is felt by the server. A connection whose exchange has ended
