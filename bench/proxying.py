@@ -78,7 +78,7 @@ def used(process: int) -> float:
     """Seconds of processor time, of its children too."""
     whole = psutil.Process(process)
     times = [one.cpu_times() for one in (whole, *whole.children(recursive=True))]
-    return sum(one.user + one.system for one in times)
+    return float(sum(one.user + one.system for one in times))
 
 
 def measure(port: int, process: int, size: int, seconds: float, connections: int) -> Found:
@@ -132,7 +132,7 @@ def main() -> None:
             try:
                 for size in SIZES:
                     turns = [
-                        [measure(*one, size, chosen.seconds, chosen.connections) for one in those]
+                        [measure(port, process, size, chosen.seconds, chosen.connections) for port, process in those]
                         for _ in range(chosen.turns)
                     ]
                     print(line(size, turns))
