@@ -1,21 +1,29 @@
 """Uploads: rows a second through row commands, bytes a second into a folder, and what they do to everybody else.
 
-    python -m bench.uploads [--rows 300000] [--megabytes 2000] [--workload NAME ...]
+    python -m bench.uploads [--rows 300000] [--megabytes 2000] [--rounds 3] [--workload NAME ...]
 
-Beside each figure stand its limit (psql's COPY, cp), how much the worker grew, and the latency of a small endpoint of
-the same worker, alone and meanwhile.
+Beside each figure stand its limit (psql's COPY, cp), the processor time of the worker, of PostgreSQL and of the client,
+which a busy machine does not change, how much the worker grew, and the latency of a small endpoint of the same worker,
+alone and meanwhile. A client is a process of its own, and rounds take turns with what they are held against.
 """
 
 import argparse
+import functools
 import http.client
+import itertools
+import resource
 import shutil
+import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
 
 from bench.one_worker import SMALL, Latency, OneWorker
 from bench.postgres import Server, throw_away
@@ -39,6 +47,10 @@ create function up_insert() returns bigint language sql as 'select count(*) from
 comment on function up_insert() is 'HTTP POST
 upload for csv
 row_command = insert into kept (number, sku, title, count) values ($1, ($2)[1], ($2)[2], ($2)[3]::int)';
+create function up_whole() returns bigint language sql as 'select count(*) from kept';
+comment on function up_whole() is 'HTTP POST
+upload for csv
+row_command = insert into kept (number, sku, title, count) values ($1, ($2)[1], ($2)[2], ($2::text[])[3]::int)';
 create function up_excel() returns bigint language sql as 'select count(*) from kept';
 comment on function up_excel() is 'HTTP POST
 upload for excel
@@ -56,25 +68,43 @@ PIECE = 262_144
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    workload: str
-    amount: float
-    unit: str
+class Round:
     seconds: float
+    worker: float
+    """Seconds of processor time, its readers of workbooks included."""
+    postgres: float
+    client: float
     grown: float
     """Megabytes."""
     alone: float
     meanwhile: float
     """Milliseconds: p99 of the small endpoint."""
-    limit: float | None = None
-    """Of `amount` a second."""
+    limit: float | None
+    """Of the amount a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    workload: str
+    amount: float
+    unit: str
+    rounds: list[Round]
 
     def line(self) -> str:
-        rate = self.amount / self.seconds
-        ratio = "" if self.limit is None else f", {rate / self.limit:.2f} of {self.limit:,.0f}"
+        def middle(of: Callable[[Round], float]) -> float:
+            return statistics.median(of(one) for one in self.rounds)
+
+        rate = self.amount / middle(lambda one: one.seconds)
+        limits = [one.limit for one in self.rounds if one.limit is not None]
+        limit = statistics.median(limits) if limits else None
+        ratio = "" if limit is None else f" ({rate / limit:.2f} of {limit:,.0f})"
+        each = 1e6 / self.amount
         return (
-            f"{self.workload:<10} {rate:>12,.0f} {self.unit}/s{ratio}; worker +{self.grown:.0f} MB; "
-            f"p99 {self.alone:.1f} ms alone, {self.meanwhile:.1f} ms meanwhile"
+            f"{self.workload:<9}{rate:>10,.0f} {self.unit}/s{ratio}; processor time of one, µs: worker "
+            f"{middle(lambda one: one.worker) * each:.2f}, PostgreSQL {middle(lambda one: one.postgres) * each:.2f}, "
+            f"client {middle(lambda one: one.client) * each:.2f}; worker +{middle(lambda one: one.grown):.0f} MB; p99 "
+            f"{middle(lambda one: one.alone):.1f} ms alone, {middle(lambda one: one.meanwhile):.1f} ms meanwhile "
+            f"({middle(lambda one: one.meanwhile / one.alone):.1f}x)"
         )
 
 
@@ -93,14 +123,11 @@ class Bench:
             "HttpServer:Limits:MaxRequestBodySize=8000000000",
         )
 
-    def run(
-        self, name: str, path: str, file: Path, kind: str, amount: float, unit: str, limit: float | None
-    ) -> Measured:
+    def run(self, path: str, file: Path, kind: str, amount: float, unit: str, limit: float | None) -> Round:
         self.server.psql("-c", "truncate kept")
         small = Latency(self.port)
-        alone = small.p99(1.0)
-        before = self.service.memory()
-        most = before
+        alone = small.p99(2.0)
+        before = most = self.service.memory()
 
         def watch() -> None:
             nonlocal most
@@ -111,17 +138,35 @@ class Bench:
         threads = [threading.Thread(target=watch), threading.Thread(target=small.go_on, args=(done,))]
         for thread in threads:
             thread.start()
-        began = time.perf_counter()
-        status, body = post(self.port, path, file, kind)
-        seconds = time.perf_counter() - began
+        worker, postgres = spent(self.service.worker), self._postgres()
+        posted = subprocess.run(
+            [sys.executable, "-m", "bench.uploads", "--post", str(self.port), path, str(file), kind],
+            check=True,
+            stdout=subprocess.PIPE,
+        )
+        worker, postgres = spent(self.service.worker) - worker, self._postgres() - postgres
         done.set()
         for thread in threads:
             thread.join()
-        if status != 200:
-            raise SystemExit(f"{name}: {status} {body!r}")
+        status, seconds, client, body = posted.stdout.split(b" ", 3)
+        if status != b"200":
+            raise SystemExit(f"{path}: {status!r} {body!r}")
         if unit == "rows" and body != b"%d" % amount:
-            raise SystemExit(f"{name}: {body!r} rows were kept instead of {amount}")
-        return Measured(name, amount, unit, seconds, (most - before) / 1e6, alone, small.found(), limit)
+            raise SystemExit(f"{path}: {body!r} rows were kept instead of {amount}")
+        grown = (most - before) / 1e6
+        return Round(float(seconds), worker, postgres, float(client), grown, alone, small.found(), limit)
+
+    def _postgres(self) -> float:
+        """Of all its processes: those that serve the worker stay."""
+        return sum(map(spent, psutil.Process(self.server.pid).children(recursive=True)))
+
+
+def spent(process: psutil.Process) -> float:
+    """Seconds of processor time, of children that have ended too."""
+    try:
+        return float(sum(process.cpu_times()[:4]))
+    except psutil.NoSuchProcess:
+        return 0.0
 
 
 def post(port: int, path: str, file: Path, kind: str) -> tuple[int, bytes]:
@@ -144,6 +189,14 @@ def post(port: int, path: str, file: Path, kind: str) -> tuple[int, bytes]:
     connection.request("POST", path, body(), headers)
     response = connection.getresponse()
     return response.status, response.read()
+
+
+def be_client(port: str, path: str, file: str, kind: str) -> None:
+    began = time.perf_counter()
+    status, body = post(int(port), path, Path(file), kind)
+    seconds = time.perf_counter() - began
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    sys.stdout.buffer.write(b"%d %.3f %.3f %b" % (status, seconds, used.ru_utime + used.ru_stime, body))
 
 
 def csv_file(folder: Path, rows: int) -> Path:
@@ -186,44 +239,58 @@ def big_file(folder: Path, megabytes: int) -> Path:
     return path
 
 
-def workloads(bench: Bench, rows: int, megabytes: int) -> dict[str, Callable[[], Measured]]:
+def workloads(bench: Bench, rows: int, megabytes: int) -> dict[str, Callable[[], Iterator[Measured]]]:
+    """What each gives after each round."""
     folder = bench.folder
     mega = megabytes * 3906 * 256 / 1e6
 
-    def csv(name: str, path: str) -> Callable[[], Measured]:
-        def run() -> Measured:
-            file = csv_file(folder, rows)
-            return bench.run(name, path, file, "text/csv", rows, "rows", copied_rows(bench.server, file, rows))
+    def rounds(name: str, amount: float, unit: str, run: Callable[[], Round]) -> Iterator[Measured]:
+        done: list[Round] = []
+        while True:
+            done.append(run())
+            yield Measured(name, amount, unit, done)
 
-        return run
+    def csv(name: str) -> Iterator[Measured]:
+        file = csv_file(folder, rows)
 
-    def excel() -> Measured:
+        def run() -> Round:
+            limit = copied_rows(bench.server, file, rows)
+            return bench.run(f"/api/up-{name}", file, "text/csv", rows, "rows", limit)
+
+        return rounds(name, rows, "rows", run)
+
+    def excel(name: str) -> Iterator[Measured]:
         count = rows // 10
-        return bench.run("excel", "/api/up-excel", workbook(folder, count), "x/y", count, "rows", None)
+        file = workbook(folder, count)
+        return rounds(name, count, "rows", lambda: bench.run(f"/api/up-{name}", file, "x/y", count, "rows", None))
 
-    def stored(name: str, path: str) -> Callable[[], Measured]:
-        def run() -> Measured:
-            file = big_file(folder, megabytes)
-            return bench.run(name, path, file, "x/y", mega, "MB", copied_bytes(file))
+    def stored(name: str) -> Iterator[Measured]:
+        file = big_file(folder, megabytes)
 
-        return run
+        def run() -> Round:
+            limit = copied_bytes(file)
+            done = bench.run(f"/api/up-{name}", file, "x/y", mega, "MB", limit)
+            shutil.rmtree(folder / "stored", ignore_errors=True)
+            return done
 
-    return {
-        "function": csv("function", "/api/up-function"),
-        "chained": csv("chained", "/api/up-chained"),
-        "insert": csv("insert", "/api/up-insert"),
-        "excel": excel,
-        "folder": stored("folder", "/api/up-folder"),
-        "object": stored("object", "/api/up-object"),
-    }
+        return rounds(name, mega, "MB", run)
+
+    kinds = {"excel": excel, "folder": stored, "object": stored}
+    names = ("function", "chained", "insert", "whole", *kinds)
+    return {name: functools.partial(kinds.get(name, csv), name) for name in names}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=300_000)
     parser.add_argument("--megabytes", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workload", action="append")
+    parser.add_argument("--post", nargs=4, help="be the client of one upload: port, path, file, its type")
     arguments = parser.parse_args()
+    if arguments.post:
+        be_client(*arguments.post)
+        return
     folder = Path(tempfile.mkdtemp(prefix="rowcall-bench-"))
     try:
         with throw_away("auto") as server:
@@ -231,9 +298,10 @@ def main() -> None:
             server.psql(stdin=SMALL + SQL)
             bench = Bench(server, free_port(), folder)
             try:
-                for name, run in workloads(bench, arguments.rows, arguments.megabytes).items():
-                    if not arguments.workload or name in arguments.workload:
-                        print(run().line(), flush=True)
+                known = workloads(bench, arguments.rows, arguments.megabytes)
+                chosen = [known[name]() for name in arguments.workload or known]
+                *_, last = itertools.islice(zip(*chosen, strict=True), arguments.rounds)
+                print(*(one.line() for one in last), sep="\n")
             finally:
                 bench.service.stop()
     finally:

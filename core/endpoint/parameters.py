@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from rowcall.core.catalogue.casting import attribute_cast_text, base_of, cast_text
 from rowcall.core.catalogue.catalog import Attribute, Parameter, ParameterMode, Routine, TypeInfo, TypeKind
-from rowcall.core.data.interning import REMEMBERED, Same
+from rowcall.core.data.interning import Same, remembered
 from rowcall.core.endpoint.endpoint import EndpointParameter, Field, ValueKind
 from rowcall.core.text.naming import camel_case, field_name, nested_name, parameter_name
 
@@ -127,7 +126,7 @@ def expand(routine: Routine, types: Mapping[int, TypeInfo], naming: Naming) -> t
     return _expanded(Same(routine.parameters), Same(types), naming, called=routine.source is None)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@remembered
 def _expanded(
     parameters: Same[tuple[Parameter, ...]],
     known: Same[Mapping[int, TypeInfo]],
@@ -142,13 +141,15 @@ def _expanded(
         if called and info is not None and info.kind is TypeKind.COMPOSITE and info.attributes:
             expanded.extend(_fields(parameter, position, info, types, naming, first=len(expanded) + 1))
         else:
-            expanded.append(_whole(parameter, position, types, naming.camel, number=len(expanded) + 1))
+            expanded.append(_whole(Same(parameter), position, known, naming.camel, number=len(expanded) + 1))
     return tuple(expanded)
 
 
+@remembered
 def _whole(
-    parameter: Parameter, position: int, types: Mapping[int, TypeInfo], camel: bool, number: int
+    shared: Same[Parameter], position: int, known: Same[Mapping[int, TypeInfo]], camel: bool, number: int
 ) -> EndpointParameter:
+    parameter, types = shared.value, known.value
     described = describe(parameter.type_oid, types, camel)
     db_name = parameter.name or f"${number}"
     return EndpointParameter(

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import NamedTuple
 
 from rowcall.core.catalogue.casting import base_of, cast_text
 from rowcall.core.catalogue.catalog import VOID_TYPE, Attribute, Column, Routine, RoutineKind, TypeInfo, TypeKind
-from rowcall.core.data.interning import REMEMBERED, Same
+from rowcall.core.data.interning import Same, remembered
 from rowcall.core.endpoint.endpoint import ResultColumn, ResultPath, ResultShape
 from rowcall.core.endpoint.result_types import cast_type, wire_type, wire_types
 from rowcall.core.text.naming import api_name, quote_identifier
@@ -19,6 +19,23 @@ from rowcall.core.text.naming import api_name, quote_identifier
 JSON = "application/json"
 TEXT = "text/plain"
 BYTES = "application/octet-stream"
+
+
+class _Returned(NamedTuple):
+    """What a routine gives back, as far as its shape depends on it: the same for many routines of a large schema."""
+
+    kind: RoutineKind
+    return_type_oid: int
+    returns_set: bool
+    returns_composite: bool
+    shared: Same[tuple[Column, ...]]
+    name: str
+    """Of the routine, where the SQL needs it; empty otherwise."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.shared.value
+
 
 VOID = ResultShape(ResultPath.VOID, is_set=False, named=False, content_type=TEXT)
 
@@ -33,6 +50,17 @@ def result_shape(
 ) -> ResultShape:
     """nested: composite columns stay whole (`Options.nested`). resolve_nested: composites inside them are told as
     objects, else as PostgreSQL's text (`ResolveNestedCompositeTypes`, reference 02, 4.3)."""
+    kind, oid, columns = routine.kind, routine.return_type_oid, routine.columns
+    name = routine.name if nested and len(columns) == 1 else ""
+    returned = _Returned(kind, oid, routine.returns_set, routine.returns_composite, Same(columns), name)
+    return _shape(returned, Same(types), camel, nested, resolve_nested)
+
+
+@remembered
+def _shape(
+    routine: _Returned, known: Same[Mapping[int, TypeInfo]], camel: bool, nested: bool, resolve_nested: bool
+) -> ResultShape:
+    types = known.value
     returned = base_of(routine.return_type_oid, types)
     if routine.kind is RoutineKind.PROCEDURE or routine.return_type_oid == VOID_TYPE or _is_pseudo(returned, "void"):
         return VOID
@@ -40,7 +68,7 @@ def result_shape(
     if _is_bare(routine, returned, nested):
         columns: tuple[ResultColumn, ...] = ()
     elif routine.returns_composite:
-        columns = _attributes(Same(routine.columns), Same(types), camel, resolve_nested)
+        columns = _attributes(routine.shared, known, camel, resolve_nested)
     else:
         columns = tuple(selection.columns(routine))
     single_row = _is_pseudo(returned, "record") or _is_composite(returned)
@@ -53,11 +81,11 @@ def result_shape(
         columns=columns,
         content_type=_rows_content_type(routine, columns, types),
         blank_is_null=nested and not routine.returns_composite,
-        wire=_wire(Same(columns), Same(types)) if columns else (wire_type(routine.return_type_oid, types),),
+        wire=_wire(Same(columns), known) if columns else (wire_type(routine.return_type_oid, types),),
     )
 
 
-def _is_bare(routine: Routine, returned: TypeInfo | None, nested: bool) -> bool:
+def _is_bare(routine: _Returned, returned: TypeInfo | None, nested: bool) -> bool:
     """One value without a name on the wire: a plain scalar, `setof scalar`, one OUT scalar, an anonymous record.
 
     `returns table(x text)` keeps its name although it has one column (reference 02, pitfall 2).
@@ -83,7 +111,7 @@ class _Selection:
     nested: bool
     resolve_nested: bool
 
-    def columns(self, routine: Routine) -> Iterator[ResultColumn]:
+    def columns(self, routine: _Returned) -> Iterator[ResultColumn]:
         only = len(routine.columns) == 1
         for column in routine.columns:
             info = base_of(column.type_oid, self.types)
@@ -124,7 +152,7 @@ class _Selection:
         return expression
 
 
-@lru_cache(maxsize=REMEMBERED)
+@remembered
 def _attributes(
     columns: Same[tuple[Column, ...]],
     known: Same[Mapping[int, TypeInfo]],
@@ -136,7 +164,7 @@ def _attributes(
     return tuple(selection.attribute(column) for column in columns.value)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@remembered
 def _wire(columns: Same[tuple[ResultColumn, ...]], known: Same[Mapping[int, TypeInfo]]) -> tuple[int, ...]:
     """The operations on a table share their columns."""
     return wire_types(columns.value, known.value)
@@ -159,7 +187,7 @@ def _scalar(oid: int, types: Mapping[int, TypeInfo]) -> ResultShape:
     return ResultShape(ResultPath.SCALAR, is_set=False, named=False, content_type=content_type, cast=cast, wire=wire)
 
 
-def _rows_content_type(routine: Routine, columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]) -> str:
+def _rows_content_type(routine: _Returned, columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]) -> str:
     """Bytes only where bytea is all there is, else JSON."""
     if len(columns) > 1:
         return JSON

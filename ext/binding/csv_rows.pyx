@@ -1,11 +1,12 @@
 """Lines of a CSV file → the texts of their `text[]`, a piece of the file at a time (reference 05, 5.4).
 
 The rules stand in `rowcall.core.uploads.csv_text`, the slow twin. Errors are `ValueError` with the number of the line and
-what is wrong with it. `nested` puts such texts into one array more.
+what is wrong with it. `nested` puts such texts into one array more, `columns` makes arrays of the cells that they have at
+the same places.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memchr, memcpy
 
 cdef enum:
@@ -303,3 +304,80 @@ def nested(list texts not None):
         return PyBytes_FromStringAndSize(<char *>memory, out - memory)
     finally:
         free(memory)
+
+
+cdef struct Column:
+    char *memory
+    Py_ssize_t size
+    Py_ssize_t room
+
+
+cdef int add(Column *column, const char *data, Py_ssize_t size) except -1:
+    cdef void *made
+    if column.room - column.size < size:
+        made = realloc(column.memory, 2 * (column.size + size) + 64)
+        if made == NULL:
+            raise MemoryError()
+        column.memory = <char *>made
+        column.room = 2 * (column.size + size) + 64
+    memcpy(column.memory + column.size, data, size)
+    column.size += size
+    return 0
+
+
+cdef const char *cell_end(const char *at, const char *end) noexcept nogil:
+    """Where the cell ends that begins here."""
+    if at < end and at[0] == c'"':
+        at += 1
+        while at < end and at[0] != c'"':
+            at += 2 if at[0] == c"\\" else 1
+        return at + 1 if at < end else end
+    while at < end and at[0] != c",":
+        at += 1
+    return at
+
+
+def columns(list texts not None, tuple places not None):
+    """The cells at these places (from 1, ascending) of arrays of one dimension without blanks, each place as an array.
+    NULL stands for what an array does not have, and for all cells where None stands for an array."""
+    cdef Py_ssize_t count = len(places)
+    cdef Py_ssize_t found, place, wanted
+    cdef const char *at
+    cdef const char *end
+    cdef const char *stop
+    cdef Column *made
+    cdef bytes text
+    if list(places) != sorted(set(places)) or (places and places[0] < 1):
+        raise ValueError(f"{places} are no places of cells")
+    made = <Column *>calloc(max(count, 1), sizeof(Column))
+    if made == NULL:
+        raise MemoryError()
+    try:
+        for each in texts:
+            found = 0
+            if each is not None:
+                text = <bytes?>each
+                at = PyBytes_AS_STRING(text) + 1
+                end = PyBytes_AS_STRING(text) + PyBytes_GET_SIZE(text) - 1
+                place = 1
+                while found < count and at < end:
+                    stop = cell_end(at, end)
+                    wanted = places[found]
+                    if place == wanted:
+                        add(&made[found], b",", 1)
+                        add(&made[found], at, stop - at)
+                        found += 1
+                    place += 1
+                    at = stop + 1
+            while found < count:
+                add(&made[found], b",NULL", 5)
+                found += 1
+        for found in range(count):
+            add(&made[found], b"}" if texts else b",}", 1 if texts else 2)
+            # Instead of the comma before the first cell.
+            made[found].memory[0] = c"{"
+        return [PyBytes_FromStringAndSize(made[found].memory, made[found].size) for found in range(count)]
+    finally:
+        for found in range(count):
+            free(made[found].memory)
+        free(made)

@@ -523,6 +523,9 @@ cdef class Connection:
             request.state = RequestState.STREAMING
             self._enter(ConnectionState.PAUSED)
             request.wake()
+            if request.on_done is not None:
+                # From the loop: this is the middle of reading, and whoever is told may go on with it.
+                self.loop.call_soon(request.hand_over)
         elif request.limit > 0 and self.buffer.length > request.limit:
             request.overflowed = True
             self._discard(request)

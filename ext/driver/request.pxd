@@ -93,6 +93,8 @@ cdef class Request:
     cdef readonly object failure
     cdef public object waiter
     cdef public object on_done
+    cdef public object on_free
+    cdef public bint alone
     cdef public object label
     cdef public object connection
     cdef public object owner
@@ -128,6 +130,8 @@ cdef class Request:
     cpdef refuse(self, failure)
     cpdef give_back(self)
     cpdef give_up(self, failure)
+    cpdef use(self, Statement statement)
+    cpdef hand_over(self)
     cdef int make_room(self, int room) except -1
     cdef int start_part(self) except -1
     cdef int wake(self) except -1

@@ -147,7 +147,10 @@ cdef class Request:
     failed_ahead: the error is one of those statements, so the call has not run.
     arms: a wired statement that is prepared, and not run, between those statements and the call.
     waiter: a future, woken when there is something to take: the whole answer, or a part of a streamed one.
-    on_done: called with the request once it is DONE, whatever came of it.
+    on_done: called with the request once it is DONE, whatever came of it, or before that when it begins to stream; where
+    it has an owner, also when it is given up.
+    on_free: called with the request before that, and only once its connection is through with it.
+    alone: runs on a connection of its own in the hands of the driver, and whoever is told by `on_done` has to judge it.
     hearer: told of each notice that the run raises, while it runs, by `hear(severity, sqlstate, message, hint)`, and by
     `end(committed)` of its end and, in a script, of each transaction that has committed before. Only for requests that have their connection to themselves: on a shared one a notice
     can be taken for that of the request before (reference 08, 7).
@@ -215,8 +218,11 @@ cdef class Request:
         self.state = RequestState.DONE
         self.head_since = 0
         self.wake()
-        if self.on_done is not None:
-            self.on_done(self)
+        try:
+            if self.on_free is not None:
+                self.on_free(self)
+        finally:
+            self.hand_over()
         if self.hearer is not None:
             self.hearer.end(self.error is None and self.loss == Loss.NOT_LOST)
         return 0
@@ -243,7 +249,19 @@ cdef class Request:
         self.wake()
         if self.owner is not None:
             # Nobody awaits a future: the steps of an exchange go on when this is called (`ext.driver.exchange`).
-            on_done = self.on_done
+            self.hand_over()
+
+    cpdef use(self, Statement statement):
+        """Another form of the statement that it runs, before it is placed."""
+        if self.state != RequestState.WAITING or self.script is not None or statement.nparams != self.statement.nparams:
+            raise ValueError("the statement of this request cannot be changed")
+        self.statement = statement
+        self.renderer = statement.renderer
+
+    cpdef hand_over(self):
+        """Tells whoever has set `on_done`, once."""
+        on_done = self.on_done
+        if on_done is not None:
             self.on_done = None
             on_done(self)
 

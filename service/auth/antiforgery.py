@@ -14,9 +14,10 @@ import orjson
 from rowcall.core.auth.claims import User
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
-from rowcall.service.auth.cross_site import SAFE
+from rowcall.service.auth.cross_site import SAFE, refuse_foreign_sessions
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.identity.antiforgery import Antiforgery
+from rowcall.service.identity.asked_sessions import API_KEY
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.sessions import is_bearer
 from rowcall.service.request.binding import body_limit
@@ -35,24 +36,50 @@ def ask_for_token(endpoint: Endpoint, services: Services) -> Step | None:
     guard = services.auth.antiforgery
     if guard is None or endpoint.method in SAFE or not services.limited:
         return None
-    return _Asking(endpoint, services, guard).ask
+    options = endpoint.options
+    return _Asking(
+        guard,
+        services,
+        signs_out=options.logout,
+        # Files are taken as they arrive, so nothing is known of the fields behind them.
+        reads_forms=guard.options.reads_forms and options.upload is None,
+        # What goes on to another service, or to the routine as it came, stays as it is.
+        strips=options.proxy is None and endpoint.raw_body is None,
+        limit=body_limit(endpoint, services),
+    ).ask
+
+
+def guards(services: Services) -> tuple[Step, ...]:
+    """Who is calling, and that no page of another site has made him, for a route that no routine stands behind and that
+    changes something. Nothing of a body is read."""
+    authenticating = (services.auth.sessions.authenticate,) if services.options.auth.schemes else ()
+    foreign = refuse_foreign_sessions(services)
+    guard = services.auth.antiforgery
+    asking = () if guard is None else (_Asking(guard, services).ask,)
+    return (*authenticating, *(() if foreign is None else (foreign,)), *asking)
 
 
 class _Asking:
     """Of one endpoint."""
 
-    def __init__(self, endpoint: Endpoint, services: Services, guard: Antiforgery) -> None:
-        options = endpoint.options
+    def __init__(
+        self,
+        guard: Antiforgery,
+        services: Services,
+        *,
+        signs_out: bool = False,
+        reads_forms: bool = False,
+        strips: bool = False,
+        limit: int = 0,
+    ) -> None:
         self._guard = guard
         self._enforced = guard.options.enforced
         self._identity = services.auth
         self._cookies = frozenset(scheme.name for scheme in services.options.auth.schemes.cookies)
-        self._signs_out = options.logout
-        # Files are taken as they arrive, so nothing is known of the fields behind them.
-        self._reads_forms = guard.options.reads_forms and options.upload is None
-        # What goes on to another service, or to the routine as it came, stays as it is.
-        self._strips = options.proxy is None and endpoint.raw_body is None
-        self._limit = body_limit(endpoint, services)
+        self._signs_out = signs_out
+        self._reads_forms = reads_forms
+        self._strips = strips
+        self._limit = limit
 
     def ask(self, exchange: Exchange) -> Waiting:
         scope = exchange.scope
@@ -80,6 +107,8 @@ class _Asking:
         if free:
             return
         user = await caller(exchange, self._identity)
+        if user is not None and user.scheme == API_KEY:
+            return  # no page can add that header either
         if kind not in FORMS and (user is None or user.scheme not in self._cookies):
             return
         if not token:

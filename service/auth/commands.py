@@ -47,9 +47,7 @@ class Command:
         known = dict(enumerate(values, 1))
         taken = (known.get(number) for number in self.takes)
         inner.arguments = [None if value is None else value.encode() for value in taken]
-        waiting = self._database.begin(self._call, inner)
-        if waiting is not None:
-            await waiting  # type: ignore[misc]
+        await self._database.run_alone(self._call, inner)
         return rows_of(inner)
 
 

@@ -45,8 +45,8 @@ def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
     if endpoint.method in SAFE and not endpoint.options.login:
         return None
     check = foreign_refusal(options, services.options.forwarding)
-    cookies = frozenset(scheme.name for scheme in options.schemes.cookies)
     takes_json = endpoint.transport is Transport.BODY and endpoint.raw_body is None
+    cookies = frozenset(scheme.name for scheme in options.schemes.cookies)
 
     def refuse(exchange: Exchange) -> None:
         user = exchange.user
@@ -54,6 +54,21 @@ def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
             check(exchange.scope)
             if takes_json:
                 refuse_plain_text(exchange.scope)
+
+    return refuse
+
+
+def refuse_foreign_sessions(services: Services) -> Step | None:
+    """For a route that no routine stands behind and that changes something. Stands behind `authenticate`."""
+    options = services.options.auth
+    if options.cross_site is None or not options.schemes.cookies:
+        return None
+    check = foreign_refusal(options, services.options.forwarding)
+    cookies = frozenset(scheme.name for scheme in options.schemes.cookies)
+
+    def refuse(exchange: Exchange) -> None:
+        if exchange.user is not None and exchange.user.scheme in cookies:
+            check(exchange.scope)
 
     return refuse
 

@@ -26,7 +26,7 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
 
     parts: list[Part] = []
     if endpoint.passes_through:
-        parts.append(_credentials)
+        parts.append(_credentials(services))
     if plan.everything:
         parts.append(_request)
     if plan.per_user:
@@ -59,10 +59,16 @@ def reads_body(endpoint: Endpoint, plan: CachePlan) -> bool:
     return plan.everything and endpoint.method not in ("GET", "HEAD")
 
 
-def _credentials(exchange: Exchange) -> bytes:
+def _credentials(services: Services) -> Part:
     """The other service sees them, and what it tells one caller is not for all."""
-    headers = exchange.scope.headers
-    return _joined(headers.get("authorization") or "", "; ".join(headers.get_all("cookie")))
+    api_keys = services.options.auth.api_keys
+    names = ["authorization", *(() if api_keys is None else (api_keys.header,))]
+
+    def credentials(exchange: Exchange) -> bytes:
+        headers = exchange.scope.headers
+        return joined(*(headers.get(name) or "" for name in names), "; ".join(headers.get_all("cookie")))
+
+    return credentials
 
 
 def _request(exchange: Exchange) -> bytes:
@@ -70,10 +76,10 @@ def _request(exchange: Exchange) -> bytes:
     endpoint that forgets is another one."""
     body = hashlib.sha256(exchange.body or b"").hexdigest()
     segments = (f"{name}={value}" for name, value in sorted(exchange.values.items()))
-    return _joined(exchange.scope.query_string, body, *segments)
+    return joined(exchange.scope.query_string, body, *segments)
 
 
-def _joined(*texts: str) -> bytes:
+def joined(*texts: str) -> bytes:
     parts = (text.encode(errors="surrogateescape") for text in texts)
     return b"".join(b"%d:%b" % (len(part), part) for part in parts)
 

@@ -5,21 +5,30 @@ The step that asks the other service answers by itself, so its answer is caught 
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import orjson
 
 from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.cache.keys import key_of, reads_body
-from rowcall.service.cache.steps import lifetime_of, skips_of
+from rowcall.service.cache.keys import joined, key_of, reads_body
+from rowcall.service.cache.steps import announce, lifetime_of, skips_of, teller
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.exchange.protocols import Headers, ObservedProtocol
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
-from rowcall.service.store.flights import ALONE, Alone, Found, Ticket, ending
+from rowcall.service.store.flights import Alone, Found, Ticket, ending
+
+_PARTIAL = ("range", "if-range", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since")
+"""Headers of requests whose answer may be a piece of what others get, or that it has not changed (RFC 9110, 13 and 14).
+"""
+
+_IN_KEY = frozenset({"", "authorization", "cookie"})
 
 
 def around_answer(
@@ -40,43 +49,94 @@ def around_answer(
     limit = services.options.http.body_limit
     largest = services.answers.largest(plan.place)
     needs_body = reads_body(endpoint, plan)
+    tell = teller(services.options.cache.status_header, count)
+    announced = announce(endpoint, plan) if plan.tags else None
 
-    def take(exchange: Exchange, found: Found) -> None:
-        if count is not None:
-            count("hit" if type(found) is Entry else "bypass" if found is ALONE else "miss")
-        if type(found) is Entry:
-            if log_hit is not None:
-                log_hit(exchange)
-            status, headers = orjson.loads(found.head)
-            fields = [(name, value) for name, value in headers]
-            if status in (204, 205, 304):
-                exchange.protocol.response_empty(status, fields)
-            else:
-                exchange.protocol.response_bytes(status, fields, found.body)
-            exchange.answered = True
-            exchange.follow(())
-        elif found is not ALONE:
-            exchange.ticket = found
-            exchange.at_end(ending)
-            exchange.protocol = _Keeping(exchange, seconds_of(exchange), largest)
+    def say(exchange: Exchange, word: str) -> None:
+        if tell is not None:
+            tell(exchange, word)
+
+    def give(exchange: Exchange, entry: Entry) -> None:
+        say(exchange, "hit")
+        if log_hit is not None:
+            log_hit(exchange)
+        status, headers, *_ = orjson.loads(entry.head)
+        fields = [(name, value) for name, value in headers]
+        if status in (204, 205, 304):
+            exchange.protocol.response_empty(status, fields)
+        else:
+            exchange.protocol.response_bytes(status, fields, entry.body)
+        exchange.answered = True
+        exchange.follow(())
+
+    async def find(exchange: Exchange, key: bytes) -> Found:
+        found = store.begin(key, patience)
+        if type(found) is not Entry and isinstance(found, Awaitable):
+            found = await found
+        if type(found) is Entry and (other := _other_key(found, exchange)) is not None:
+            return await find(exchange, other)
+        return found
 
     async def look_up(exchange: Exchange) -> None:
         if needs_body and exchange.body is None:
             exchange.body = await read_body(exchange.scope, exchange.protocol, limit)
         key = None if skips(exchange) else key_for(exchange)
         if key is None:
+            say(exchange, "bypass")
             return
-        found = store.begin(key, patience)
-        if type(found) is not Entry and isinstance(found, Awaitable):
-            found = await found
-        if type(found) is not Entry and type(exchange.protocol) is HeadProtocol:
-            # It asks for less than an answer that could be kept.
-            if not isinstance(found, Alone | Entry):
-                found.give_up(None)
+        found = await find(exchange, key)
+        if type(found) is Entry:
+            give(exchange, found)
             return
-        take(exchange, found)
+        if isinstance(found, Alone | Entry):
+            say(exchange, "bypass")
+            return
+        if _asks_for_less(exchange):
+            found.give_up(None)
+            say(exchange, "bypass")
+            return
+        say(exchange, "miss")
+        exchange.ticket = found
+        exchange.at_end(ending)
+        if announced is not None and (waiting := announced(exchange)) is not None:
+            await waiting
+        exchange.protocol = _Keeping(exchange, seconds_of(exchange), largest)
 
     return (look_up, forward)
+
+
+def _asks_for_less(exchange: Exchange) -> bool:
+    """Than an answer that could be kept."""
+    headers = exchange.scope.headers
+    return type(exchange.protocol) is HeadProtocol or any(headers.get(name) is not None for name in _PARTIAL)
+
+
+def _other_key(entry: Entry, exchange: Exchange) -> bytes | None:
+    """Where the answer for this request is, if the kept one is for requests with other headers (RFC 9111, 4.1).
+
+    It hangs on the one that is found first: when that is forgotten, all that hang on it are out of reach.
+    """
+    _status, _headers, *varies = orjson.loads(entry.head)
+    if not varies:
+        return None
+    names, number, values = varies
+    own = _values(exchange, names)
+    return None if own == values else hashlib.sha256(joined(number, own)).hexdigest().encode()
+
+
+def _values(exchange: Exchange, names: list[str]) -> str:
+    headers = exchange.scope.headers
+    return hashlib.sha256(joined(*(", ".join(headers.get_all(name)) for name in names))).hexdigest()
+
+
+def _varies_by(headers: Headers) -> list[str]:
+    """The headers of a request that decided about its answer (RFC 9110, 12.5.5), but for those that every key has."""
+    names = {
+        word.strip() for name, value in headers if name.lower() == "vary" for word in value.lower().split(",")
+    } - _IN_KEY
+    if any(name.lower() == "content-encoding" for name, _ in headers):
+        names.add("accept-encoding")
+    return sorted(names)
 
 
 class _Keeping(ObservedProtocol):
@@ -110,7 +170,13 @@ class _Keeping(ObservedProtocol):
         if ticket is None:
             return
         self._exchange.ticket = None
+        names = _varies_by(headers)
+        if "*" in names:
+            ticket.pass_on()
+            return
         # Whatever its status: without an answer of the other service the exchange fails, and nothing comes here with a
         # ticket (`ending`). A cookie is one caller's.
-        kept = [(name, value) for name, value in headers if name.lower() != "set-cookie"]
-        ticket.keep(Entry(body, 1, head=orjson.dumps([status, kept])), self._seconds)
+        head: list[Any] = [status, [(name, value) for name, value in headers if name.lower() != "set-cookie"]]
+        if names:
+            head += [names, secrets.token_hex(16), _values(self._exchange, names)]
+        ticket.keep(Entry(body, 1, head=orjson.dumps(head), tags=ticket.tags), self._seconds)

@@ -47,10 +47,10 @@ def around(
     store = services.answers.of(plan.place)
     patience = services.options.database.timeout if endpoint.options.timeout is None else endpoint.options.timeout
     key_for = key_of(endpoint, plan, services)
-    tell = _teller(services.options.cache.status_header, count)
+    tell = teller(services.options.cache.status_header, count)
     keep = _keep(endpoint, services, plan)
     if plan.tags:
-        run = (_announce(endpoint, plan), *run)
+        run = (announce(endpoint, plan), *run)
     # Not for the steps that run, nor for the one behind them.
     needless = len(run) + 1
 
@@ -112,20 +112,20 @@ def _look_up(key_for: KeyOf, store: AnswerStore, patience: float, take: Callable
     return look_up
 
 
-def _announce(endpoint: Endpoint, plan: CachePlan) -> Step:
+def announce(endpoint: Endpoint, plan: CachePlan) -> Callable[[Exchange], Awaitable[None] | None]:
     """In front of a run, whose answer shall be forgotten by its tags while it is made (`cache_tags`)."""
     tags_for = tags_of(endpoint, plan)
     seconds_of = lifetime_of(plan)
     stale = 0.0 if plan.stale is None else plan.stale.longest
 
-    def announce(exchange: Exchange) -> Awaitable[None] | None:
+    def announced(exchange: Exchange) -> Awaitable[None] | None:
         ticket: Ticket | None = exchange.ticket
         if ticket is None:
             return None
         seconds = seconds_of(exchange)
         return ticket.announce(tags_for(exchange), None if seconds is None else seconds + stale)
 
-    return announce
+    return announced
 
 
 def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
@@ -170,7 +170,7 @@ class _TellingProtocol(HeadersProtocol):
     __slots__ = ()
 
 
-def _teller(header: str | None, count: Callable[[str], None] | None) -> Callable[[Exchange, str], None] | None:
+def teller(header: str | None, count: Callable[[str], None] | None) -> Callable[[Exchange, str], None] | None:
     """Says in a header of the answer where it comes from, and to who counts."""
     if header is None:
         return None if count is None else lambda _exchange, word: count(word)

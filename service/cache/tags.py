@@ -10,15 +10,13 @@ from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.pipeline.services import Services
 
 
-def tag_routes(services: Services) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
-    """Method, path and steps, where the configuration asks for it."""
+def tag_routes(services: Services, guards: tuple[Step, ...]) -> Iterator[tuple[str, str, tuple[Step, ...]]]:
+    """Method, path and steps, where the configuration asks for it. guards: find out who is calling, and refuse whom a
+    page of another site has made to."""
     options = services.options.cache
     if not options.enabled or options.tags_path is None:
         return
-    steps: list[Step] = []
-    if services.options.auth.schemes:
-        steps.append(services.auth.sessions.authenticate)
-    yield "POST", options.tags_path, (*steps, _let_in(services), _forget(services))
+    yield "POST", options.tags_path, (*guards, _let_in(services), _forget(services))
 
 
 def _let_in(services: Services) -> Step:

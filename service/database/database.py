@@ -36,6 +36,7 @@ from rowcall.service.database.lanes import (
     LaneLoad,
     LaneOptions,
     NoticeHandler,
+    Overload,
     SharedLane,
     Width,
 )
@@ -231,7 +232,7 @@ class Database:
             if lane.submit(request):
                 exchange.request = request
                 return request
-        return self._run_alone(call, exchange)
+        return self._begin_alone(call, exchange)
 
     def begin_with_context(self, call: Call, exchange: Exchange) -> Running:
         """`begin` for a call whose requests bring something along."""
@@ -242,7 +243,7 @@ class Database:
             if lane.submit(request):
                 exchange.request = request
                 return request
-        return self._run_alone(call, exchange)
+        return self._begin_alone(call, exchange)
 
     def begin_by_deadline(self, call: Call, exchange: Exchange) -> Running:
         """`begin` for a call whose requests may have a deadline. The server is told what is left of the time."""
@@ -284,7 +285,11 @@ class Database:
             Problem: it failed.
         """
         request = exchange.request
-        if request is None or request.connection is not None:
+        if request is None:
+            return None
+        if request.alone:
+            return self._settle_alone(call, exchange, request)
+        if request.connection is not None:
             return None  # `_run_alone` has judged it
         if request.succeeded:
             if call.volatile:
@@ -359,6 +364,96 @@ class Database:
         request.timeout = call.seconds
         return request
 
+    def _begin_alone(self, call: Call, exchange: Exchange) -> Running:
+        """A run on a connection of its own. In the hands of the driver, unless more has to be waited for than a
+        connection and the answer: a task, its futures and a timer cost more than a small call does."""
+        if call.hear is not None or (call.procedure and not self._pooler):
+            return self._run_alone(call, exchange)
+        request = self._exclusive_request(call, exchange, waited=False)
+        request.alone = True
+        exchange.request = request
+        self._take_turn(call, exchange, request)
+        return request
+
+    def _take_turn(self, call: Call, exchange: Exchange, request: Request) -> None:
+        run_on = partial(self._run_next, call, exchange, request)
+        connection = self._exclusive.take_turn(run_on, request.refuse, _left_of(request))
+        if connection is not None:
+            self._run_next(call, exchange, request, connection)
+
+    def _run_next(self, call: Call, exchange: Exchange, request: Request, connection: Connection) -> None:
+        if request.finished:
+            self._exclusive.release(connection)
+            return
+        statement = self._ready_alone(call, exchange.mask, connection)
+        if statement is None:
+            self._background.start(self._arm_and_run(call, exchange, request, connection))
+            return
+        try:
+            self._run_with(call, exchange, request, connection, statement)
+        except Exception as error:
+            self._refuse(request, error)
+
+    async def _arm_and_run(self, call: Call, exchange: Exchange, request: Request, connection: Connection) -> None:
+        try:
+            statement = await self._statement_alone(call, exchange.mask, connection)
+            self._run_with(call, exchange, request, connection, statement)
+        except asyncio.CancelledError:
+            request.refuse(Overload.stopping())
+            raise
+        except Exception as error:
+            self._refuse(request, error)
+
+    @staticmethod
+    def _refuse(request: Request, error: Exception) -> None:
+        request.connection = request.on_free = None
+        request.refuse(error)
+
+    def _run_with(
+        self, call: Call, exchange: Exchange, request: Request, connection: Connection, statement: Statement
+    ) -> None:
+        if statement is not request.statement:
+            request.use(statement)
+        self._watchdog.watch(request, exchange.protocol.client_disconnect)
+        if not self._send_alone(connection, call, exchange, request):
+            # It has died since it was acquired: on to the next one.
+            self._watchdog.forget(request)
+            request.connection = request.on_free = None
+            self._take_turn(call, exchange, request)
+
+    def _settle_alone(self, call: Call, exchange: Exchange, request: Request) -> Running:
+        if not request.streaming:
+            self._watchdog.forget(request)
+        if request.connection is None and request.failure is not None:
+            raise request.failure
+        if self._is_through(call, exchange.mask, request):
+            return None
+        tries = Tries(began=request.began)
+        pause = self._pause(call, exchange.mask, request, tries)
+        if pause is None:
+            raise self._failures.problem(call, exchange, request, tries)
+        return self._run_alone(call, exchange, tries, pause)
+
+    def _is_through(self, call: Call, mask: int, request: Request) -> bool:
+        """It has succeeded on a connection of its own, or streams.
+
+        Raises:
+            ClientGoneError: its client left while it ran.
+        """
+        if request.streaming:
+            call.large = True
+            call.wide = self._options.stream_after > WIDE_ROW * request.rows
+            self._assign_lane(call)
+            return True
+        if not request.succeeded:
+            return False
+        if request.abandoned:
+            # It ended before the cancel request came, but its rows had been dropped.
+            raise ClientGoneError("the client has closed the connection")
+        call.wide = len(request.body or b"") > WIDE_ROW * max(1, request.rows)
+        self._learn(call, mask, request)
+        return True
+
     async def _run_alone(
         self, call: Call, exchange: Exchange, tries: Tries | None = None, pause: float | None = 0.0
     ) -> None:
@@ -368,17 +463,7 @@ class Database:
                 await _wait(pause, exchange)
             request = await self._run_exclusive(call, exchange, tries)
             exchange.request = request
-            if request.streaming:
-                call.large = True
-                call.wide = self._options.stream_after > WIDE_ROW * request.rows
-                self._assign_lane(call)
-                return
-            if request.succeeded:
-                if request.abandoned:
-                    # It ended before the cancel request came, but its rows had been dropped.
-                    raise ClientGoneError("the client has closed the connection")
-                call.wide = len(request.body or b"") > WIDE_ROW * max(1, request.rows)
-                self._learn(call, exchange.mask, request)
+            if self._is_through(call, exchange.mask, request):
                 return
             pause = self._pause(call, exchange.mask, request, tries)
             if pause is None:
@@ -419,24 +504,12 @@ class Database:
 
     async def _run_on(self, connection: Connection, call: Call, exchange: Exchange, request: Request) -> bool:
         """False: the connection has not taken the request."""
-        wanted = self._resets(call, request.statement)
-        # Behind a script that goes on, the reset would come too early.
-        later = bool(wanted) and type(request.statement) is Script
-        if later:
-            request.on_done = partial(self._reset, wanted)
-        elif not wanted:
-            request.on_done = self._release
         self._watchdog.watch(request, exchange.protocol.client_disconnect)
-        if self._tells_whose is not None:
-            connection.on_notice = _notices_of(exchange.protocol, self._tells_whose)
+        self._tell_whose(connection, exchange)
         try:
             if call.procedure and not self._pooler:
                 await self._prepare_procedure(connection, call, exchange)
-            if self._place_alone(connection, request):
-                self._exclusive.finish(connection, resets=[] if later else wanted)
-            elif connection.state == ConnectionState.READY:
-                self._exclusive.release(connection)
-            if request.state == RequestState.WAITING:
+            if not self._send_alone(connection, call, exchange, request):
                 return False
             # Whoever ends it before it is judged asks what had begun.
             exchange.request = request
@@ -451,22 +524,49 @@ class Database:
                 self._watchdog.forget(request)
         return True
 
-    async def _statement_alone(self, call: Call, mask: int, connection: Connection) -> Statement:
-        """What runs on this connection: with a wire, and so without a reset, where a routine comes here often."""
+    def _send_alone(self, connection: Connection, call: Call, exchange: Exchange, request: Request) -> bool:
+        """With what takes back what it leaves. False: the connection has not taken it."""
+        wanted = self._resets(call, request.statement)
+        # Behind a script that goes on, the reset would come too early.
+        later = bool(wanted) and type(request.statement) is Script
+        if later:
+            request.on_free = partial(self._reset, wanted)
+        elif not wanted:
+            request.on_free = self._release
+        self._tell_whose(connection, exchange)
+        if self._place_alone(connection, request):
+            self._exclusive.finish(connection, resets=[] if later else wanted)
+        elif connection.state == ConnectionState.READY:
+            self._exclusive.release(connection)
+        return request.state != RequestState.WAITING
+
+    def _tell_whose(self, connection: Connection, exchange: Exchange) -> None:
+        if self._tells_whose is not None:
+            connection.on_notice = _notices_of(exchange.protocol, self._tells_whose)
+
+    def _ready_alone(self, call: Call, mask: int, connection: Connection) -> Statement | None:
+        """What runs on this connection: with a wire, and so without a reset, where a routine comes here often. None: it
+        has to be prepared for that first."""
         if call.harmless and not self._pooler:
             wired = call.wired[ALONE].get(mask)
             if wired is not None and connection.knows(wired):
                 return wired
             call.runs_alone += 1
             if call.runs_alone > ARM_AFTER:
-                try:
-                    ready = await self._wires.arm(call, mask, ALONE, connection)
-                except BaseException:
-                    self._exclusive.release(connection)
-                    raise
-                if ready:
-                    return call.wired[ALONE][mask]
+                return None
         return call.statement(mask)
+
+    async def _statement_alone(self, call: Call, mask: int, connection: Connection) -> Statement:
+        """The same, prepared where it has to be."""
+        statement = self._ready_alone(call, mask, connection)
+        if statement is not None:
+            return statement
+        try:
+            ready = await self._wires.arm(call, mask, ALONE, connection)
+        except BaseException:
+            self._exclusive.release(connection)
+            raise
+        return call.wired[ALONE][mask] if ready else call.statement(mask)
 
     def _resets(self, call: Call, statement: Statement) -> list[Statement]:
         """What takes back what a run of this statement may leave."""
@@ -478,7 +578,9 @@ class Database:
         # In front of a procedure settings are made for the session, which are ours to take back.
         return resets(frozenset({*call.session.traces, Trace.SETTINGS}) if call.procedure else call.session.traces)
 
-    def _exclusive_request(self, call: Call, exchange: Exchange, statement: Statement | None = None) -> Request:
+    def _exclusive_request(
+        self, call: Call, exchange: Exchange, statement: Statement | None = None, *, waited: bool = True
+    ) -> Request:
         may_stream = call.rows and not call.single
         watched = may_stream and (call.large or not call.small)
         limit = self._limit_of(call, exchange)
@@ -495,7 +597,8 @@ class Database:
         request.unlimited = watched or (call.procedure and self._pooler)
         if call.hear is not None:
             request.hearer = call.hear(exchange)
-        request.waiter = self._loop.create_future()
+        if waited:
+            request.waiter = self._loop.create_future()
         return request
 
     def _place_alone(self, connection: Connection, request: Request) -> bool:

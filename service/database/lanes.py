@@ -359,6 +359,37 @@ def queue_time_of(lane: str, options: LaneOptions) -> QueueTime:
     return QueueTime(lane, options.queue_timeout, options.queue_target, options.queue_interval)
 
 
+class _Turn:
+    """Waits for a connection without a task: as much of a future as the lane asks for.
+
+    until: time of the loop at which it has waited for `seconds`, which is too long.
+    """
+
+    __slots__ = ("_loop", "_over", "_ready", "_refused", "seconds", "until")
+
+    def __init__(
+        self, ready: Callable[[Connection], None], refused: Callable[[Exception], None], seconds: float
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ready = ready
+        self._refused = refused
+        self._over = False
+        self.seconds = seconds
+        self.until = self._loop.time() + seconds
+
+    def done(self) -> bool:
+        return self._over
+
+    def set_result(self, connection: Connection) -> None:
+        # Whoever gives it may be in the middle of reading from it.
+        self._over = True
+        self._loop.call_soon(self._ready, connection)
+
+    def set_exception(self, error: Exception) -> None:
+        self._over = True
+        self._loop.call_soon(self._refused, error)
+
+
 class ExclusiveLane:
     """A pool: a connection belongs to one request until it is released."""
 
@@ -370,7 +401,7 @@ class ExclusiveLane:
         self._held: set[Connection] = set()
         """Those whose owner goes on with them after a request, even a cancelled one."""
         self._opening: set[asyncio.Task[None]] = set()
-        self._waiting: deque[tuple[float, asyncio.Future[Connection]]] = deque()
+        self._waiting: deque[tuple[float, asyncio.Future[Connection] | _Turn]] = deque()
         self._queue_time = queue_time_of("exclusive", options)
         self._closed = False
         self.away = False
@@ -422,19 +453,9 @@ class ExclusiveLane:
         connection = self.try_acquire()
         if connection is not None:
             return connection
-        if self._closed:
-            raise Overload.stopping()
-        if self.away:
-            raise Overload.away()
-        if len(self._waiting) >= self._options.queue_limit:
-            raise Overload.full()
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[Connection] = loop.create_future()
-        self._forget_finished()
-        now = loop.time()
-        self._queue_time.join(now, len(self._waiting))
-        self._waiting.append((now, waiter))
-        self._grow()
+        self._join(waiter)
         seconds = patience(self._options.queue_timeout, limit)
         timer = loop.call_later(seconds, self._late, waiter, seconds)
         try:
@@ -447,7 +468,33 @@ class ExclusiveLane:
         finally:
             timer.cancel()
 
-    def _late(self, waiter: asyncio.Future[Connection], seconds: float) -> None:
+    def take_turn(
+        self, ready: Callable[[Connection], None], refused: Callable[[Exception], None], limit: float = 0.0
+    ) -> Connection | None:
+        """`acquire` without a task: a connection, or None, and then `ready` or `refused` is called from the loop.
+
+        Raises `Problem` 503 when the queue is full.
+        """
+        connection = self.try_acquire()
+        if connection is None:
+            self._join(_Turn(ready, refused, patience(self._options.queue_timeout, limit)))
+        return connection
+
+    def _join(self, waiter: asyncio.Future[Connection] | _Turn) -> None:
+        """The queue. Raises `Problem` where nobody may wait."""
+        if self._closed:
+            raise Overload.stopping()
+        if self.away:
+            raise Overload.away()
+        if len(self._waiting) >= self._options.queue_limit:
+            raise Overload.full()
+        self._forget_finished()
+        now = asyncio.get_running_loop().time()
+        self._queue_time.join(now, len(self._waiting))
+        self._waiting.append((now, waiter))
+        self._grow()
+
+    def _late(self, waiter: asyncio.Future[Connection] | _Turn, seconds: float) -> None:
         if not waiter.done():
             waiter.set_exception(Overload.late(seconds))
         self._forget_finished()
@@ -586,6 +633,10 @@ class ExclusiveLane:
                 connection.drain(REPLACED)
 
     def _refuse_standing(self, now: float) -> None:
+        for _, waiter in list(self._waiting):
+            # A future has a timer for this.
+            if type(waiter) is _Turn and now > waiter.until:
+                self._late(waiter, waiter.seconds)
         self._forget_finished()
         if not self._waiting:
             return

@@ -108,7 +108,11 @@ class Watchdog:
                 self._look_for_silence(lane, connection)
         self._look_at_shared_heads()
         for request, disconnected in list(self._requests.items()):
-            self._look_at(request, disconnected)
+            if request.finished:
+                # Whoever was to judge it has been cancelled.
+                self.forget(request)
+            else:
+                self._look_at(request, disconnected)
 
     def _look_at_shared_heads(self) -> None:
         for request in [request for request in self._shared_heads if request.finished]:

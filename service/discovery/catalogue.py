@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -102,7 +102,7 @@ async def discover_all(connection: AsyncConnection[Any], wanted: Wanted, search_
         overlooked = await overlooked_routines(cursor, owners, _with_use(wanted.routines, wanted.unserved_routines))
         tables_overlooked = await overlooked_tables(cursor, owners, _with_use(wanted.tables, wanted.unserved_tables))
     catalog = Catalog(server_version=connection.info.server_version, types=types, tables=tables)
-    routines = {row[0]: _routine(row, types, owners) for row in rows}
+    routines = _Routines(types, owners).of(rows)
     return _put_together(
         Discovered(
             catalog, routines, untrusted, overlooked, [*tables_untrusted.values()], tables_overlooked, table_types
@@ -138,7 +138,7 @@ async def discover_changes(
         overlooked = await overlooked_routines(
             cursor, owners, _with_use(wanted.routines, wanted.unserved_routines), listed
         )
-    routines = _others(known.routines, groups) | {row[0]: _routine(row, types, owners) for row in rows}
+    routines = _others(known.routines, groups) | _Routines(types, owners).of(rows)
     before = (routine for oid, routine in known.routines.items() if oid % GROUPS in groups)
     if not set().union(*map(_types_of, before)) <= roots:
         types = types_below({*known.table_types}.union(*map(_types_of, routines.values())), types)
@@ -154,6 +154,7 @@ async def discover_changes(
 
 
 _Value = TypeVar("_Value")
+Part = TypeVar("Part", tuple[Column, ...], Parameter)
 
 
 def _others(values: Mapping[int, _Value], groups: frozenset[int]) -> dict[int, _Value]:
@@ -310,9 +311,78 @@ def _argument_types(row: TupleRow) -> Iterator[int]:
     return map(int, everything.strip("{}").split(",") if everything else inputs.split())
 
 
-def _routine(row: TupleRow, types: Mapping[int, TypeInfo], owners: Owners) -> Routine:
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    parameters: tuple[Parameter, ...]
+    columns: tuple[Column, ...]
+    returns_composite: bool
+    out_parameters: tuple[Parameter, ...]
+
+
+class _Routines:
+    """Makes routines of rows. Those with the same signature, be it in other schemas, share its parts, and different
+    signatures share columns and single parameters.
+    """
+
+    def __init__(self, types: Mapping[int, TypeInfo], owners: Owners) -> None:
+        self._types = types
+        self._owners = owners
+        self._signatures: dict[tuple[object, ...], _Signature] = {}
+        self._parts: dict[Any, Any] = {}
+        self._owned: dict[int, Owner] = {}
+
+    def of(self, rows: Iterable[TupleRow]) -> dict[int, Routine]:
+        """By their oids."""
+        return {row[0]: self._routine(row) for row in rows}
+
+    def _routine(self, row: TupleRow) -> Routine:
+        signature = self._signature(row)
+        return Routine(
+            oid=row[0],
+            kind=RoutineKind.PROCEDURE if row[1] else RoutineKind.FUNCTION,
+            schema=row[2],
+            name=row[3],
+            comment=row[4],
+            language=row[5],
+            strict=row[6],
+            volatility=_VOLATILITIES[row[7]],
+            returns_set=row[8],
+            return_type_oid=row[9],
+            return_type_name=row[10],
+            parameters=signature.parameters,
+            columns=signature.columns,
+            returns_composite=signature.returns_composite,
+            out_parameters=signature.out_parameters,
+            chooses_response=row[18],
+            owner=self._owner(row[16]),
+            may_commit=row[17],
+        )
+
+    def _owner(self, oid: int) -> Owner:
+        found = self._owned.get(oid)
+        if found is None:
+            found = self._owned[oid] = Owner(self._owners.name(oid), oid in self._owners.powerful)
+        return found
+
+    def _signature(self, row: TupleRow) -> _Signature:
+        names: list[str] = row[14] or []
+        key = (row[1], row[9], row[11], row[12], row[13], row[15], *names)
+        found = self._signatures.get(key)
+        if found is None:
+            made = _signature(row, names, self._types)
+            parameters = tuple(map(self._shared, made.parameters))
+            found = replace(made, parameters=parameters, columns=self._shared(made.columns))
+            self._signatures[key] = found
+        return found
+
+    def _shared(self, part: Part) -> Part:
+        """The same object for what is equal."""
+        shared: Part = self._parts.setdefault(part, part)
+        return shared
+
+
+def _signature(row: TupleRow, names: Sequence[str], types: Mapping[int, TypeInfo]) -> _Signature:
     modes: str | None = row[13]
-    names: list[str] = row[14] or []
     arguments = [
         _Argument((names[index] if index < len(names) else "") or None, oid, modes[index] if modes else "i")
         for index, oid in enumerate(_argument_types(row))
@@ -321,25 +391,11 @@ def _routine(row: TupleRow, types: Mapping[int, TypeInfo], owners: Owners) -> Ro
     return_type = _below_domains(types[row[9]], types)
     outputs = () if procedure else tuple(_columns(arguments, types))
     direct = not outputs and not procedure and return_type.kind is TypeKind.COMPOSITE
-    return Routine(
-        oid=row[0],
-        kind=RoutineKind.PROCEDURE if procedure else RoutineKind.FUNCTION,
-        schema=row[2],
-        name=row[3],
-        comment=row[4],
-        language=row[5],
-        strict=row[6],
-        volatility=_VOLATILITIES[row[7]],
-        returns_set=row[8],
-        return_type_oid=row[9],
-        return_type_name=row[10],
+    return _Signature(
         parameters=tuple(_inputs(arguments, defaults=row[15], types=types)),
         columns=tuple(_attribute_columns(return_type)) if direct else outputs,
         returns_composite=direct and bool(return_type.attributes),
         out_parameters=tuple(_pure_outputs(arguments, types)) if procedure else (),
-        chooses_response=row[18],
-        owner=Owner(owners.name(row[16]), row[16] in owners.powerful),
-        may_commit=row[17],
     )
 
 

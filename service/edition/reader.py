@@ -19,6 +19,7 @@ from rowcall.core.building.exact_types import exact_endpoint, exact_types
 from rowcall.core.cache.diagnostics import unused_profiles
 from rowcall.core.catalogue.catalog import Catalog, Routine, RoutineKind, TypeInfo
 from rowcall.core.config import Settings
+from rowcall.core.data.interning import forget
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.result_types import of_any_user_type
 from rowcall.core.sqlfile.session_reach import Key, World, session_state
@@ -138,7 +139,10 @@ class EndpointReader:
         if not seen:
             self._seen = {}
         with paused():
-            return await self._read(number, only_files=only_files)
+            try:
+                return await self._read(number, only_files=only_files)
+            finally:
+                forget()
 
     async def _read(self, number: int, *, only_files: bool) -> Edition:
         keys = [self._key(name) for name in self._plan.sources]

@@ -166,6 +166,7 @@ class Listeners:
         """Of the first address that speaks TLS."""
         self._unix_mode = unix_mode
         self._sockets: list[list[tuple[socket.socket, Listener]]] = [[] for _ in range(workers)]
+        self._quiet: list[socket.socket] = []
         self._pem_files: list[PemFile] = []
         self._paths: list[str] = []
         try:
@@ -198,13 +199,15 @@ class Listeners:
         self.stay = False
         if address.unix:
             return [[self._listen_on_path(address.host)]]
-        firsts = _listen_on_all(address)
+        firsts = _bound_on_all(address)
         port = firsts[0].getsockname()[1]
         return [self._with_others(one, address, port, workers) for one in firsts]
 
     def _with_others(self, first: socket.socket, address: Address, port: int, workers: int) -> list[socket.socket]:
         host = first.getsockname()[0]
-        return [first, *(_listen(address, host, port) for _ in range(1, workers) if SPREADS)]
+        sockets = [first, *(_bound(address, host, port) for _ in range(1, workers) if SPREADS)]
+        _listen(sockets)
+        return sockets
 
     def _taken(self, address: Address, workers: int) -> list[list[socket.socket]]:
         """Those that others have opened. Where they have opened `localhost` on IPv4 alone, so it stays if they keep
@@ -218,12 +221,15 @@ class Listeners:
         groups = [self._adopted(sockets, host, address, workers) for host, sockets in taken.items() if sockets]
         if groups and not self._inherited.stay:
             for host in (host for host, sockets in taken.items() if not sockets):
-                one = _listen_if_possible(address, host, address.port)
-                groups += [] if one is None else [self._with_others(one, address, address.port, workers)]
+                one = _bound_if_possible(address, host, address.port)
+                if one is not None:
+                    groups.append(self._with_others(one, address, address.port, workers))
         return groups
 
     def _adopted(self, sockets: list[socket.socket], host: str, address: Address, workers: int) -> list[socket.socket]:
-        """With others beside them where there are too few, and they may be shared."""
+        """With others beside them where there are too few, and they may be shared. The system spreads new connections
+        over all that listen, and nobody accepts from ours yet: these are quiet until `begin`.
+        """
         if address.unix:
             if not self._inherited.stay:
                 self._paths.append(address.host)
@@ -235,7 +241,8 @@ class Listeners:
         _ours.add((host, address.port))
         with contextlib.suppress(StartupError):  # another user has opened them
             for _ in range(workers - len(sockets)):
-                sockets.append(_listen(address, host, address.port))
+                self._quiet.append(_bound(address, host, address.port))
+                sockets.append(self._quiet[-1])
                 self.stay = False
         return sockets
 
@@ -262,6 +269,15 @@ class Listeners:
             one.close()
             raise StartupError(f"cannot listen on http://unix:{path}: {error.strerror or error}") from None
         return one
+
+    def begin(self) -> None:
+        """Their workers are ready to accept. Until then whoever serves beside us gets every connection, so nothing is
+        lost if we end. Does nothing the second time.
+
+        Raises StartupError.
+        """
+        _listen(self._quiet)
+        self._quiet = []
 
     def of(self, worker: int) -> tuple[Listener, ...]:
         """What a worker inherits."""
@@ -318,14 +334,14 @@ def _every_interface() -> str:
     return f"[{_ANY}]"
 
 
-def _listen_on_all(address: Address) -> list[socket.socket]:
+def _bound_on_all(address: Address) -> list[socket.socket]:
     """One for each of its addresses, on one port. Raises StartupError."""
     first, *others = address.bound_hosts
     for attempt in range(_TRIES):
-        found = [_listen(address, first, address.port)]
+        found = [_bound(address, first, address.port)]
         port = found[0].getsockname()[1]
         try:
-            found += (one for host in others if (one := _listen_if_possible(address, host, port)) is not None)
+            found += (one for host in others if (one := _bound_if_possible(address, host, port)) is not None)
         except StartupError:
             for one in found:
                 one.close()
@@ -336,10 +352,10 @@ def _listen_on_all(address: Address) -> list[socket.socket]:
     raise AssertionError("the last try raises")
 
 
-def _listen_if_possible(address: Address, host: str, port: int) -> socket.socket | None:
+def _bound_if_possible(address: Address, host: str, port: int) -> socket.socket | None:
     """None: the machine has no such address."""
     try:
-        return _listen(address, host, port)
+        return _bound(address, host, port)
     except StartupError as error:
         if isinstance(error.__cause__, OSError) and error.__cause__.errno in _ABSENT:
             log.debug("%s is not listened on: this machine has no IPv6", host)
@@ -347,7 +363,8 @@ def _listen_if_possible(address: Address, host: str, port: int) -> socket.socket
         raise
 
 
-def _listen(address: Address, host: str, port: int) -> socket.socket:
+def _bound(address: Address, host: str, port: int) -> socket.socket:
+    """Does not listen yet. Raises StartupError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     one: socket.socket | None = None
     try:
@@ -362,7 +379,6 @@ def _listen(address: Address, host: str, port: int) -> socket.socket:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         one.bind((host, port))
         _ours.add((host, one.getsockname()[1]))
-        one.listen(BACKLOG)
         one.setblocking(False)
     except OSError as error:
         if one is not None:
@@ -371,6 +387,15 @@ def _listen(address: Address, host: str, port: int) -> socket.socket:
         where += f" ({host})" if host != address.host else ""
         raise StartupError(f"cannot listen on {where}: {error.strerror or error}") from error
     return one
+
+
+def _listen(sockets: Iterable[socket.socket]) -> None:
+    for one in sockets:
+        try:
+            one.listen(BACKLOG)
+        except OSError as error:
+            host, port = one.getsockname()[:2]
+            raise StartupError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
 
 
 def _take_both_families(one: socket.socket, host: str) -> None:

@@ -223,6 +223,9 @@ class ProfileTaken:
 
 EventMessage = EventsPublished | EventsWanted | NoticeUnheard
 
+Heard = Stale | KeysWanted | TokenUsed | ProfileWanted | EventMessage
+"""What a worker says of its own accord, the lines of its log aside."""
+
 Message = (
     Start
     | Keys

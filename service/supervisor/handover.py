@@ -100,6 +100,14 @@ def _received(connection: socket.socket) -> Inherited:
             return Inherited.of(sockets, stay=stay, required=False)
 
 
+async def _answer(connection: socket.socket) -> bytes:
+    """What the successor says; nothing when it has ended, be it with packets that it had not read."""
+    try:
+        return await asyncio.get_running_loop().sock_recv(connection, 64)
+    except ConnectionResetError:
+        return b""
+
+
 class HandoverPoint:
     """Where a successor asks. on_successor: called once, when it serves."""
 
@@ -155,7 +163,7 @@ class HandoverPoint:
             return
         self._send_sockets(connection)
         log.info("another process takes over: it has the listening sockets and starts")
-        if await loop.sock_recv(connection, 64) != _SERVING:
+        if await _answer(connection) != _SERVING:
             log.warning("the process that wanted to take over has ended before it served; this one goes on")
             return
         self.close()

@@ -21,7 +21,7 @@ from rowcall.service.database.failures import Tries
 from rowcall.service.database.held.several_calls import SeveralCalls
 from rowcall.service.database.lanes import ExclusiveLane, LaneOptions
 from rowcall.service.database.statements import numbers, settings_statement, statement_for
-from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.exchange.exchange import Exchange, Running
 from rowcall.service.testing.session import BACK, RELEASE, SET, Session
 
 _NO_SUSPECTS = Suspects()
@@ -69,6 +69,10 @@ class TestDatabase(Database):
     def together(self) -> SeveralCalls:
         return SeveralCalls(self._one, self._watchdog, self._failures, self._exclusive_request, resets=[])
 
+    def _begin_alone(self, call: Call, exchange: Exchange) -> Running:
+        # Its session is made ready for it first, which has to be waited for.
+        return self._run_alone(call, exchange)
+
     async def _run_exclusive(self, call: Call, exchange: Exchange, tries: Tries) -> Request:
         connection = self._one.try_acquire()
         if self.session is not None and connection is not None:
@@ -95,7 +99,9 @@ class TestDatabase(Database):
             found += [b"role", b"search_path"] if call.context.commands else []
         return [name.decode() for name in dict.fromkeys(found) if name is not None]
 
-    def _exclusive_request(self, call: Call, exchange: Exchange, statement: Statement | None = None) -> Request:
+    def _exclusive_request(
+        self, call: Call, exchange: Exchange, statement: Statement | None = None, *, waited: bool = True
+    ) -> Request:
         # Answers are read whole.
         call.small, call.large = True, False
         session = self.session
@@ -103,7 +109,7 @@ class TestDatabase(Database):
         mark = session.mark() if session is not None and session.inside else ()
         if mark and isinstance(statement, Script):
             statement = nested(statement, mark)
-        request = super()._exclusive_request(call, exchange, statement)
+        request = super()._exclusive_request(call, exchange, statement, waited=waited)
         request.stream_after = 0
         if mark and not isinstance(statement, Script):
             request.ahead = (*((statement_for(sql, 0), []) for sql in mark), *(request.ahead or ()))

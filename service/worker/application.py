@@ -29,7 +29,7 @@ from rowcall.core.uploads.options import ObjectStore
 from rowcall.ext.driver.exchange import Runner
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.auth.access import stranger_refusal
-from rowcall.service.auth.antiforgery import token_routes
+from rowcall.service.auth.antiforgery import guards, token_routes
 from rowcall.service.auth.asked import connect_sessions
 from rowcall.service.auth.refreshing import refresh_routes
 from rowcall.service.background import Background
@@ -182,7 +182,7 @@ class Application:
         self._fixed: dict[Route, tuple[Step, ...]] = {}
         for method, path, steps in (
             *operation_routes(services),
-            *tag_routes(services),
+            *tag_routes(services, guards(services)),
             *token_routes(self._identity),
         ):
             self._fixed[Route(method, ascii_lower(path), (), ())] = steps

@@ -54,3 +54,38 @@ def test_a_placeholder_stays_a_value() -> None:
     made = batch(command, found)
     assert made.picks == (0, 1, 4)
     assert "select rowcall_row.number, $3, (coalesce($3::text, '') || ': x') from" in made.sql
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "written"),
+    [
+        ("insert into t values (($2)[3], $2[1]::int)", (1, 3), "(rowcall_row.c3), (rowcall_row.c1)::int"),
+        ("insert into t values (( $2 ) [ 2 ] || '($2)[1]')", (2,), "(rowcall_row.c2) || '($2)[1]'"),
+        ("select f(($2)[2], $2[2], $1)", (2,), "f((rowcall_row.c2), (rowcall_row.c2), rowcall_row.number)"),
+        ("select $2[1]between'a'and'b'", (1,), "(rowcall_row.c1)between'a'and'b'"),
+        # The row is taken in another way too, or nothing of it is.
+        ("insert into t values (($2)[1], $2)", (), "(rowcall_row.cells)[1], rowcall_row.cells"),
+        ("insert into t values (($2)[1:2])", (), "(rowcall_row.cells)[1:2]"),
+        ("insert into t values (($2)[1][1])", (), "(rowcall_row.cells)[1][1]"),
+        ("insert into t values (($2)[0], ($2)[1])", (), "(rowcall_row.cells)[0], (rowcall_row.cells)[1]"),
+        ("insert into t values (($2)[$1])", (), "(rowcall_row.cells)[rowcall_row.number]"),
+        ("insert into t values ($2[-1])", (), "rowcall_row.cells[-1]"),
+        ("insert into t values ($1)", (), "rowcall_row.number"),
+    ],
+)  # fmt: skip
+def test_cells_that_are_named_one_by_one_are_columns(text: str, columns: tuple[int, ...], written: str) -> None:
+    command = row_command(text, {})
+    found = pattern(command)
+    assert found is not None
+    made = batch(command, found)
+    assert made.columns == columns
+    assert f" select {written} from (select " in f" {made.sql}".replace(" as value from", " from")
+    assert made.types == (23, *[1009] * (len(columns) or 1))
+
+
+def test_the_arrays_of_columns_come_behind_all_other_values() -> None:
+    command = row_command("insert into t values ({_a}, ($2)[5], $4, ($2)[2], {_b})", {"_a": 0, "_b": 1})
+    found = pattern(command)
+    assert found is not None
+    made = batch(command, found)
+    assert (made.columns, made.picks) == ((2, 5), (0, 6, 7, 4, 3, 5))

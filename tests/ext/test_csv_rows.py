@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.text.array_literal import elements
+from rowcall.core.text.array_literal import elements, literal
 from rowcall.core.uploads import csv_text
 from rowcall.core.uploads.csv_text import CsvFormat
-from rowcall.ext.binding.csv_rows import CsvError, CsvRows, nested
+from rowcall.ext.binding.csv_rows import CsvError, CsvRows, columns, nested
 
 LINES = st.text(alphabet='ab", ;\t\\é\u00a0\u2003\ufeff\r\n\0{}', max_size=60)
 
@@ -71,3 +71,19 @@ def test_quotes_that_do_not_fit_are_told_with_their_line(text: bytes, why: str) 
 def test_texts_in_an_array_come_out_again(texts: list[str | None]) -> None:
     whole = nested([None if text is None else text.encode() for text in texts])
     assert elements(whole.decode()) == texts
+
+
+CELLS = st.lists(st.one_of(st.none(), st.text(alphabet='ab"\\{},é ', max_size=8)), max_size=5)
+
+
+@given(st.lists(st.one_of(st.none(), CELLS), max_size=5), st.sets(st.integers(1, 7), max_size=4).map(sorted).map(tuple))
+def test_cells_become_columns(rows: list[list[str | None] | None], places: tuple[int, ...]) -> None:
+    made = columns([None if row is None else literal([*row], quoted=True).encode() for row in rows], places)
+    expected = [[None if row is None or len(row) < place else row[place - 1] for row in rows] for place in places]
+    assert [elements(column.decode()) for column in made] == expected
+
+
+@pytest.mark.parametrize("places", [(0,), (2, 1), (1, 1)])
+def test_places_of_columns_ascend(places: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="no places"):
+        columns([], places)

@@ -10,15 +10,20 @@ Value = TypeVar("Value")
 
 POLL_SECONDS = 0.02
 """How often a condition is looked at again."""
+SHARE = 4
+"""So many times as long as a look takes nobody looks: what connects to a database shall not keep a processor busy."""
+LONGEST_PAUSE = 0.1
 
 
 def wait_until(condition: Callable[[], Value], what: str, seconds: float = 10.0) -> Value:
     """Return the first true value of `condition`; fail the test when there is none within `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
+        began = time.monotonic()
         value = condition()
         if value:
             return value
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             raise AssertionError(f"waited {seconds:g} s in vain: {what} (last seen: {value!r})")
-        time.sleep(POLL_SECONDS)
+        time.sleep(max(POLL_SECONDS, min(SHARE * (now - began), LONGEST_PAUSE)))

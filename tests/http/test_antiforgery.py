@@ -22,12 +22,22 @@ create function bare() returns text language sql volatile as $$select 'bare'$$;
 comment on function bare() is E'HTTP POST\\nallow_anonymous\\nrequest_param_type body';
 create function pay(_n int) returns int language sql volatile as $$select _n$$;
 comment on function pay(int) is E'HTTP POST\\nauthorize';
+create function find_key(_digest text) returns table (user_id int) language sql stable as
+    $$select 41 where _digest = encode(sha256('right'), 'hex')$$;
 create function twin(_a int) returns text language sql volatile as $$select 'one'$$;
 comment on function twin(int) is E'HTTP POST /twin\\nallow_anonymous';
 create function twin(_a int, _b int) returns text language sql volatile as $$select 'two'$$;
 comment on function twin(int, int) is E'HTTP POST /twin\\nallow_anonymous';
 """
-ANTIFORGERY = {**EVERY_SCHEME, "Antiforgery:Enabled": "true", "Antiforgery:TokenPath": "/token"}
+KEYS = {"Auth:ApiKey:Enabled": "true", "Auth:ApiKey:Command": "select * from find_key($1)"}
+TAGS = {"CacheOptions:Enabled": "true", "CacheOptions:TagsPath": "/forget"}
+ANTIFORGERY = {
+    **EVERY_SCHEME,
+    **KEYS,
+    **TAGS,
+    "Antiforgery:Enabled": "true",
+    "Antiforgery:TokenPath": "/token",
+}
 FIELD, HEADER = "__RequestVerificationToken", "RequestVerificationToken"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 PARSED = "StaticFiles:ParseContentOptions:"
@@ -226,3 +236,20 @@ def test_a_path_that_is_none_ends_the_start(own_database: Database, tmp_path: Pa
     done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
     assert done.returncode == 1
     assert "Antiforgery:TokenPath" in done.stderr + done.stdout
+
+
+def test_a_key_of_a_program_is_no_form_of_a_page(service: Service) -> None:
+    """No page can add its header; a key that is nobody's proves nothing."""
+    cookie = with_cookie(service)
+    for more in ({}, cookie):
+        sent = fresh(service, "POST", "/api/note", data={"text": "hi"}, headers={**more, "X-Api-Key": "right"})
+        assert (sent.status_code, sent.text) == (200, "hi")
+    problem(fresh(service, "POST", "/api/note", data={"text": "hi"}, headers={"X-Api-Key": "wrong"}), 400)
+
+
+def test_tags_are_forgotten_with_a_token(service: Service) -> None:
+    token, cookies = fetch(service, with_cookie(service))
+    problem(fresh(service, "POST", "/forget?tag=a", headers=cookies), 400)
+    assert fresh(service, "POST", "/forget?tag=a", headers={**cookies, HEADER: token}).status_code == 200
+    key = {"X-Api-Key": "right"}
+    assert fresh(service, "POST", "/forget?tag=a", headers=key).status_code == 200

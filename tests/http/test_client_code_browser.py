@@ -17,7 +17,7 @@ from tests.http.conftest import Serve
 from tests.http.test_client_code import PLAIN, TOLD, P, check_answers
 from tests.http.test_client_code import SQL as ROUTINES
 
-pytestmark = needs_browser
+pytestmark = [needs_browser, pytest.mark.slow]
 
 SQL = (
     ROUTINES

@@ -20,6 +20,7 @@ create function public_note(_n int) returns int language sql volatile as $$selec
 comment on function public_note(int) is E'HTTP POST\\nallow_anonymous';
 """
 
+TAGS = {"CacheOptions:Enabled": "true", "CacheOptions:TagsPath": "/forget"}
 LISTED = "https://partner.example"
 CROSS = [
     {"Sec-Fetch-Site": "cross-site", "Origin": "https://evil.example"},
@@ -36,7 +37,7 @@ def own_origin(service: Service) -> str:
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
-    return serve(database, member_sql() + SQL, {**EVERY_SCHEME, "Auth:TrustedOrigins:0": LISTED})
+    return serve(database, member_sql() + SQL, {**EVERY_SCHEME, **TAGS, "Auth:TrustedOrigins:0": LISTED})
 
 
 @pytest.fixture
@@ -53,6 +54,7 @@ def test_another_site_cannot_write(
     problem(service.post("/api/pay", content=b'{"n":1}', headers={**cookie, **headers}), 403)
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     problem(service.post("/api/pay", content=b"n=1", headers={**cookie, **headers, **form}), 403)
+    problem(service.post("/forget?tag=a", headers={**cookie, **headers}), 403)
     assert database.value("select count(*) from paid") == before
 
 
@@ -70,6 +72,7 @@ def test_another_site_cannot_write(
 )
 def test_pages_of_its_own_can(service: Service, cookie: dict[str, str], headers: dict[str, str]) -> None:
     assert service.post("/api/pay", content=b'{"n":1}', headers={**cookie, **headers}).text == "1"
+    assert service.post("/forget?tag=a", headers={**cookie, **headers}).status_code == 200
 
 
 def test_its_own_origin_is_no_foreign_one(service: Service, cookie: dict[str, str]) -> None:

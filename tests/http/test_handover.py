@@ -122,6 +122,30 @@ def test_a_successor_that_fails_changes_nothing(own_database: Database, serve_on
     assert (tmp_path / "handover").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_successor_that_starts_takes_no_connection(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    """It has more workers, so it adds sockets: the system would spread connections over those that listen. What has
+    died with sockets that it had not even read (a reset) is no other case than what has read them.
+    """
+    settings = {"HttpServer:HandoverSocket": str(tmp_path / "handover")}
+    service = serve_once(own_database, SQL, settings)
+    nowhere = {**settings, "ConnectionStrings:Default": "host=/nowhere", "HttpServer:Workers": "8"}
+    starting = Service(tmp_path / "starting", nowhere, service.port)
+    starting.wait_for_log("/nowhere", 60)
+    for number in range(32):  # each on a connection of its own
+        with service.new_client() as client:
+            assert client.get(f"/echo?id={number}").text == str(number)
+    starting.process.kill()
+    starting.process.wait()
+    service.wait_for_log("has ended before it served; this one goes on")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asking:
+        asking.connect(settings["HttpServer:HandoverSocket"])
+        asking.sendall(b"rowcall handover 1")
+        service.wait_for_log("another process takes over: it has the listening sockets and starts")
+        wait_until(lambda: service.log.count("it has the listening sockets") == 2, "sockets are sent")
+    wait_until(lambda: service.log.count("has ended before it served") == 2, "which is told as the other is")
+    assert service.get("/echo?id=3").text == "3"
+
+
 def test_load_balancers_are_told_before_anything_ends(own_database: Database, serve_once: Serve) -> None:
     settings = {"HealthChecks:Enabled": "true", "HttpServer:Shutdown:Delay": "1 hour"}
     service = serve_once(own_database, SQL, settings, workers=2)

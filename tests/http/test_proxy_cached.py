@@ -38,6 +38,12 @@ SQL = (
     + passing("cookie", "GET /cookie\ncached")
     + passing("large", "GET /large\ncached")
     + passing("at_once", "GET /at-once\ncached")
+    + passing("varied", "GET /varied\ncached")
+    + passing("packed", "GET /packed\ncached")
+    + passing("starred", "GET /starred\ncached")
+    + passing("partial", "GET /partial\ncached")
+    + passing("tagged", "GET /tagged\ncached\ncache_tags all, one:{_a}", "_a text")
+    + "create function find_key(_digest text) returns table (user_id int) language sql as 'select 7';\n"
     + "create function combined(_x text, _proxy_body text) returns text language sql as "
     + "$$ select _x || _proxy_body $$;\n"
     + "comment on function combined is 'HTTP GET /both\nproxy\ncached';\n"
@@ -63,6 +69,9 @@ def counted(upstream: Upstream) -> Upstream:
         return answer("spoken")
 
     upstream.on("/silent", silent)
+    upstream.on("/varied", next_answer(headers=[("Vary", "Accept-Language, X-Shop")]))
+    upstream.on("/packed", next_answer(headers=[("Content-Encoding", "x-own")]))
+    upstream.on("/starred", next_answer(headers=[("Vary", "*")]))
     upstream.on("/cookie", next_answer(headers=[("Set-Cookie", "a=b")]))
     upstream.on("/large", lambda _seen, _connection: answer(str(next(numbers)) + "x" * 40_000_000))
     tries = itertools.count(1)
@@ -82,6 +91,9 @@ def service(database: Database, serve: Serve, counted: Upstream) -> Service:
         "Service:ProxyOptions:DefaultTimeout": "3s",
         "CacheOptions:Enabled": "true",
         "CacheOptions:InvalidateCacheSuffix": "purge",
+        "CacheOptions:StatusHeader": "X-Cache",
+        "Auth:ApiKey:Enabled": "true",
+        "Auth:ApiKey:Command": "select * from find_key($1)",
     }
     return serve(database, SQL, settings, workers=2)
 
@@ -133,6 +145,72 @@ def test_callers_with_credentials_are_told_apart(service: Service) -> None:
         return service.get("/named?a=c", headers={"Authorization": token}).text
 
     assert ask("Bearer a") == ask("Bearer a") != ask("Bearer b")
+
+
+def test_callers_with_keys_are_told_apart(service: Service) -> None:
+    def ask(key: str) -> str:
+        return service.get("/named?a=k", headers={"X-Api-Key": key}).text
+
+    assert ask("a") == ask("a") != ask("b")
+    assert service.get("/named?a=k").text not in (ask("a"), ask("b"))
+
+
+@pytest.mark.parametrize(
+    ("path", "requests"),
+    [
+        (
+            "/varied",
+            [{"Accept-Language": "de"}, {"Accept-Language": "fr"}, {"Accept-Language": "de", "X-Shop": "1"}, {}],
+        ),
+        ("/packed", [{"Accept-Encoding": "x-own"}, {"Accept-Encoding": "identity"}]),
+    ],
+)
+def test_an_answer_is_for_requests_like_that_which_it_was_made_for(
+    service: Service, path: str, requests: list[dict[str, str]]
+) -> None:
+    """RFC 9111, 4.1; a coding is for who has asked for it, whatever `Vary` says."""
+    found = [service.get(path, headers=headers).headers["content-length"] for headers in requests]
+    told = [service.get(path, headers=headers) for headers in requests]
+    assert [one.headers["x-cache"] for one in told] == ["hit"] * len(requests)
+    assert [one.headers["content-length"] for one in told] == found
+    bodies = [raw(service, path, headers) for headers in requests]
+    assert len(set(bodies)) == len(requests)
+    assert service.get(f"{path}/purge", headers=requests[-1]).json() == {"invalidated": True}
+    assert not {raw(service, path, headers) for headers in requests} & set(bodies)
+
+
+def raw(service: Service, path: str, headers: dict[str, str]) -> bytes:
+    with service.client.stream("GET", path, headers=headers) as response:
+        return b"".join(response.iter_raw())
+
+
+def test_what_may_depend_on_anything_is_not_kept(service: Service) -> None:
+    assert len({service.get("/starred").text for _ in range(3)}) == 3
+
+
+@pytest.mark.parametrize("name", ["Range", "If-None-Match", "If-Modified-Since"])
+def test_a_part_is_not_kept_for_others(service: Service, counted: Upstream, name: str) -> None:
+    def partial(seen: Seen, _connection: socket.socket) -> bytes:
+        if seen.header(name) is None:
+            return answer("whole")
+        return answer("w", 206) if name == "Range" else answer("", 304, content_type=None)
+
+    counted.on("/partial", partial)
+    path = f"/partial?{name}"
+    for _ in range(2):
+        response = service.get(path, headers={name: "bytes=0-0"})
+        assert (response.status_code, response.headers["x-cache"]) == (206 if name == "Range" else 304, "bypass")
+    assert [service.get(path).text for _ in range(2)] == ["whole"] * 2
+    kept = service.get(path, headers={name: "bytes=0-0"})
+    assert (kept.status_code, kept.text, kept.headers["x-cache"]) == (200, "whole", "hit")
+
+
+def test_tags_forget_answers_of_others_too(service: Service, database: Database) -> None:
+    first = [service.get(f"/tagged?a={name}").text for name in "ab"]
+    assert [service.get(f"/tagged?a={name}").text for name in "ab"] == first
+    database.execute("select pg_notify('rowcall', 'forget one:a')")
+    wait_until(lambda: service.get("/tagged?a=a").text != first[0], "its tag is forgotten")
+    assert service.get("/tagged?a=b").text == first[1]
 
 
 def test_an_answer_ends(service: Service) -> None:

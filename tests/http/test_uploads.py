@@ -158,6 +158,31 @@ comment on function up_inserts(text, json) is 'HTTP POST
 upload for csv
 param _meta is upload metadata
 row_command = insert into pair values ($1, $2[1], ($2)[2]::int, {_who})';
+create domain short as text check (length(value) < 40);
+create table shop (
+    number int, sku varchar(20) not null, title short, price numeric(6, 2),
+    bought date default '2020-02-02', about text default 'nothing', id int generated always as identity
+);
+create function price_up() returns trigger language plpgsql as
+    $$ begin new.price := new.price + 1; return new; end $$;
+create trigger price_up before insert on shop for each row execute function price_up();
+create function up_shop(_meta json) returns json language sql as 'select _meta';
+comment on function up_shop(json) is 'HTTP POST
+upload for csv
+csv_check_format = false
+param _meta is upload metadata
+row_command = insert into shop values ($1, coalesce($2[1], ''?''), ($2)[4], $2[2]::numeric)';
+create function up_shop_alone(_meta json) returns json language sql as 'select _meta';
+comment on function up_shop_alone(json) is 'HTTP POST
+upload for csv
+csv_check_format = false
+param _meta is upload metadata
+row_command = with alone as (select 1) insert into shop values ($1, coalesce($2[1], ''?''), ($2)[4], $2[2]::numeric)';
+create function up_upper(_meta json) returns json language sql as 'select _meta';
+comment on function up_upper(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+row_command = select upper(($2)[1]) || $1';
 create function up_lasts(_meta json) returns json language sql as 'select _meta';
 comment on function up_lasts(json) is 'HTTP POST
 upload for csv
@@ -433,6 +458,43 @@ def test_many_rows_are_inserted(service: Service, database: Database) -> None:
     ]
 
 
+SHOP = "".join(
+    ["a\n", ",\n", "\n", '"q ""x"", \\",1.234,,"{t,\\}",5\n', "NULL,2,3,null\n", '"NULL",,"","é\u00a0"\n']
+    + [f"s{n},{n / 8},x,{'t' * (n % 30)}\n" for n in range(300)]
+).encode()  # fmt: skip
+
+
+def test_cells_that_are_sent_as_columns_are_those_of_the_rows(service: Service, database: Database) -> None:
+    """Rows of any width, defaults, a trigger, a domain, casts: as where each row runs alone."""
+    kept = []
+    for path in ("up-shop", "up-shop-alone"):
+        database.execute("truncate shop restart identity")
+        upload(service, path, ("s.csv", SHOP * 3, "text/csv"))
+        kept.append(database.fetch("select * from shop order by id"))
+    assert kept[0] == kept[1]
+    assert len(kept[0]) == 3 * 306
+
+
+@pytest.mark.parametrize(
+    ("row", "status", "title"),
+    [
+        (b"a,many", 400, 'invalid input syntax for type numeric: "many"'),
+        (b"a,99999", 400, "numeric field overflow"),
+        (b"a,1,2," + b"t" * 50, 500, "23514"),
+        (b"a" * 21, 400, "value too long for type character varying(20)"),
+    ],
+)
+def test_an_error_in_a_column_is_that_of_the_row(
+    service: Service, database: Database, row: bytes, status: int, title: str
+) -> None:
+    database.execute("truncate shop")
+    files = [("s.csv", SHOP + row + b"\n", "text/csv")]
+    told = [problem(send(service, path, files), status) for path in ("up-shop", "up-shop-alone")]
+    assert title in told[0]["title"]
+    assert told[0]["title"] == told[1]["title"]
+    assert database.value("select count(*) from shop") == 0
+
+
 def test_an_error_in_a_late_row_is_that_of_the_row(service: Service, database: Database) -> None:
     database.execute("truncate pair")
     for path in ("up-sums", "up-inserts?who=x"):
@@ -441,7 +503,9 @@ def test_an_error_in_a_late_row_is_that_of_the_row(service: Service, database: D
     assert database.value("select count(*) from pair") == 0
 
 
-@pytest.mark.parametrize(("path", "last"), [("up-lasts", 'SKU "2000"\\2000'), ("up-sets", 2000)])
+@pytest.mark.parametrize(
+    ("path", "last"), [("up-lasts", 'SKU "2000"\\2000'), ("up-upper", 'SKU "2000"\\2000'), ("up-sets", 2000)]
+)
 def test_the_last_result_of_many_is_told(service: Service, path: str, last: object) -> None:
     (entry,) = upload(service, path, ("s.csv", PAIRS, "text/csv"))
     assert entry["lastResult"] == last
@@ -584,3 +648,8 @@ def test_a_name_in_the_extended_form_is_understood(service: Service) -> None:
 
 def test_a_method_that_was_another_is_post(service: Service) -> None:
     assert service.get("/api/up-needy?a=1").status_code == 405
+
+
+def test_where_no_limit_is_set_a_head_may_be_as_large_as_what_is_read_at_once(service: Service) -> None:
+    files = [("file", ("a.txt", b"a", "text/plain"))]
+    assert service.post("/api/up-default", headers={"x-large": "y" * 150_000}, files=files).status_code == 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 
+@dataclass(frozen=True, slots=True)
+class ManyRows:
+    call: Call
+    columns: tuple[int, ...]
+    """Of `core.uploads.batches.Batch`."""
+
+
 class Batching:
     """`await call()`: what runs many rows at once, or None. The first who asks finds out, the others wait for it."""
 
@@ -33,16 +41,16 @@ class Batching:
         self._services = services
         self._command = command
         self._pattern = pattern(command)
-        self._answer: asyncio.Task[Call | None] | None = None
+        self._answer: asyncio.Task[ManyRows | None] | None = None
 
-    async def call(self) -> Call | None:
+    async def call(self) -> ManyRows | None:
         if self._pattern is None:
             return None
         if self._answer is None:
             self._answer = asyncio.create_task(self._find(self._pattern))
         return await asyncio.shield(self._answer)
 
-    async def _find(self, found: Pattern) -> Call | None:
+    async def _find(self, found: Pattern) -> ManyRows | None:
         try:
             made = await _batch(self._services.database, self._command, found)
         except psycopg.Error as error:
@@ -55,13 +63,13 @@ class Batching:
             return Statement(
                 next(numbers),
                 made.sql.encode(),
-                self._command.values,
+                self._command.values + len(made.columns),
                 CellRows(self._services.codecs, True),
                 picks=made.picks,
                 types=made.types,
             )
 
-        return own_call(self._endpoint, self._services, "row_command", statement)
+        return ManyRows(own_call(self._endpoint, self._services, "row_command", statement), made.columns)
 
 
 async def _batch(database: Database, command: RowCommand, found: Pattern) -> Batch | None:

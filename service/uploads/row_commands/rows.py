@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from rowcall.core.uploads.row_command import RowCommand
-from rowcall.ext.binding.csv_rows import nested
+from rowcall.ext.binding.csv_rows import columns, nested
 from rowcall.ext.driver.request import Request
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Values
 from rowcall.service.database.held.transaction import Transaction
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.response.headers import argument_text
-from rowcall.service.uploads.row_commands.batching import Batching
+from rowcall.service.uploads.row_commands.batching import Batching, ManyRows
 from rowcall.service.uploads.row_commands.calls import first_value
 
 ROWS = 256
@@ -47,7 +47,7 @@ class Rows:
         ]
         self._chained = command.chained
         self._batching = batching
-        self._batch: Call | None = None
+        self._batch: ManyRows | None = None
         self._size = FIRST_BATCH
         self._cells: list[bytes | None] = []
         self._previous: bytes | None = None
@@ -127,9 +127,11 @@ class Rows:
 
     async def _send_batch(self, cells: list[bytes | None], about: bytes) -> None:
         assert self._batch is not None  # noqa: S101
-        values = [str(self._count).encode(), nested(cells), self._previous, about, *self._more]
+        batch = self._batch
+        rows = None if batch.columns else nested(cells)
+        values = [str(self._count).encode(), rows, self._previous, about, *self._more, *columns(cells, batch.columns)]
         self._count += len(cells)
-        await self._place(self._batch, values, [], alone=self._chained)
+        await self._place(batch.call, values, [], alone=self._chained)
         if self._last is not None:
             if self._last.seconds < SHORT:
                 self._size = min(LARGEST_BATCH, self._size * 2)
@@ -139,7 +141,7 @@ class Rows:
     async def _drain(self) -> None:
         if self._waiting:
             await self._send()
-        await self._settle_all(self._call if self._batch is None else self._batch)
+        await self._settle_all(self._call if self._batch is None else self._batch.call)
 
     async def finish(self) -> None:
         if self._cells:

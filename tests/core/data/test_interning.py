@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.data.interning import Same
+from rowcall.core.data.interning import Same, forget, remembered
 
 
 def test_keys_are_equal_only_for_the_same_object() -> None:
@@ -10,3 +10,16 @@ def test_keys_are_equal_only_for_the_same_object() -> None:
     assert Same(first) == Same(first)
     assert Same(first) != Same(second)
     assert {Same(first): "first", Same(second): "second"}[Same(second)] == "second"
+
+
+def test_results_are_shared_until_they_are_forgotten() -> None:
+    @remembered
+    def boxed(value: Same[list[int]]) -> list[list[int]]:
+        return [value.value]
+
+    numbers = [1]
+    kept = boxed(Same(numbers))
+    assert boxed(Same(numbers)) is kept
+    assert boxed(Same([1])) is not kept
+    forget()
+    assert boxed(Same(numbers)) is not kept

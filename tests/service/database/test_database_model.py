@@ -234,10 +234,14 @@ class Model:
                 return
             done = asyncio.get_running_loop().create_future()
             # A second answer would raise, and be reported as a mistake.
-            waiting.on_done = lambda request: None if done.cancelled() else done.set_result(request)
+            waiting.on_done = lambda request: self._drop(request) if done.cancelled() else done.set_result(request)
             await done
         elif waiting is not None:
             await waiting
+
+    def _drop(self, request: Request) -> None:
+        """Nobody reads what it streams, or judges it."""
+        self.database.end_stream(request, gone=True)
 
     async def _read_stream(self, request: Request, client: Client) -> list[Any]:
         """A reader that is slow, and sometimes leaves in the middle."""
@@ -436,12 +440,16 @@ def test_a_request_whose_client_has_left_has_no_answer_even_where_it_succeeds(ow
         database = Database(Target(parameters), DatabaseOptions())
         await database.start()
         with own_database.locked(7):
-            running = asyncio.ensure_future(database.begin(call, exchange))
+            assert isinstance(database.begin(call, exchange), Request)
             while not (busy := [one for one in database._exclusive.connections if one.in_flight]):  # noqa: ASYNC110
                 await asyncio.sleep(0)
             busy[0].abandon()
+        assert exchange.request is not None
+        while not exchange.request.finished:  # noqa: ASYNC110
+            await asyncio.sleep(0)
         with pytest.raises(ClientGoneError):
-            await running
+            database.settle(call, exchange)
+        assert not database.watching
         await database.close()
 
     uvloop.run(work())

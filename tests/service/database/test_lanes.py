@@ -196,6 +196,59 @@ def test_a_full_queue_of_the_pool_refuses_at_once_and_a_long_wait_ends(database:
     run(work())
 
 
+def test_a_turn_without_a_task_comes_in_the_order_of_the_others(database: Database) -> None:
+    async def work() -> None:
+        told: asyncio.Queue[object] = asyncio.Queue()
+        async with exclusive(database, replace(OPTIONS, exclusive_connections=1)) as lane:
+            assert lane.take_turn(told.put_nowait, told.put_nowait) is None
+            first = await told.get()
+            assert isinstance(first, Connection)
+            waiting = asyncio.create_task(lane.acquire())
+            await asyncio.sleep(0)
+            assert lane.take_turn(told.put_nowait, told.put_nowait) is None
+            lane.release(first)
+            assert await waiting is first
+            assert told.empty()
+            lane.release(first)
+            assert told.empty(), "told in the middle of whatever gave the connection back"
+            assert await told.get() is first
+            lane.release(first)
+            assert lane.take_turn(told.put_nowait, told.put_nowait) is first
+
+    run(work())
+
+
+def test_a_turn_without_a_task_ends_as_others_do(database: Database) -> None:
+    async def work() -> None:
+        told: asyncio.Queue[Exception] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def ready(connection: Connection) -> None:
+            raise AssertionError("there was no connection")
+
+        async with exclusive(database, replace(OPTIONS, exclusive_connections=1, queue_limit=2)) as lane:
+            await lane.acquire()
+            lane.take_turn(ready, told.put_nowait, 0.1)
+            lane.take_turn(ready, told.put_nowait)
+            with pytest.raises(Problem, match="full"):
+                lane.take_turn(ready, told.put_nowait)
+            lane.sweep(loop.time() + 0.2)
+            with pytest.raises(Problem, match=r"within 0\.1 s"):
+                raise await told.get()
+            lane.go_away()
+            with pytest.raises(Problem, match="is not there"):
+                raise await told.get()
+            assert lane.waiting == 0
+            lane.away = False
+            lane.take_turn(ready, told.put_nowait)
+            lane.close()
+            with pytest.raises(Problem, match="stopping"):
+                raise await told.get()
+            assert told.empty()
+
+    run(work())
+
+
 @pytest.mark.parametrize("handed_over", [False, True], ids=["still waiting", "already handed over"])
 def test_a_cancelled_wait_costs_no_connection(database: Database, handed_over: bool) -> None:
     async def work() -> None:

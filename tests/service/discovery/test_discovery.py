@@ -8,7 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowcall.core.catalogue.catalog import Catalog, ParameterMode, Routine, RoutineKind, TypeKind, Volatility
+from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults, build_endpoints
+from rowcall.core.catalogue.catalog import Catalog, Column, ParameterMode, Routine, RoutineKind, TypeKind, Volatility
+from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.service.discovery.catalogue import Wanted, discover, load_types
 from rowcall.service.discovery.filters import RoutineFilter
 from tests.harness.database import Database
@@ -89,6 +91,49 @@ def test_lists_plain_functions_and_procedures_sorted_by_schema_and_name(catalog:
         "public.work",
         "shop.work",
     ]
+
+
+TENANTS = """
+create type gauge as (id int, label text);
+""" + "".join(
+    f"""
+create schema {tenant};
+create function {tenant}.find(_id int, _label text default null) returns table (n int, c gauge) language sql
+  as 'select 1, null::gauge';
+create function {tenant}.rename(_id int, _label text) returns table (n int, c gauge) language sql
+  as 'select 1, null::gauge';
+create function {tenant}.list() returns table (n int, d gauge) language sql as 'select 1, null::gauge';
+create procedure {tenant}.find_again(_id int, _label text default null) language sql as '';
+"""
+    for tenant in ("north", "south")
+)
+
+
+def test_routines_of_the_same_signature_share_what_is_made_of_it(own_database: Database) -> None:
+    """And no others do: what is like it but for a default, a name of a column or its kind has its own."""
+    own_database.execute(TENANTS)
+    found = read(own_database.conninfo)
+    endpoints, _ = build_endpoints(found, EndpointDefaults(comments_mode=CommentsMode.IGNORE))
+    by_path = {one.path: one for one in endpoints}
+    for name in ("find", "rename", "list", "find-again"):
+        north, south = by_path[f"/api/north/{name}"], by_path[f"/api/south/{name}"]
+        assert north.parameters is south.parameters
+        assert north.shape is south.shape
+        assert (north.routine.schema, south.routine.schema) == ("north", "south")
+    find, rename, again = (by_path[f"/api/north/{name}"] for name in ("find", "rename", "find-again"))
+    assert [one.has_default for one in find.parameters] == [False, True]
+    assert [one.has_default for one in rename.parameters] == [False, False]
+    assert find.shape is rename.shape
+    assert find.parameters[0] is rename.parameters[0] is again.parameters[0]
+    assert again.shape.path is ResultPath.VOID
+    assert [column.key for column in find.shape.columns] == [b"n", b"id", b"label"]
+    assert by_path["/api/north/list"].shape.columns[1].group == Column("d", *_type_of(find))
+
+
+def _type_of(find: Endpoint) -> tuple[int, str]:
+    group = find.shape.columns[1].group
+    assert group is not None
+    return group.type_oid, group.type_name
 
 
 def test_reads_what_a_routine_is(catalog: Catalog) -> None:

@@ -1,0 +1,171 @@
+"""One worker process as the supervisor sees it: started, asked, listened to, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+from rowcall.service.log import Entry, current_log
+from rowcall.service.log.request_line import Seen
+from rowcall.service.sockets.listeners import Listener
+from rowcall.service.supervisor.channel import (
+    Channel,
+    Heard,
+    Logged,
+    Prepare,
+    Prepared,
+    ProfileTaken,
+    Sample,
+    Sampled,
+    Serving,
+    Swap,
+    TakeProfile,
+)
+from rowcall.service.supervisor.prefork import Copy, Template
+
+log = logging.getLogger("rowcall")
+
+SAMPLE_WITHIN = 1.0
+"""Seconds for a worker to say how things are; one that is busy for longer is left out."""
+PREPARE_WITHIN = 60.0
+"""Seconds a worker may take to build an edition."""
+
+Gauges = list[tuple[str, Mapping[str, str], float]]
+
+
+async def _started(descriptors: tuple[int, ...], template: Template | None) -> asyncio.subprocess.Process | Copy:
+    """A worker process that has these descriptors under the same numbers; the first is its channel."""
+    if template is not None:
+        try:
+            return await Copy.made_by(template, descriptors)
+        except OSError as error:
+            log.info("a worker is started without a template: %s", error)
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        "-m",
+        "rowcall.service.worker.worker",
+        str(descriptors[0]),
+        pass_fds=descriptors,
+        stdin=asyncio.subprocess.DEVNULL,
+        # A Ctrl-C is for the supervisor; it tells the workers in its own way.
+        start_new_session=True,
+    )
+
+
+class WorkerProcess:
+    """From its start until it is gone."""
+
+    def __init__(self, number: int, process: asyncio.subprocess.Process | Copy, channel: Channel) -> None:
+        self.number = number
+        self.process = process
+        self.channel = channel
+        self.started = time.monotonic()
+        self.serving = 0
+        """The edition that it has said it serves; 0: none, or nobody knows."""
+        self._answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
+        self._questions: dict[int, asyncio.Future[Any]] = {}
+        self.gone = False
+        self.last_error: str | None = None
+        """What it has logged as its last."""
+
+    @classmethod
+    async def start(cls, number: int, listeners: tuple[Listener, ...], template: Template | None) -> WorkerProcess:
+        ours, theirs = socket.socketpair()
+        with theirs, contextlib.ExitStack() as until_started:
+            until_started.callback(ours.close)
+            shared = {fd: None for listener in listeners for fd in listener.descriptors}
+            process = await _started((theirs.fileno(), *shared), template)
+            until_started.pop_all()
+        return cls(number, process, await Channel.over(ours))
+
+    async def ask(self, message: Prepare | Swap, answer: type[Prepared] | type[Serving], number: int) -> str | None:
+        """Sends `message` and waits for its answer: None, or what went wrong."""
+        if self.gone:
+            return f"worker {self.number} is gone"
+        future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._answers[answer, number] = future
+        self.channel.send(message)
+        try:
+            return await asyncio.wait_for(future, PREPARE_WITHIN)
+        except TimeoutError:
+            return f"worker {self.number} has not answered within {PREPARE_WITHIN:g} s"
+        finally:
+            self._answers.pop((answer, number), None)
+
+    async def swap(self, number: int) -> str | None:
+        """Has it serve the edition that it has prepared: None, or what went wrong."""
+        self.serving = 0
+        error = await self.ask(Swap(number), Serving, number)
+        if error is None:
+            self.serving = number
+        return error
+
+    async def sample(self, number: int, seconds: float) -> Gauges | None:
+        """How it says that things are; None when it has not said anything within `seconds`."""
+        found: Gauges | None = await self._told(Sample(number), seconds)
+        return found
+
+    async def profile(self, number: int, seconds: float) -> str | None:
+        """What it has seen itself do for so long; None when it has not said anything."""
+        found: str | None = await self._told(TakeProfile(number, seconds), seconds + SAMPLE_WITHIN * 10)
+        return found
+
+    async def _told(self, question: Sample | TakeProfile, seconds: float) -> Any:
+        future = self._questions[question.number] = asyncio.get_running_loop().create_future()
+        self.channel.send(question)
+        try:
+            return await asyncio.wait_for(future, seconds)
+        except TimeoutError:
+            return None
+        finally:
+            del self._questions[question.number]
+
+    def _remember_error(self, entries: Iterable[Entry | Seen]) -> None:
+        for entry in entries:
+            if isinstance(entry, Entry) and entry.level >= logging.ERROR:
+                self.last_error = entry.message
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+
+    async def listen(self, hear: Callable[[WorkerProcess, Heard], None]) -> None:
+        """Takes the worker's messages until it is gone, and gives on what is no answer and no line of the log."""
+        with contextlib.suppress(EOFError):
+            while True:
+                message = await self.channel.receive()
+                if isinstance(message, Logged):
+                    self._remember_error(message.entries)
+                    current_log().take(message.entries)
+                elif isinstance(message, Sampled | ProfileTaken):
+                    asked = self._questions.get(message.number)
+                    if asked is not None and not asked.done():
+                        asked.set_result(message.gauges if isinstance(message, Sampled) else message.text)
+                elif isinstance(message, Prepared | Serving):
+                    error = message.error if isinstance(message, Prepared) else None
+                    future = self._answers.get((type(message), message.number))
+                    if future is not None and not future.done():
+                        future.set_result(error)
+                elif isinstance(message, Heard):
+                    hear(self, message)
+        self.gone = True
+        for future in self._answers.values():
+            if not future.done():
+                future.set_result(f"worker {self.number} is gone")
+
+    async def end(self, seconds: float) -> None:
+        """Waits so long until it ends by itself."""
+        waiting: Awaitable[int] = self.process.wait()
+        try:
+            await asyncio.wait_for(waiting, seconds)
+        except TimeoutError:
+            log.error("worker %d did not stop in time and is killed", self.number)
+            self.kill()
+            await self.process.wait()

@@ -1,0 +1,216 @@
+"""The workers of this service: one in each place, replaced when it dies, and all of them on one edition."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+from rowcall.service.background import Background, pause
+from rowcall.service.edition.edition import Edition, EditionChange
+from rowcall.service.sockets.listeners import Listeners
+from rowcall.service.supervisor.channel import EventsWanted, Heard, Message, Prepare, Prepared, Stop
+from rowcall.service.supervisor.prefork import Template
+from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay, cause
+from rowcall.service.supervisor.worker_process import WorkerProcess
+
+log = logging.getLogger("rowcall")
+
+
+class Workers:
+    """What they need from the service comes in as calls.
+
+    greeting: what a new one in this place is told first. hear: what one says that is for others. on_gone: one has
+    ended although nobody asked it to.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        listeners: Listeners,
+        template: Template | None,
+        *,
+        greeting: Callable[[int], Sequence[Message]],
+        hear: Callable[[WorkerProcess, Heard], None],
+        on_gone: Callable[[WorkerProcess], None],
+    ) -> None:
+        self._listeners = listeners
+        self._template = template
+        self._greeting = greeting
+        self._hear = hear
+        self._on_gone = on_gone
+        self._places: list[WorkerProcess | None] = [None] * count
+        self._deaths = [RestartDelay() for _ in range(count)]
+        self._publishing = asyncio.Lock()
+        self._ending = asyncio.Event()
+        self._watches = Background()
+        """One for each worker; they go on until it has said its last word."""
+        self.edition = Edition(0, (), {})
+        """That all of them serve; number 0: none yet."""
+
+    def __iter__(self) -> Iterator[WorkerProcess]:
+        """Those that there are, in order; one may have ended a moment ago."""
+        return (worker for worker in self._places if worker is not None)
+
+    @property
+    def running(self) -> list[WorkerProcess]:
+        return [worker for worker in self if not worker.gone]
+
+    @property
+    def pids(self) -> list[int | None]:
+        """For each place; None where one is being replaced."""
+        return [None if worker is None else worker.process.pid for worker in self._places]
+
+    def tell(self, message: Message) -> None:
+        for worker in self:
+            worker.channel.send(message)
+
+    # --- from start to end -----------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        await asyncio.gather(*(self._spawn(number) for number in range(len(self._places))))
+
+    async def _spawn(self, number: int) -> None:
+        worker = await WorkerProcess.start(number, self._listeners.of(number), self._template)
+        for message in self._greeting(number):
+            worker.channel.send(message)
+        self._places[number] = worker
+        self._watches.start(self._watch(worker))
+
+    async def _watch(self, worker: WorkerProcess) -> None:
+        try:
+            await worker.listen(self._hear)
+        except Exception:
+            # Nobody would notice its end any more.
+            log.exception("worker %d cannot be listened to and is replaced", worker.number)
+            worker.kill()
+        self._hear(worker, EventsWanted(wanted=False))
+        code = await worker.process.wait()
+        if self._ending.is_set():
+            return
+        self._places[worker.number] = None
+        worker.channel.close()
+        self._on_gone(worker)
+        await self._mourn(worker, code)
+        if not self._ending.is_set():
+            await self._replace(worker.number)
+
+    async def _mourn(self, worker: WorkerProcess, code: int) -> None:
+        """Tells of the death, and waits as long as it asks for, or until the service stops."""
+        deaths = self._deaths[worker.number]
+        seconds = deaths.pause_after(time.monotonic() - worker.started)
+        when = f" in {seconds:.1f} s" if seconds else ""
+        why = cause(code, worker.last_error)
+        log.error(
+            "worker %d (pid %d) ended with %d and is replaced%s: %s",
+            *(worker.number, worker.process.pid, code, when, why),
+        )
+        if deaths.look_like_a_rule:
+            log.critical(
+                "worker %d has died %d times in a row, each time within %g s; it is started again every few seconds; "
+                "%s",
+                *(worker.number, MANY, QUICK, why),
+            )
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ending.wait(), seconds)
+
+    async def _replace(self, number: int) -> None:
+        await self._spawn_at_last(number)
+        async with self._publishing:
+            worker = self._places[number]
+            edition = self.edition
+            # Before the first edition there is nothing to serve; the first publication includes this worker.
+            if worker is not None and edition.number:
+                error = await worker.ask(Prepare.of(edition), Prepared, edition.number)
+                error = error or await worker.swap(edition.number)
+                if error:
+                    log.error("worker %d cannot serve: %s", number, error)
+                    worker.kill()  # or the connections that its socket gets would wait for ever
+
+    async def _spawn_at_last(self, number: int) -> None:
+        for attempt in itertools.count(5):
+            try:
+                await self._spawn(number)
+            except Exception as error:  # whatever it is: a worker that is not started again is missing for good
+                log.error("worker %d cannot be started, one more attempt follows: %s", number, error)
+                await asyncio.sleep(pause(attempt))
+            else:
+                return
+
+    def cease(self) -> None:
+        """From here on none that ends is replaced."""
+        self._ending.set()
+
+    async def end(self, seconds: float, hurry: asyncio.Event) -> None:
+        """Has all of them finish what runs, for so long at most; `hurry` cuts that short."""
+        self.cease()
+        workers = list(self)
+        self.tell(Stop(seconds))
+        await self._ended(workers, seconds + 5, hurry)
+        if watches := list(self._watches):
+            # What the workers have sent to the log as their last.
+            await asyncio.wait(watches, timeout=1)
+        self._watches.cancel()
+        for worker in workers:
+            worker.channel.close()
+
+    async def _ended(self, workers: Sequence[WorkerProcess], seconds: float, hurry: asyncio.Event) -> None:
+        ending = asyncio.gather(*(worker.end(seconds) for worker in workers))
+        hurrying = asyncio.ensure_future(hurry.wait())
+        either: set[asyncio.Future[Any]] = {ending, hurrying}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        hurrying.cancel()
+        if not ending.done():
+            log.warning("asked to stop once more: what still runs is cut off")
+            for worker in workers:
+                worker.kill()
+        await ending
+
+    # --- editions --------------------------------------------------------------------------------------------------
+
+    async def publish(self, edition: Edition, before_swap: Callable[[], Awaitable[None]]) -> str | None:
+        """All swap, or none does; one that is gone gets the edition when it is replaced. Gives the reason when none
+        did. before_swap: is done once all have built it, before any of them serves it.
+        """
+        async with self._publishing:
+            workers = list(self)
+            errors = await self._prepared(edition, workers)
+            failed = [error for worker, error in zip(workers, errors, strict=True) if error and not worker.gone]
+            if failed:
+                return failed[0]
+            if not self.edition.number and all(worker.gone for worker in workers):
+                return "no worker could be started; the log says why"
+            await before_swap()
+            await asyncio.gather(*(worker.swap(edition.number) for worker in workers))
+            self.edition = edition
+            return None
+
+    async def _prepared(self, edition: Edition, workers: Sequence[WorkerProcess]) -> list[str | None]:
+        """Has all of them build it: what each answers. Whoever serves the edition before it is told what has changed,
+        and told everything where that does not go well.
+        """
+        base = self.edition
+        change = EditionChange.between(base, edition) if base.number else None
+        if change is not None and change.new_count > len(edition.endpoints) // 2:
+            change = None
+        whole: list[Prepare] = []
+
+        def everything() -> Prepare:
+            if not whole:
+                whole.append(Prepare.of(edition))
+            return whole[0]
+
+        told = None if change is None else Prepare.of_change(change)
+
+        async def prepared(worker: WorkerProcess) -> str | None:
+            if told is not None and worker.serving == base.number:
+                if await worker.ask(told, Prepared, edition.number) is None:
+                    return None
+                log.info("worker %d is told the whole edition %d, not what has changed", worker.number, edition.number)
+            return await worker.ask(everything(), Prepared, edition.number)
+
+        return await asyncio.gather(*map(prepared, workers))
