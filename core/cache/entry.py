@@ -34,12 +34,13 @@ def packed(entry: Entry) -> bytes:
     return _HEAD.pack(_VERSION, flags, *numbers) + entry.head + tags + entry.body
 
 
-def unpacked(data: bytes) -> Entry | None:
-    """None for bytes that are no entry: another version's, or somebody else's."""
-    if len(data) < _HEAD.size or data[0] != _VERSION:
+def unpacked(data: bytes, start: int = 0) -> Entry | None:
+    """None for bytes that are no entry: another version's, or somebody else's. start: where it begins."""
+    if len(data) < start + _HEAD.size or data[start] != _VERSION:
         return None
-    _version, flags, rows, written, ends, fresh, length, width = _HEAD.unpack_from(data)
-    middle = _HEAD.size + length
+    _version, flags, rows, written, ends, fresh, length, width = _HEAD.unpack_from(data, start)
+    head = start + _HEAD.size
+    middle = head + length
     body = middle + width
     tags = tuple(data[middle:body].decode().split("\n")) if width else ()
-    return Entry(data[body:], rows, bool(flags & _NULL), written, ends, fresh, data[_HEAD.size : middle], tags)
+    return Entry(data[body:], rows, bool(flags & _NULL), written, ends, fresh, data[head:middle], tags)

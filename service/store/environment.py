@@ -8,6 +8,9 @@ begin with the letter of their kind: each further LMDB table would double the co
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import mmap
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -37,7 +40,7 @@ class Transaction(Protocol):
     """What is used of LMDB's: it may give views instead of bytes, which nobody here asks for."""
 
     def get(self, key: bytes) -> bytes | None: ...
-    def put(self, key: bytes, value: bytes) -> bool: ...
+    def put(self, key: bytes, value: bytes, *, append: bool = ...) -> bool: ...
     def pop(self, key: bytes) -> bytes | None: ...
     def delete(self, key: bytes) -> bool: ...
     def cursor(self) -> Cursor: ...
@@ -49,6 +52,7 @@ class Environment:
 
     def __init__(self, path: Path, size: int) -> None:
         path.mkdir(mode=0o700, exist_ok=True)
+        self.path = path
         self.size = size
         self._lmdb = lmdb.open(
             str(path),
@@ -84,6 +88,19 @@ class Environment:
 
     def close(self) -> None:
         self._lmdb.close()
+
+
+@contextlib.contextmanager
+def mapped(path: Path, size: int) -> Iterator[mmap.mmap]:
+    """Memory that all processes share, zeros at first. Whoever makes it ready does so in the `with`, alone."""
+    with path.open("a+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.posix_fallocate(file.fileno(), 0, size)
+        try:
+            yield mmap.mmap(file.fileno(), size)
+        finally:
+            # Not by closing: the map has the file open too.
+            fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def used(transaction: Transaction) -> int:

@@ -49,6 +49,7 @@ class LimitedAnswers:
 
     def _has_room(self) -> bool:
         """Each answer has two records at least, so that counting is seldom needed."""
+        self._answers.flush()
         with self._environment.begin() as transaction:
             return int(transaction.stat()["entries"]) // 2 < self._most or self._answers.count() < self._most
 
