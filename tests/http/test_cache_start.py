@@ -153,8 +153,7 @@ single';
 alter table kept add column more int;
 insert into kept values (1, 2);
 notify rowcall, 'reload'""")
-    new = {"text-of": "second", "told": '{"a":1,"b":2}', "kept": '[{"id":1,"more":2}]'}
-    for name, text in new.items():
-        # A worker after the other takes the change up.
-        wait_until(lambda: answers(f"/api/{name}") == {text}, f"the new answer of {name} is given")
+    new = {"/api/text-of": "second", "/api/told": '{"a":1,"b":2}', "/api/kept": '[{"id":1,"more":2}]'}
+    # A worker after the other takes the change up.
+    wait_until(lambda: all(answers(path) == {text} for path, text in new.items()), "the new answers are given")
     assert answers("/api/other") == other
