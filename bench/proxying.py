@@ -2,8 +2,11 @@
 
     python -m bench.proxying [--seconds 5] [--connections 64]
 
-Needs nginx (`apt-get install nginx-light`), which also answers as the service behind. What counts is the ratio: at
-least 0.35 of nginx and three times FastAPI. On a machine with other work the figures say little.
+Needs nginx (`apt-get install nginx-light`), which also answers as the service behind. What counts is the ratio of
+processor time for a request, which is that of requests a second where each of them has one core to itself: at least
+0.35 of nginx and three times FastAPI. Rates depend on what else the machine does, and on who else shares its cores.
+
+They take turns, and what counts is the median of the ratios of the turns: what happens beside them happens to all.
 """
 
 import argparse
@@ -14,7 +17,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
+
+import psutil  # type: ignore[import-untyped]
 
 from bench.load import Target, generate, raw_request
 from bench.one_worker import SMALL, OneWorker
@@ -40,31 +47,47 @@ PASSING = """
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """rate: requests a second. cpu: microseconds of processor time for one."""
+
+    rate: float
+    cpu: float
+
+
 @contextmanager
-def running(command: list[str], environment: dict[str, str] | None = None) -> Iterator[None]:
+def running(command: list[str], environment: dict[str, str] | None = None) -> Iterator[int]:
+    """Gives the number of the process."""
     process = subprocess.Popen(command, env=os.environ | (environment or {}))
     try:
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait(30)
 
 
 @contextmanager
-def nginx(folder: Path, name: str, body: str) -> Iterator[None]:
+def nginx(folder: Path, name: str, body: str) -> Iterator[int]:
     file = folder / f"{name}.conf"
     file.write_text(BEHIND.format(folder=folder, name=name, body=body))
-    with running([shutil.which("nginx") or "nginx", "-c", str(file), "-e", str(folder / "start.log")]):
-        yield
+    with running([shutil.which("nginx") or "nginx", "-c", str(file), "-e", str(folder / "start.log")]) as number:
+        yield number
 
 
-def measure(port: int, size: int, seconds: float, connections: int) -> float:
-    """Requests in a second."""
+def used(process: int) -> float:
+    """Seconds of processor time, of its children too."""
+    whole = psutil.Process(process)
+    times = [one.cpu_times() for one in (whole, *whole.children(recursive=True))]
+    return float(sum(one.user + one.system for one in times))
+
+
+def measure(port: int, process: int, size: int, seconds: float, connections: int) -> Found:
     request = raw_request("GET", f"/{size}.json", f"127.0.0.1:{port}", b"")
+    before = used(process)
     tally = generate(Target("127.0.0.1", port, request, content(size)), connections, seconds)
     if tally.wrong or tally.lost:
         raise SystemExit(f"port {port}: {tally.wrong} wrong answers, {tally.lost} lost")
-    return tally.answered / tally.seconds
+    return Found(tally.answered / tally.seconds, (used(process) - before) * 1e6 / tally.answered)
 
 
 def content(size: int) -> bytes:
@@ -84,6 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--turns", type=int, default=3)
     chosen = parser.parse_args()
     if shutil.which("nginx") is None:
         raise SystemExit("nginx is missing: apt-get install nginx-light")
@@ -99,25 +123,31 @@ def main() -> None:
         server.psql(stdin=schema(behind))
         with (
             nginx(folder, "behind", ANSWERING.format(port=behind, folder=folder)),
-            nginx(folder, "front", PASSING.format(port=front, behind=behind)),
-            running([*uvicorn, "forwarding_app:app"], {"UPSTREAM": f"http://127.0.0.1:{behind}"}),
+            nginx(folder, "front", PASSING.format(port=front, behind=behind)) as front_process,
+            running([*uvicorn, "forwarding_app:app"], {"UPSTREAM": f"http://127.0.0.1:{behind}"}) as peer_process,
         ):
             service = OneWorker(server, own, "Service:ProxyOptions:Enabled=true", "Service:UrlPathPrefix=/api")
             time.sleep(2)  # the peer says nothing when it is ready
+            those = ((front, front_process), (own, service.worker.pid), (peer, peer_process))
             try:
                 for size in SIZES:
-                    print(line(size, [measure(port, size, chosen.seconds, chosen.connections)
-                                      for port in (front, own, peer)]))  # fmt: skip
+                    turns = [
+                        [measure(port, process, size, chosen.seconds, chosen.connections) for port, process in those]
+                        for _ in range(chosen.turns)
+                    ]
+                    print(line(size, turns))
             finally:
                 service.stop()
 
 
-def line(size: int, found: list[float]) -> str:
-    passed, ours, theirs = found
-    return (
-        f"{size} bytes: nginx {passed:,.0f}/s, rowcall {ours:,.0f}/s, FastAPI + httpx {theirs:,.0f}/s; "
-        f"rowcall is {ours / passed:.2f} of nginx and {ours / theirs:.1f} times FastAPI"
+def line(size: int, turns: list[list[Found]]) -> str:
+    told = ", ".join(
+        f"{name} {median(one.cpu for one in found):.1f} µs ({median(one.rate for one in found):,.0f}/s)"
+        for name, found in zip(("nginx", "rowcall", "FastAPI + httpx"), zip(*turns, strict=True), strict=True)
     )
+    of_nginx = median(passed.cpu / ours.cpu for passed, ours, _ in turns)
+    of_peer = median(theirs.cpu / ours.cpu for _, ours, theirs in turns)
+    return f"{size} bytes: {told}; rowcall is {of_nginx:.2f} of nginx and {of_peer:.1f} times FastAPI on one core"
 
 
 if __name__ == "__main__":

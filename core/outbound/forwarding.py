@@ -28,6 +28,7 @@ PLAIN_TEXT = "text/plain; charset=utf-8"
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _UNRESERVED_PATH = "/:@!$&'()*+,;=~"
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.\-/:@!$&'()*+,;=~]*")
 
 
 class JsonKind(enum.Enum):
@@ -55,36 +56,39 @@ Given = tuple[Automatic, str | None]
 
 def request_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], *, with_body: bool) -> Headers:
     """Those of a request that go on. What belongs to the connection stays, and what its header Connection names."""
-    pairs = list(items)
-    named = {word.strip().lower() for name, value in pairs if name.lower() == "connection" for word in value.split(",")}
-    return [
-        (name, value)
-        for name, value in pairs
-        if (lowered := name.lower()) not in excluded
-        and lowered not in OF_CONNECTION
-        and lowered not in named
-        and (not lowered.startswith("content-") or (with_body and lowered in OF_CONTENT_FORWARDED))
-    ]
+    kept: Headers = []
+    named: set[str] = set()
+    for pair in items:
+        name = pair[0].lower()
+        if name == "connection":
+            named |= _words(pair[1])
+        elif name in excluded or name in OF_CONNECTION:
+            continue
+        elif not name.startswith("content-") or (with_body and name in OF_CONTENT_FORWARDED):
+            kept.append(pair)
+    return [pair for pair in kept if pair[0].lower() not in named] if named - OF_CONNECTION else kept
 
 
 def response_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], taken: Collection[str]) -> Headers:
     """Those of an answer that come back, in lower case; without its content type. taken: names that are set already."""
-    pairs = [(name.lower(), value) for name, value in items]
-    named = {word.strip().lower() for name, value in pairs if name == "connection" for word in value.split(",")}
-    return [
-        (name, value)
-        for name, value in pairs
-        if name != "content-type"
-        and name not in excluded
-        and name not in taken
-        and name not in OF_CONNECTION
-        and name not in named
-    ]
+    kept: Headers = []
+    named: set[str] = set()
+    for name, value in items:
+        name = name.lower()
+        if name == "connection":
+            named |= _words(value)
+        elif not (name == "content-type" or name in excluded or name in OF_CONNECTION or name in taken):
+            kept.append((name, value))
+    return [pair for pair in kept if pair[0] not in named] if named - OF_CONNECTION else kept
+
+
+def _words(value: str) -> set[str]:
+    return {word.strip().lower() for word in value.split(",")}
 
 
 def encoded_path(path: str) -> str:
     """A decoded path as it stands in a request."""
-    return quote(path, safe=_UNRESERVED_PATH)
+    return path if _PLAIN_PATH.fullmatch(path) else quote(path, safe=_UNRESERVED_PATH)
 
 
 def mended_path(path: str) -> str:

@@ -44,6 +44,19 @@ cdef class Arrival:
     cdef int _begin(self, Runner runner) except -1
 
 
+cdef class Pending:
+    cdef readonly Exchange exchange
+    cdef Runner runner
+
+    cpdef cancel(self)
+    cpdef bint done(self)
+    cpdef advance(self)
+    cpdef fail(self, error)
+    cpdef wait_for(self, awaitable)
+    cdef int _begin(self, Runner runner) except -1
+    cdef Exchange _end(self)
+
+
 cdef class Runner:
     cdef readonly set active
     cdef object wait

@@ -101,6 +101,45 @@ cdef class Arrival:
         self.runner.advance(exchange)
 
 
+cdef class Pending:
+    """Something else that a step waits for without a task; a base for what knows when that is over.
+
+    Whoever derives from it calls `advance`, `fail` or `wait_for`, once, and not before the step has given it back.
+    """
+
+    def __init__(self, Exchange exchange not None):
+        self.exchange = exchange
+
+    cpdef cancel(self):
+        """Nobody waits any more. To be told to whoever derives from this."""
+        raise NotImplementedError
+
+    cpdef bint done(self):
+        return self.exchange is None
+
+    cdef int _begin(self, Runner runner) except -1:
+        self.runner = runner
+        self.exchange.task = self
+        return 0
+
+    cdef Exchange _end(self):
+        cdef Exchange exchange = self.exchange
+        self.exchange = None
+        exchange.task = None
+        return exchange
+
+    cpdef advance(self):
+        """The steps go on."""
+        self.runner.advance(self._end())
+
+    cpdef fail(self, error):
+        self.runner.fail(self._end(), error)
+
+    cpdef wait_for(self, awaitable):
+        """The steps go on behind `awaitable`, which costs a task."""
+        self.runner.wait(self._end(), awaitable)
+
+
 cdef class Runner:
     """Runs the steps of exchanges; `active` holds those that have begun and not ended.
 
@@ -158,18 +197,21 @@ cdef class Runner:
             if waiting is None:
                 if exchange.answered:
                     return 0
-            elif type(waiting) is Arrival:
-                (<Arrival>waiting)._begin(self)
-                return 1
-            elif type(waiting) is not Request:
-                self.wait(exchange, waiting)
-                return 1
-            else:
+            elif type(waiting) is Request:
                 request = <Request>waiting
                 if request.state != RequestState.DONE and request.state != RequestState.STREAMING:
                     request.owner = exchange
                     request.on_done = self.resume_method
                     return 1
+            elif type(waiting) is Arrival:
+                (<Arrival>waiting)._begin(self)
+                return 1
+            elif isinstance(waiting, Pending):
+                (<Pending>waiting)._begin(self)
+                return 1
+            else:
+                self.wait(exchange, waiting)
+                return 1
         return 0
 
     def _resume(self, Request request not None):

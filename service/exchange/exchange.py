@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from rowcall.ext.driver.exchange import Arrival, Exchange
+from rowcall.ext.driver.exchange import Arrival, Exchange, Pending
 from rowcall.ext.driver.request import Request
 
-__all__ = ["ClientGoneError", "Exchange", "Running", "Step", "Waiting"]
+__all__ = ["ClientGoneError", "Exchange", "Pending", "Running", "Step", "Waiting"]
 
 
 class ClientGoneError(Exception):
@@ -19,8 +19,9 @@ class ClientGoneError(Exception):
 Running = Awaitable[None] | Request | None
 """What a run of a routine is waited for by; None: it is over."""
 
-Waiting = Running | Arrival
+Waiting = Running | Arrival | Pending
 """What a step gives back: nothing, when the next one may follow at once; a request in the driver's hands; the body of
-its own on its way; or an awaitable. The former cost no task, so they are what the hot path uses."""
+its own on its way; something else that calls back; or an awaitable. The former cost no task, so they are what the hot
+path uses."""
 
 Step = Callable[[Exchange], Waiting]

@@ -26,16 +26,18 @@ from rowcall.core.outbound.forwarding import (
     request_headers,
 )
 from rowcall.core.outbound.options import ProxyOptions
+from rowcall.service.exchange.attendance import UNWATCHED
 from rowcall.service.exchange.exchange import Exchange
+from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.exchange.trace import trace_of
 from rowcall.service.outbound.automatic import automatic_parameters, context_headers, context_names, given_values
 from rowcall.service.outbound.bodies import SMALL, announced_length, gathered, may_have_body, pieces, whole_body
 from rowcall.service.outbound.hedging import hedged
-from rowcall.service.upstream.messages import IDEMPOTENT, Answer, OutgoingRequest
+from rowcall.service.upstream.messages import IDEMPOTENT, Answer, Arriving, OutgoingRequest
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Inside, Services
-    from rowcall.service.upstream.client import Client
+    from rowcall.service.upstream.client import Begun, Client
 
 log = logging.getLogger("rowcall")
 
@@ -56,6 +58,7 @@ class Forward:
         self._method = wish.method
         self._host = wish.url or options.host
         self._base: Address | None = None
+        self._last: tuple[str, str, Address] | None = None
         self._limit = services.options.http.body_limit
         self._automatic = automatic_parameters(endpoint, services)
         raw = endpoint.raw_body
@@ -71,6 +74,50 @@ class Forward:
         self._leaves_body = uploads_here(endpoint, options)
         self._hedge = endpoint.options.hedge if (wish.method or endpoint.method) in IDEMPOTENT else None
         self._timeouts = services.options.deadlines.headers
+        self._traced = services.options.tracing is not None
+        self.may_begin = self._begins()
+        """Its requests may be sent by `begin`, if one of them lets it."""
+
+    def _begins(self) -> bool:
+        """They go to another server, and are theirs alone."""
+        other = self._host is not None and not self._host.startswith("/")
+        return other and self._hedge is None and not self._automatic and self._options.timeout >= UNWATCHED
+
+    def begin(self, exchange: Exchange, flight: Begun) -> bool:
+        """Sends the request, where nothing has to be waited for. False: nothing is done, and `send` has to do it.
+
+        Raises:
+            RefusedError, BadUrlError, Problem: it cannot be sent.
+        """
+        host, client, scope = self._host, self._client, exchange.scope
+        method = self._method or scope.method
+        protocol = exchange.protocol
+        if host is None or client is None or method == "HEAD" or type(protocol) is HeadProtocol:
+            return False
+        if (self._traced and trace_of(protocol) is not None) or hasattr(protocol, "room"):
+            return False
+        body = None
+        if method in BODY_METHODS:
+            if exchange.body is None and not self._leaves_body and may_have_body(scope):
+                return False
+            body = exchange.body or None
+        headers = self._headers(exchange, with_body=body is not None)
+        address = self._address(host, scope, scope.query_string)
+        flight.request = OutgoingRequest(method, address, headers, body)
+        return client.begin(flight)
+
+    async def go_on(self, begun: Begun, arriving: Arriving, began: float) -> Answer:
+        """What `send` would give now, for a request that has begun. began: when, in the loop's time. Raises what
+        `send` raises."""
+        client = self._client
+        if client is None:
+            raise Problem(500, NO_HOST)
+        try:
+            async with asyncio.timeout_at(began + self._options.timeout):
+                return await client.go_on(begun, arriving)
+        except TimeoutError:
+            client.timed_out(begun.request.address)
+            raise
 
     async def send(self, exchange: Exchange) -> Answer:
         """The answer, once its header section is there.
@@ -107,15 +154,25 @@ class Forward:
                 content = body if isinstance(body, bytes) else None
                 ask = partial(inside, method, host, _anonymous(headers, self._secret), content, exchange)
             else:
-                address = self._address(host, sent_path(exchange.scope), query)
+                address = self._address(host, exchange.scope, query)
                 expects = (exchange.scope.headers.get("expect") or "").lower() == "100-continue"
                 request = OutgoingRequest(method, address, headers, body, length, expects_continue=expects and streamed)
                 ask = partial(client.send, request, named=True, trace=trace_of(exchange.protocol))
             # A body that is sent on as it comes is there once.
             return await (ask() if self._hedge is None or streamed else hedged(ask, self._hedge, Answer.close))
 
-    def _address(self, host: str, path: str, query: str) -> Address:
-        """What is the same for all requests is read once. Raises `BadUrlError`."""
+    def _address(self, host: str, scope: Any, query: str) -> Address:
+        """What is the same for all requests is read once, and most ask for the same. Raises `BadUrlError`."""
+        path, last = scope.path, self._last
+        if hasattr(scope, "raw_path"):
+            return self._address_of(host, sent_path(scope), query)
+        if last is not None and last[0] == path and last[1] == query:
+            return last[2]
+        found = self._address_of(host, sent_path(scope), query)
+        self._last = path, query, found
+        return found
+
+    def _address_of(self, host: str, path: str, query: str) -> Address:
         base = self._base
         if base is None:
             base = self._base = read_address(host.rstrip("/") + "/")

@@ -5,27 +5,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.core.outbound.address import BadUrlError
-from rowcall.core.outbound.forwarding import response_headers
+from rowcall.core.outbound.forwarding import OF_CONNECTION, response_headers
 from rowcall.core.outbound.guard import RefusedError
 from rowcall.core.outbound.options import ProxyOptions
 from rowcall.core.outbound.reply import Reply, headers_json
+from rowcall.ext.base.heads import lowered
 from rowcall.service.exchange.arguments import put
 from rowcall.service.exchange.attendance import while_client_waits
-from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.exchange import Exchange, Step, Waiting
 from rowcall.service.outbound.bodies import whole_body
 from rowcall.service.outbound.decoding import decoded_body
+from rowcall.service.outbound.flight import Flight, Flights
 from rowcall.service.outbound.forwarding import Forward
 from rowcall.service.outbound.relay import relay
 from rowcall.service.outbound.timing import tell_time
 from rowcall.service.response.headers import comment_fields
 from rowcall.service.upstream.errors import OutboundError
-from rowcall.service.upstream.messages import Answer, Headers
+from rowcall.service.upstream.messages import Answer, Arriving, Headers
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -65,13 +68,13 @@ def _passthrough(endpoint: Endpoint, forward: Forward, services: Services) -> St
     timed = services.options.http.server_timing
 
     async def send(exchange: Exchange) -> None:
-        began = asyncio.get_running_loop().time()
+        await answer_with(exchange, forward.send(exchange), asyncio.get_running_loop().time())
+
+    async def answer_with(exchange: Exchange, asked: Awaitable[Answer], began: float) -> None:
         room = getattr(exchange.protocol, "room", 0)
         try:
-            answer = await while_client_waits(exchange.protocol, forward.send(exchange))
-            if timed:
-                tell_time(exchange, "upstream", asyncio.get_running_loop().time() - began)
-            headers = answer_headers(answer, options, comment_fields(exchange), inside=inside)
+            answer = await while_client_waits(exchange.protocol, asked)
+            headers = told(exchange, answer, began)
             if room:
                 async with asyncio.timeout(options.timeout):
                     await answer.gather(room)
@@ -81,7 +84,40 @@ def _passthrough(endpoint: Endpoint, forward: Forward, services: Services) -> St
         # The routine never runs.
         exchange.follow(())
 
-    return send
+    def told(exchange: Exchange, answer: Answer, began: float) -> Headers:
+        if timed:
+            tell_time(exchange, "upstream", asyncio.get_running_loop().time() - began)
+        return answer_headers(answer, options, comment_fields(exchange), inside=inside)
+
+    dropped = options.exclude_response_headers | OF_CONNECTION
+    plain = options.forward_response_headers and not timed
+
+    def finish(exchange: Exchange, answer: Answer, began: float) -> None:
+        headers = lowered(answer.headers, dropped) if plain and exchange.comment_headers is None else None
+        if headers is None:
+            headers = told(exchange, answer, began)
+        exchange.protocol.response_bytes(answer.status, headers, answer.take())
+        exchange.follow(())
+
+    def go_on(exchange: Exchange, flight: Flight, arriving: Arriving) -> Awaitable[None]:
+        return answer_with(exchange, forward.go_on(flight, arriving, flight.moment), flight.moment)
+
+    client = services.client
+    if client is None or not forward.may_begin:
+        return send
+    flights = Flights(client, finish, go_on)
+
+    def begin(exchange: Exchange) -> Waiting:
+        flight = Flight(exchange, flights)
+        try:
+            if not forward.begin(exchange, flight):
+                return send(exchange)
+        except FAILURES as error:
+            raise failure(endpoint, error, options).problem() from None
+        flights.add(flight)
+        return flight
+
+    return begin
 
 
 def _transform(endpoint: Endpoint, forward: Forward, services: Services) -> Step:
@@ -128,7 +164,7 @@ def is_inside(endpoint: Endpoint, options: ProxyOptions) -> bool:
 
 def answer_headers(answer: Answer, options: ProxyOptions, own: Headers, *, inside: bool) -> Headers:
     """own: those of the comment, which win. An endpoint of this service gives its content type alone."""
-    taken = {name for name, _ in own}
+    taken = {name for name, _ in own} if own else ()
     content_type = answer.header("content-type")
     headers: Headers = [("content-type", content_type)] if content_type is not None else []
     headers += own

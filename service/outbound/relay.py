@@ -35,12 +35,17 @@ async def relay(exchange: Exchange, answer: Answer, headers: Headers, patience: 
         return
     if answer.complete:
         protocol.response_bytes(answer.status, headers, answer.take())
-    elif answer.length is not None and answer.length <= GATHERED and not _sends_events(answer):
+    elif is_gathered(answer):
         async with asyncio.timeout(silence):
             body = await answer.read(None)
         protocol.response_bytes(answer.status, headers, body)
     else:
         await _stream(exchange, answer, headers, patience, None if _sends_events(answer) else silence)
+
+
+def is_gathered(answer: Answer) -> bool:
+    """Its body is waited for."""
+    return answer.length is not None and answer.length <= GATHERED and not _sends_events(answer)
 
 
 def _sends_events(answer: Answer) -> bool:

@@ -150,9 +150,12 @@ def _in_passing(endpoint: Endpoint, binder: Binder, path_values: PathValues, lim
     filled = endpoint.outgoing.filled | {one.target for one in resolved_parameters(endpoint)}
     asked = [one for index, one in enumerate(endpoint.parameters) if index not in filled and not one.path]
     raw = endpoint.raw_body
+    needs_none = not endpoint.parameters
 
     def from_query(exchange: Exchange) -> None:
         query = exchange.scope.query_string if endpoint.transport is Transport.QUERY else ""
+        if not query and needs_none:
+            return
         _set_arguments(exchange, binder.bind_query(query, path_values(exchange)))
 
     if raw is None and (endpoint.transport is Transport.QUERY or not asked):

@@ -39,12 +39,17 @@ class Circuits:
 
     def check(self, origin: Origin) -> None:
         """Raises `OpenCircuitError`."""
-        data = self._environment.get(_key(origin))
-        if data is None:
-            return
-        left = _RECORD.unpack(data)[1] - time.monotonic()
+        left = self._left(origin)
         if left > 0:
             raise OpenCircuitError(origin.authority, math.ceil(left))
+
+    def is_open(self, origin: Origin) -> bool:
+        return self._left(origin) > 0
+
+    def _left(self, origin: Origin) -> float:
+        """Seconds."""
+        data = self._environment.get(_key(origin))
+        return 0.0 if data is None else float(_RECORD.unpack(data)[1]) - time.monotonic()
 
     def succeeded(self, origin: Origin) -> None:
         key = _key(origin)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rowcall.core.outbound.address import Address, BadUrlError, Origin, joined
 from rowcall.core.outbound.guard import Guard
@@ -17,7 +17,8 @@ from rowcall.core.outbound.options import ClientOptions
 from rowcall.service.exchange.trace import NAMES, Trace
 from rowcall.service.upstream.circuits import FAILING, Circuits
 from rowcall.service.upstream.errors import NotReachedError, OutboundError
-from rowcall.service.upstream.messages import IDEMPOTENT, Answer, Headers, OutgoingRequest
+from rowcall.service.upstream.http1 import Http1Connection
+from rowcall.service.upstream.messages import IDEMPOTENT, Answer, Arriving, Headers, OutgoingRequest, Receiver
 from rowcall.service.upstream.pool import Pool
 
 if TYPE_CHECKING:
@@ -72,14 +73,55 @@ class Client:
             span.end(status)
         return answer
 
-    async def _send(self, request: OutgoingRequest, *, named: bool) -> Answer:
+    def begin(self, begun: Begun) -> bool:
+        """Sends its request to a host that the operator has named, where that takes no waiting. Told what comes of it,
+        it may call `ended`, or `go_on`, one of the two. False: nothing is done, and `send` has to do it."""
+        address = begun.request.address
+        origin = address.origin
+        if address.userinfo or (self._circuits is not None and self._circuits.is_open(origin)):
+            return False
+        connection = self._pool.unused(origin)
+        if connection is None:
+            return False
+        begun.connection = connection
+        begun.reused = connection.used > 0
+        begun.metered = 0.0 if self._meters is None else self._meters(origin.authority).begin()
+        connection.begin(begun.request, begun)
+        return True
+
+    def ended(self, begun: Begun, status: int) -> None:
+        """To be told where something watches. status: of the answer; 0: nobody has waited for it."""
+        self._over(begun.request, begun.metered, status)
+
+    async def go_on(self, begun: Begun, arriving: Arriving) -> Answer:
+        """What `send` would give now; for whoever has been told that there is something else than an answer that
+        stands, or does not want to wait any more in his way. arriving: is told what `begun` is told."""
+        return await self._send(begun.request, named=True, first=self._first(begun, arriving))
+
+    async def _first(self, begun: Begun, arriving: Arriving) -> Answer:
+        async def found() -> Answer:
+            try:
+                return await arriving.wait(begun.connection.abort)
+            except OutboundError as error:
+                if not _repeats(begun.request, error, used=begun.reused):
+                    raise
+            connection = await self._pool.acquire(begun.request.address.origin, None, fresh=True)
+            return await connection.exchange(begun.request)
+
+        return await self._watched(begun.request, begun.metered, found())
+
+    async def _send(
+        self, request: OutgoingRequest, *, named: bool, first: Coroutine[Any, Any, Answer] | None = None
+    ) -> Answer:
+        """first: gives the answer to the request itself, which has begun."""
         guard = None if named else self.options.guard
         own = request.address.origin if named else None
         request = _with_credentials(request)
         for _ in range(self.options.follow):
             if guard is not None:
                 guard.check_origin(request.address.origin)
-            answer = await self._counted(request, guard)
+            answer = await (first or self._attempt(request, guard))
+            first = None
             answer.address = request.address
             following = _following(request, answer)
             if following is None:
@@ -89,43 +131,57 @@ class Client:
             guard = None if request.address.origin == own else self.options.guard
         if guard is not None:
             guard.check_origin(request.address.origin)
-        answer = await self._counted(request, guard)
+        answer = await (first or self._attempt(request, guard))
         answer.address = request.address
         return answer
 
-    async def _counted(self, request: OutgoingRequest, guard: Guard | None) -> Answer:
-        """`_attempt`, until the head of its answer is there."""
-        if self._meters is None:
-            return await self._attempt(request, guard)
-        meter = self._meters(request.address.origin.authority)
-        status, began = 0, meter.begin()
-        try:
-            answer = await self._attempt(request, guard)
-            status = answer.status
-        finally:
-            meter.done(began, status)
-        return answer
-
     async def _attempt(self, request: OutgoingRequest, guard: Guard | None) -> Answer:
-        """One request, without where it may lead.
-
-        A connection that was used before may be one that its server is about to close: that is no answer of the
-        server, and another one is tried, where a request that was sent twice does no harm (RFC 9110, 9.2.2)."""
-        circuits = self._circuits
-        if circuits is None:
+        """One request, without where it may lead."""
+        if not self.watches:
             return await self._exchange(request, guard)
-        origin = request.address.origin
-        circuits.check(origin)
+        return await self._watched(request, self._begun(request), self._exchange(request, guard))
+
+    @property
+    def watches(self) -> bool:
+        """Somebody wants to know how requests end."""
+        return self._meters is not None or self._circuits is not None
+
+    async def _watched(self, request: OutgoingRequest, began: float, answering: Coroutine[Any, Any, Answer]) -> Answer:
+        """`answering`, until the head of its answer is there."""
         try:
-            answer = await self._exchange(request, guard)
-        except OutboundError:
-            circuits.failed(origin)
+            answer = await answering
+        except BaseException as error:
+            if self._circuits is not None and isinstance(error, OutboundError):
+                self._circuits.failed(request.address.origin)
+            if self._meters is not None:
+                self._meters(request.address.origin.authority).done(began, 0)
             raise
-        if answer.status in FAILING:
-            circuits.failed(origin)
-        else:
-            circuits.succeeded(origin)
+        self._over(request, began, answer.status)
         return answer
+
+    def _begun(self, request: OutgoingRequest) -> float:
+        """When, as the meters have it. Raises `OutboundError` for a server that is left alone."""
+        origin = request.address.origin
+        meter = None if self._meters is None else self._meters(origin.authority)
+        began = 0.0 if meter is None else meter.begin()
+        if self._circuits is not None:
+            try:
+                self._circuits.check(origin)
+            except OutboundError:
+                if meter is not None:
+                    meter.done(began, 0)
+                raise
+        return began
+
+    def _over(self, request: OutgoingRequest, began: float, status: int) -> None:
+        origin = request.address.origin
+        if self._circuits is not None and status:
+            if status in FAILING:
+                self._circuits.failed(origin)
+            else:
+                self._circuits.succeeded(origin)
+        if self._meters is not None:
+            self._meters(origin.authority).done(began, status)
 
     def timed_out(self, address: Address) -> None:
         """Whoever has waited for an answer says so; here it looks like any other end of the exchange."""
@@ -138,13 +194,29 @@ class Client:
         used = connection.used > 0
         try:
             return await connection.exchange(request)
-        except NotReachedError:
-            raise
         except OutboundError as error:
-            if not (used and error.unanswered and request.repeatable and request.method in IDEMPOTENT):
+            if not _repeats(request, error, used=used):
                 raise
         connection = await self._pool.acquire(origin, guard, fresh=True)
         return await connection.exchange(request)
+
+
+class Begun(Receiver, Protocol):
+    """A request on its way, which nobody awaits: whoever sends it gives `request`, the client the rest."""
+
+    request: OutgoingRequest
+    connection: Http1Connection
+    reused: bool
+    """The connection has been used before."""
+    metered: float
+    """When it began, as the meters have it."""
+
+
+def _repeats(request: OutgoingRequest, error: OutboundError, *, used: bool) -> bool:
+    """A connection that was used before may be one that its server is about to close: that is no answer of the
+    server, and another one is tried, where a request that was sent twice does no harm (RFC 9110, 9.2.2)."""
+    unanswered = error.unanswered and not isinstance(error, NotReachedError)
+    return used and unanswered and request.repeatable and request.method in IDEMPOTENT
 
 
 async def _drain(answer: Answer) -> None:

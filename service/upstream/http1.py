@@ -1,81 +1,56 @@
-"""One HTTP/1.1 connection to another server: a state machine over a transport, with llhttp as its parser.
+"""One HTTP/1.1 connection to another server: a state machine over a transport, with llhttp as its parser for answers
+that are not plain (`ext.driver.plain_http`).
 
 One exchange at a time. What arrives goes into the `Answer` of the exchange; when that holds more than its reader has
 taken, the transport stops reading, so that a slow reader is felt by the server. A connection whose exchange has ended
 as it should is free for the next one, whether the answer has been read or not.
 
-Written here because the passthrough of proxies is a hot path: a small exchange takes 50 µs of processor time, with
-httpcore (h11) 1,200 and with httpx 1,900 (one connection, uvloop, the same server; Python 3.11).
+Written here because the passthrough of proxies is a hot path: a small exchange in a task takes 50 µs of processor time,
+with httpcore (h11) 1,200 and with httpx 1,900 (one connection, uvloop, the same server; Python 3.11).
 """
 
 from __future__ import annotations
 
 import asyncio
-import enum
 from collections.abc import AsyncIterator, Callable
-from typing import Any
 
 import httptools
 
+from rowcall.ext.driver.plain_http import BODY, CLOSED, IDLE, WAITING, PlainConnection
 from rowcall.service.upstream.errors import OutboundError
-from rowcall.service.upstream.messages import Answer, OutgoingRequest
+from rowcall.service.upstream.messages import Answer, Arriving, OutgoingRequest, Receiver
 
 MAX_HEAD = 131_072
 """Bytes of status lines and headers of an answer, interim ones included."""
-PAUSE_ABOVE = 262_144
 CONTINUE_WITHIN = 1.0
 """Seconds that a server has to say 100 before the body is sent all the same (RFC 9110, 10.1.1)."""
 
 
-class State(enum.Enum):
-    IDLE = "idle"
-    WAITING = "waiting"
-    """For the final header section."""
-    BODY = "body"
-    CLOSED = "closed"
-
-
-class Http1Connection(asyncio.Protocol):
+class Http1Connection(PlainConnection, asyncio.Protocol):
     """`answer = await connection.exchange(request)`; `on_free` is told when it can take another or is closed."""
 
     multiplexed = False
 
     def __init__(self, on_free: Callable[[Http1Connection], None]) -> None:
-        self._on_free = on_free
         self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport | None = None
-        self._parser: Any = None
-        self._state = State.IDLE
-        self._answer: Answer | None = None
+        super().__init__(on_free, self._loop.time)
         self._headers: list[tuple[str, str]] = []
-        self._head_bytes = 0
         self._until_close = False
-        self._without_body = False
-        self._sent = True
-        """The whole request is on its way."""
-        self._keeps = True
-        self._final: asyncio.Future[None] | None = None
         self._continue: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
         self._sender: asyncio.Task[None] | None = None
         self._blocked = False
-        self.used = 0
-        self.born = self._loop.time()
-        self.idle_since = self.born
-
-    @property
-    def usable(self) -> bool:
-        return self._state is State.IDLE
+        self.born = self.idle_since
 
     @property
     def spare(self) -> bool:
         """No exchange is under way."""
-        return self._state is State.IDLE
+        return self.usable
 
     def retire(self) -> None:
         """Takes no further exchange."""
         self._keeps = False
-        if self._state is State.IDLE:
+        if self._state == IDLE:
             self._close()
 
     # --- an exchange -----------------------------------------------------------------------------------------------
@@ -86,18 +61,20 @@ class Http1Connection(asyncio.Protocol):
         Raises:
             OutboundError: the connection broke, or what came is no answer.
         """
+        arriving = Arriving()
+        self.begin(request, arriving)
+        return await arriving.wait(self.abort)
+
+    def begin(self, request: OutgoingRequest, receiver: Receiver) -> None:
+        """Sends the request. receiver: never told before this returns.
+
+        Raises:
+            OutboundError: the connection is closed.
+        """
         transport = self._transport
-        if transport is None or self._state is not State.IDLE:
+        if transport is None or self._state != IDLE:
             raise OutboundError("the connection was closed", unanswered=True)
-        self.used += 1
-        self._state = State.WAITING
-        self._parser = httptools.HttpResponseParser(self)
-        self._head_bytes = 0
-        self._headers = []
-        self._until_close = False
-        self._without_body = request.method == "HEAD"
-        answer = self._answer = Answer(self)
-        self._final = final = self._loop.create_future()
+        self._begin(Answer(self), receiver, request.method == "HEAD")
         body = request.body
         if body is None or isinstance(body, bytes):
             self._sent = True
@@ -107,12 +84,6 @@ class Http1Connection(asyncio.Protocol):
             self._continue = self._loop.create_future() if request.expects_continue else None
             transport.write(request.head())
             self._sender = self._loop.create_task(self._send(body, chunked=request.length is None))
-        try:
-            await final
-        except BaseException:
-            self.abort()
-            raise
-        return answer
 
     async def _send(self, body: AsyncIterator[bytes], *, chunked: bool) -> None:
         try:
@@ -130,7 +101,7 @@ class Http1Connection(asyncio.Protocol):
         except Exception as error:  # whoever gives the body says what was wrong with it
             self._fail(error)
             return
-        if self._state is State.IDLE:
+        if self._state == IDLE:
             self._freed()
 
     async def _drained(self) -> None:
@@ -149,13 +120,18 @@ class Http1Connection(asyncio.Protocol):
     # --- asyncio.Protocol ------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]
+        self._transport = transport
 
-    def data_received(self, data: bytes) -> None:
-        if self._state is State.IDLE or self._parser is None:
-            self._fail(OutboundError("the server sent what nobody had asked for"))
-            return
-        if self._state is State.WAITING:
+    def _received(self, data: bytes) -> None:
+        """What is not plain."""
+        if self._parser is None:
+            if self._state != WAITING:
+                self._fail(OutboundError("the server sent what nobody had asked for"))
+                return
+            self._parser = httptools.HttpResponseParser(self)
+            self._headers = []
+            self._until_close = False
+        if self._state == WAITING:
             self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
@@ -169,25 +145,24 @@ class Http1Connection(asyncio.Protocol):
                 return
             self._fail(OutboundError(f"the answer is not HTTP: {error}"))
             return
-        if self._state is State.WAITING and self._head_bytes > MAX_HEAD:
+        if self._state == WAITING and self._head_bytes > MAX_HEAD:
             self._fail(OutboundError(f"the headers of the answer are larger than {MAX_HEAD} bytes"))
-        elif self._state is State.BODY and self._answer is not None and self._answer.buffered > PAUSE_ABOVE:
-            self._transport.pause_reading()  # type: ignore[union-attr]
-            self._answer.paused = True
+        elif self._state == BODY and self._answer is not None:
+            self._hold_back(self._answer)
 
     def eof_received(self) -> None:
-        if self._state is State.BODY and self._until_close:
+        if self._state == BODY and self._until_close:
             self._keeps = False
             self._complete()
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self._state is State.BODY and self._until_close and error is None:
+        if self._state == BODY and self._until_close and error is None:
             self._keeps = False
             self._complete()
             return
-        unanswered = self._state is State.WAITING and self._head_bytes == 0
+        unanswered = self._state == WAITING and self._head_bytes == 0
         reason = "the connection was closed" if error is None else f"the connection broke: {error}"
-        if self._state is State.BODY:
+        if self._state == BODY:
             reason = "the connection was closed before the answer was complete"
         self._fail(OutboundError(reason, unanswered=unanswered))
 
@@ -204,7 +179,7 @@ class Http1Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         pair = (name.decode("latin-1"), value.decode("latin-1"))
-        if self._state is State.BODY and self._answer is not None:
+        if self._state == BODY and self._answer is not None:
             self._answer.trailers.append(pair)
         else:
             self._headers.append(pair)
@@ -217,11 +192,13 @@ class Http1Connection(asyncio.Protocol):
         answer.status = status
         answer.headers = self._headers
         self._keeps = parser.should_keep_alive()
-        self._state = State.BODY
+        self._state = BODY
         self._until_close = not self._without_body and status not in (204, 304) and not _is_framed(self._headers)
         answer.length = _length(self._headers)
-        if self._final is not None and not self._final.done():
-            self._final.set_result(None)
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            # Behind what has arrived together with the head.
+            self._loop.call_soon(receiver.answered, answer)
         if self._without_body:
             self._complete()
 
@@ -232,7 +209,7 @@ class Http1Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._parser is None:
             return
-        if self._state is State.WAITING:
+        if self._state == WAITING:
             # An interim answer, of which nothing is kept (RFC 9110, 15.2).
             self._headers = []
             if self._continue is not None and not self._continue.done():
@@ -242,39 +219,21 @@ class Http1Connection(asyncio.Protocol):
 
     # --- ends ------------------------------------------------------------------------------------------------------
 
-    def _complete(self) -> None:
-        """The answer is whole."""
-        answer, self._answer = self._answer, None
-        self._parser = None
-        self._state = State.IDLE
-        if answer is not None:
-            answer.end()
-        if not self._sent:
-            # An answer to a request that was not read to its end: the rest of it is in the way.
-            self._keeps = False
-        self._freed()
-
-    def _freed(self) -> None:
-        if not self._keeps:
-            self._close()
-        elif self._state is State.IDLE:
-            self.idle_since = self._loop.time()
-            self._on_free(self)
-
     def _fail(self, error: Exception) -> None:
         answer, self._answer = self._answer, None
         self._parser = None
-        final = self._final
-        if final is not None and not final.done():
-            final.set_exception(error)
+        self._left = 0
+        receiver, self._receiver = self._receiver, None
         if answer is not None:
             answer.end(error)
         self._close()
+        if receiver is not None:
+            receiver.failed(error)
 
     def _close(self) -> None:
-        if self._state is State.CLOSED:
+        if self._state == CLOSED:
             return
-        self._state = State.CLOSED
+        self._state = CLOSED
         if self._sender is not None and self._sender is not asyncio.current_task():
             self._sender.cancel()
         self.resume_writing()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import deque
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import Protocol
 
 from rowcall.core.outbound.address import Address
 from rowcall.core.outbound.guard import RefusedError
+from rowcall.ext.base.heads import are_sound, request_head
+from rowcall.ext.driver.plain_http import Arrived
 from rowcall.service.upstream.errors import TooLargeError
 
 Headers = list[tuple[str, str]]
@@ -46,6 +47,8 @@ class OutgoingRequest:
         self.body = body
         self.length = length
         self.expects_continue = expects_continue
+        if are_sound(headers):
+            return
         for name, value in headers:
             if not _NAME.fullmatch(name):
                 raise RefusedError("the name of a header is none")
@@ -59,11 +62,15 @@ class OutgoingRequest:
 
     def head(self) -> bytes:
         """Request line and headers of HTTP/1.1."""
+        address, framing = self.address, self.framing()
+        head = request_head(self.method, address.target, address.origin.authority, self.headers, framing)
+        if head is not None:
+            return head
         lines = [f"{self.method} {self.address.target} HTTP/1.1"]
         if not any(name.lower() == "host" for name, _ in self.headers):
             lines.append(f"Host: {self.address.origin.authority}")
         lines += [f"{name}: {value}" for name, value in self.headers]
-        lines += [f"{name}: {value}" for name, value in self.framing()]
+        lines += [f"{name}: {value}" for name, value in framing]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
     def framing(self) -> Headers:
@@ -78,85 +85,56 @@ class OutgoingRequest:
         return [*framing, ("Expect", "100-continue")] if self.expects_continue else framing
 
 
-class Answer:
-    """Its header section, and its body as it comes. Has to be read to its end or closed."""
+class Receiver(Protocol):
+    """Who waits for an answer; told one of the two, once."""
 
-    __slots__ = (
-        "_chunks",
-        "_ended",
-        "_error",
-        "_source",
-        "_waiter",
-        "address",
-        "buffered",
-        "headers",
-        "length",
-        "paused",
-        "status",
-        "trailers",
-    )  # fmt: skip
+    def answered(self, answer: Answer) -> None:
+        """Its header section is there, and perhaps everything."""
 
-    def __init__(self, source: Any) -> None:
-        """source: what it comes from, with `resume_reading()` and `abort()`."""
-        self._source = source
-        self._chunks: deque[bytes] = deque()
-        self._ended = False
-        self._error: Exception | None = None
-        self._waiter: asyncio.Future[None] | None = None
-        self.status = 0
-        self.headers: Headers = []
-        self.trailers: Headers = []
-        self.length: int | None = None
-        """What Content-Length says."""
-        self.buffered = 0
-        self.paused = False
-        self.address: Address | None = None
-        """Where it came from in the end, behind redirects."""
+    def failed(self, error: Exception) -> None:
+        """There is none. error: an `OutboundError`, or what the one raised who gives the body of the request."""
 
-    @property
-    def complete(self) -> bool:
-        """Everything has arrived; nothing went wrong."""
-        return self._ended and self._error is None
 
-    @property
-    def has_more(self) -> bool:
-        """Something has arrived that has not been taken."""
-        return bool(self._chunks)
+class Arriving:
+    """Waits in a task."""
+
+    __slots__ = ("_answer",)
+
+    def __init__(self) -> None:
+        self._answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    def answered(self, answer: Answer) -> None:
+        if not self._answer.done():
+            self._answer.set_result(answer)
+
+    def failed(self, error: Exception) -> None:
+        if not self._answer.done():
+            self._answer.set_exception(error)
+
+    async def wait(self, give_up: Callable[[], None]) -> Answer:
+        """give_up: called when the one who waits is cancelled before anything has come."""
+        try:
+            return await self._answer
+        except asyncio.CancelledError:
+            if self._answer.cancelled():
+                give_up()
+            elif self._answer.exception() is None:
+                self._answer.result().close()
+            raise
+
+
+class Answer(Arrived):
+    """Its header section, and its body as it comes. Has to be read to its end or closed. It comes from something with
+    `resume_reading()` and `abort()`."""
+
+    __slots__ = ()
 
     def header(self, wanted: str) -> str | None:
         """The first value, by its lower-cased name."""
-        return next((value for name, value in self.headers if name.lower() == wanted), None)
-
-    # What the connection says
-
-    def add(self, data: bytes) -> None:
-        self._chunks.append(data)
-        self.buffered += len(data)
-        self._wake()
-
-    def end(self, error: Exception | None = None) -> None:
-        if not self._ended:
-            self._ended = True
-            self._error = error
-            self._wake()
-
-    def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
-
-    # What its reader asks
-
-    def take(self) -> bytes:
-        """What has arrived and not been taken."""
-        chunks = self._chunks
-        data = chunks.popleft() if len(chunks) == 1 else b"".join(chunks)
-        chunks.clear()
-        self.buffered = 0
-        if self.paused:
-            self.paused = False
-            self._source.resume_reading()
-        return data
+        for name, value in self.headers:
+            if name.lower() == wanted:
+                return value
+        return None
 
     async def chunk(self) -> bytes:
         """The next piece of the body; empty at its end.
@@ -184,7 +162,7 @@ class Answer:
         while size <= limit and (piece := await self.chunk()):
             size += len(piece)
             pieces.append(piece)
-        self._chunks.extendleft(reversed(pieces))
+        self._chunks[:0] = pieces
         self.buffered += size
 
     async def read(self, limit: int | None) -> bytes:

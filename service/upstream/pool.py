@@ -12,6 +12,7 @@ from rowcall.core.outbound.guard import Guard
 from rowcall.core.outbound.options import ClientOptions
 from rowcall.service.upstream.dialing import Connection, Dialer
 from rowcall.service.upstream.errors import NotReachedError
+from rowcall.service.upstream.http1 import Http1Connection
 from rowcall.service.upstream.http2 import Http2Connection
 
 Key = tuple[Origin, bool]
@@ -65,6 +66,18 @@ class Pool:
             given = await self._wait(origin, host)
             if given is not None and given.usable:
                 return given
+
+    def unused(self, origin: Origin) -> Http1Connection | None:
+        """One that waits for a request to a host that the operator has named. To be used at once."""
+        host = self._hosts.get((origin, True))
+        if host is None or host.shared or not host.idle:
+            return None
+        last = host.idle[-1]
+        now = self._loop.time()
+        options = self._options
+        young = now - last.idle_since <= options.idle and now - last.born <= options.lifetime
+        found = host.idle.pop() if last.usable and young else self._take(host)
+        return found if isinstance(found, Http1Connection) else None
 
     def _take(self, host: _Host) -> Connection | None:
         for shared in list(host.shared):

@@ -1,0 +1,232 @@
+"""Heads of HTTP/1.1 messages between this service and others: of requests written, of answers read.
+
+Only what is plain is read here; for the rest there is llhttp, and nothing is lost by asking here first.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_DecodeLatin1
+from libc.string cimport memchr, memcpy
+
+cdef extern from "Python.h":
+    int PyUnicode_KIND(object text)
+    void *PyUnicode_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+
+cdef enum:
+    MOST_DIGITS = 15
+    MOST_HEAD = 65536
+
+cdef unsigned char[256] TOKEN
+"""1: may stand in a name (RFC 9110, 5.6.2)."""
+for _code in range(256):
+    TOKEN[_code] = chr(_code) in "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def are_sound(list headers not None):
+    """Whether each of the pairs is a name that is one and a value that does not end its line."""
+    for name, value in headers:
+        if not _is_sound(name, value):
+            return False
+    return True
+
+
+cdef bint _is_sound(name, value) except -1:
+    cdef Py_ssize_t length, place
+    cdef unsigned char *text
+    if type(name) is not str or type(value) is not str or PyUnicode_KIND(name) != 1:
+        return False
+    length = PyUnicode_GET_LENGTH(name)
+    text = <unsigned char *>PyUnicode_DATA(name)
+    if length == 0:
+        return False
+    for place in range(length):
+        if not TOKEN[text[place]]:
+            return False
+    # In texts of wider characters a byte may look like a line end and be none.
+    if PyUnicode_KIND(value) != 1:
+        return "\r" not in value and "\n" not in value and "\0" not in value
+    length = PyUnicode_GET_LENGTH(value)
+    text = <unsigned char *>PyUnicode_DATA(value)
+    return not (memchr(text, 13, length) or memchr(text, 10, length) or memchr(text, 0, length))
+
+
+def lowered(list headers not None, frozenset dropped not None):
+    """Pairs with their names in lower case, `content-type` first and once, without those that are named in `dropped`.
+    None: a header Connection names others."""
+    kept = []
+    content_type = None
+    for name, value in headers:
+        name = (<str?>name).lower()
+        if name == "content-type":
+            if content_type is None:
+                content_type = (name, value)
+        elif name == "connection" and (<str?>value).lower() not in ("keep-alive", "close"):
+            return None
+        elif name not in dropped:
+            kept.append((name, value))
+    if content_type is not None:
+        kept.insert(0, content_type)
+    return kept
+
+
+def request_head(str method not None, str target not None, str authority not None, list headers not None,
+                 list framing not None):
+    """Request line and headers. authority: the header Host, where `headers` has none. None: a text holds what Latin-1
+    has no character for."""
+    cdef Py_ssize_t size
+    cdef bint named = False
+    cdef unsigned char *out
+    if PyUnicode_KIND(method) != 1 or PyUnicode_KIND(target) != 1 or PyUnicode_KIND(authority) != 1:
+        return None
+    size = PyUnicode_GET_LENGTH(method) + PyUnicode_GET_LENGTH(target) + 12 + 2
+    for pairs in (headers, framing):
+        for name, value in pairs:
+            if type(name) is not str or type(value) is not str or PyUnicode_KIND(name) != 1 \
+                    or PyUnicode_KIND(value) != 1:
+                return None
+            size += PyUnicode_GET_LENGTH(name) + PyUnicode_GET_LENGTH(value) + 4
+            if PyUnicode_GET_LENGTH(name) == 4 and _is(<unsigned char *>PyUnicode_DATA(name), b"host", 4):
+                named = True
+    if not named:
+        size += PyUnicode_GET_LENGTH(authority) + 8
+    head = PyBytes_FromStringAndSize(NULL, size)
+    out = <unsigned char *>PyBytes_AS_STRING(head)
+    out = _put(out, method)
+    out = _put_bytes(out, b" ", 1)
+    out = _put(out, target)
+    out = _put_bytes(out, b" HTTP/1.1\r\n", 11)
+    if not named:
+        out = _put_bytes(out, b"Host: ", 6)
+        out = _put(out, authority)
+        out = _put_bytes(out, b"\r\n", 2)
+    for pairs in (headers, framing):
+        for name, value in pairs:
+            out = _put(out, name)
+            out = _put_bytes(out, b": ", 2)
+            out = _put(out, value)
+            out = _put_bytes(out, b"\r\n", 2)
+    _put_bytes(out, b"\r\n", 2)
+    return head
+
+
+cdef inline unsigned char *_put(unsigned char *out, text):
+    cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text)
+    memcpy(out, PyUnicode_DATA(text), length)
+    return out + length
+
+
+cdef inline unsigned char *_put_bytes(unsigned char *out, const char *text, Py_ssize_t length) noexcept:
+    memcpy(out, text, length)
+    return out + length
+
+
+cdef inline bint _is(const unsigned char *text, const char *lowered, Py_ssize_t length) noexcept:
+    """Whether letters and hyphens are these, in any case."""
+    cdef Py_ssize_t place
+    for place in range(length):
+        if (text[place] | 32) != <unsigned char>lowered[place]:
+            return False
+    return True
+
+
+def plain_head(bytes data not None):
+    """Status, headers, length of the body, and where it begins, of an answer over a connection that stays open.
+
+    None for everything else, which is not said to be wrong: heads that are not whole, that are interim or have no
+    body, a body that is chunked or ends with the connection, another version, and whatever stands in them that needs a
+    second look.
+    """
+    cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(data)
+    cdef const unsigned char *end = text + PyBytes_GET_SIZE(data)
+    cdef const unsigned char *at = text
+    cdef const unsigned char *name
+    cdef const unsigned char *value
+    cdef const unsigned char *last
+    cdef Py_ssize_t size
+    cdef int status
+    cdef long long length = -1
+    # The shortest line is `HTTP/1.1 200\r\n`; bytes objects end with a zero, which is in none of what follows.
+    if end - text < 16 or not _starts(text, b"HTTP/1.1 ", 9):
+        return None
+    if not (50 <= text[9] <= 53 and 48 <= text[10] <= 57 and 48 <= text[11] <= 57 and text[12] == 32):
+        return None
+    status = (text[9] - 48) * 100 + (text[10] - 48) * 10 + (text[11] - 48)
+    if status == 204 or status == 304:
+        return None
+    at = _line_end(text + 13, end)
+    if at == NULL:
+        return None
+    at += 2
+    headers = []
+    while True:
+        if end - at < 2 or at - text > MOST_HEAD:
+            return None
+        if at[0] == 13:
+            if at[1] != 10:
+                return None
+            at += 2
+            break
+        name = at
+        while at < end and TOKEN[at[0]]:
+            at += 1
+        size = at - name
+        if size == 0 or at == end or at[0] != 58:
+            return None
+        at += 1
+        while at < end and at[0] == 32:
+            at += 1
+        value = at
+        at = _line_end(value, end)
+        if at == NULL:
+            return None
+        last = at
+        if last > value and ((last - 1)[0] == 32 or (last - 1)[0] == 9 or value[0] == 9):
+            return None
+        at += 2
+        if size == 14 and _is(name, b"content-length", 14):
+            if length >= 0:
+                return None
+            length = _number(value, last)
+            if length < 0:
+                return None
+        elif size == 17 and _is(name, b"transfer-encoding", 17):
+            return None
+        elif size == 10 and _is(name, b"connection", 10):
+            if last - value != 10 or not _is(value, b"keep-alive", 10):
+                return None
+        elif size == 7 and _is(name, b"upgrade", 7):
+            return None
+        headers.append((PyUnicode_DecodeLatin1(<const char *>name, size, NULL),
+                        PyUnicode_DecodeLatin1(<const char *>value, last - value, NULL)))
+    if length < 0:
+        return None
+    return status, headers, length, at - text
+
+
+cdef inline bint _starts(const unsigned char *text, const char *wanted, Py_ssize_t length) noexcept:
+    cdef Py_ssize_t place
+    for place in range(length):
+        if text[place] != <unsigned char>wanted[place]:
+            return False
+    return True
+
+
+cdef inline const unsigned char *_line_end(const unsigned char *at, const unsigned char *end) noexcept:
+    """Where CR and LF stand behind text without other control characters than tabs; NULL: nowhere."""
+    while at < end and (at[0] >= 32 or at[0] == 9) and at[0] != 127:
+        at += 1
+    if end - at < 2 or at[0] != 13 or at[1] != 10:
+        return NULL
+    return at
+
+
+cdef inline long long _number(const unsigned char *at, const unsigned char *end) noexcept:
+    cdef long long found = 0
+    if end == at or end - at > MOST_DIGITS:
+        return -1
+    while at < end:
+        if not 48 <= at[0] <= 57:
+            return -1
+        found = found * 10 + (at[0] - 48)
+        at += 1
+    return found

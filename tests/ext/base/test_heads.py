@@ -1,0 +1,145 @@
+"""Heads of HTTP/1.1 at C speed: what is read is what llhttp reads, and everything else is left to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httptools
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rowcall.ext.base.heads import are_sound, plain_head, request_head
+from tests.harness.effort import examples
+
+Plain = tuple[int, list[tuple[str, str]], int, int]
+
+
+class _Twin:
+    """What llhttp says about the first answer in some bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self.headers: list[tuple[str, str]] = []
+        self.body = b""
+        self.complete = False
+        self.parser: Any = httptools.HttpResponseParser(self)
+        self.failed = False
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.failed = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self.complete:
+            self.headers.append((name.decode("latin-1"), value.decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        if not self.complete:
+            self.status = self.parser.get_status_code()
+            self.keeps = self.parser.should_keep_alive()
+
+    def on_body(self, data: bytes) -> None:
+        if not self.complete:
+            self.body += data
+
+    def on_message_complete(self) -> None:
+        self.complete = True
+
+
+def test_a_plain_head_is_read() -> None:
+    head = b"HTTP/1.1 201 Made\r\nContent-Type: t/x\r\nX-A:  b c\r\nX-Empty:\r\ncontent-LENGTH: 3\r\n\r\n"
+    headers = [("Content-Type", "t/x"), ("X-A", "b c"), ("X-Empty", ""), ("content-LENGTH", "3")]
+    assert plain_head(head + b"abc") == (201, headers, 3, len(head))
+    assert plain_head(head) == (201, headers, 3, len(head))
+
+
+LINES = {
+    "no length": b"X: y",
+    "two lengths": b"Content-Length: 3\r\nContent-Length: 3",
+    "lengths in a list": b"Content-Length: 3, 3",
+    "no number": b"Content-Length: +3",
+    "negative": b"Content-Length: -3",
+    "huge": b"Content-Length: 99999999999999999999",
+    "empty length": b"Content-Length:",
+    "chunks": b"Transfer-Encoding: chunked",
+    "length and chunks": b"Content-Length: 3\r\nTransfer-Encoding: chunked",
+    "closes": b"Content-Length: 3\r\nConnection: close",
+    "names a header": b"Content-Length: 3\r\nConnection: keep-alive, x",
+    "upgrade": b"Content-Length: 3\r\nUpgrade: x",
+    "folded": b"Content-Length: 3\r\nX: y\r\n z",
+    "a space before the colon": b"Content-Length : 3",
+    "no name": b"Content-Length: 3\r\n: y",
+    "no colon": b"Content-Length: 3\r\nX",
+    "a zero": b"Content-Length: 3\r\nX: a\0b",
+    "a line feed alone": b"Content-Length: 3\nX: y",
+    "a carriage return alone": b"Content-Length: 3\r\nX: a\rb",
+    "space behind a value": b"Content-Length: 3\r\nX: y ",
+    "tab before a value": b"Content-Length: 3\r\nX: \ty",
+}
+
+
+@pytest.mark.parametrize("lines", LINES.values(), ids=list(LINES))
+def test_what_needs_a_second_look_is_left(lines: bytes) -> None:
+    assert plain_head(b"HTTP/1.1 200 OK\r\n" + lines + b"\r\n\r\nabc") is None
+
+
+@pytest.mark.parametrize("line", [
+    b"HTTP/1.0 200 OK", b"HTTP/1.1 100 Continue", b"HTTP/1.1 103 Early Hints", b"HTTP/1.1 204 None",
+    b"HTTP/1.1 304 Same", b"HTTP/1.1 600 What", b"HTTP/1.1 20 OK", b"HTTP/1.1 2000 OK", b"HTTP/1.1  200 OK",
+    b"http/1.1 200 OK", b"HTTP/2 200 OK", b"", b"\r\nHTTP/1.1 200 OK", b"HTTP/1.1 200 O\0K",
+])  # fmt: skip
+def test_other_status_lines_are_left(line: bytes) -> None:
+    assert plain_head(line + b"\r\nContent-Length: 3\r\n\r\nabc") is None
+
+
+def test_a_head_that_is_not_whole_is_left() -> None:
+    whole = b"HTTP/1.1 200 OK\r\nX: y\r\nContent-Length: 0\r\n\r\n"
+    assert plain_head(whole) is not None
+    assert [plain_head(whole[:size]) for size in range(len(whole))] == [None] * len(whole)
+
+
+PIECES = [
+    b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 404 \r\n", b"HTTP/1.1 500\r\n", b"Content-Length: 3\r\n",
+    b"content-length:5\r\n",
+    b"Content-Length: 03\r\n", b"Connection: keep-alive\r\n", b"Connection: Keep-Alive\r\n", b"Connection: close\r\n",
+    b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding: identity\r\n", b"Keep-Alive: timeout=5\r\n",
+    b"X: \xe9\r\n",
+    b"X-A:\ty\r\n", b"X: y \r\n", b" z\r\n", b"\r\n", b"\r\n", b"abc", b"abcde",
+    b"X-!#$%&'*+.^_`|~: y\r\n", b"\n", b":",
+]  # fmt: skip
+
+
+@settings(max_examples=examples(4000), deadline=None)
+@given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=3), min_size=2, max_size=9), st.booleans())
+def test_what_is_read_is_what_llhttp_reads(pieces: list[bytes], begins: bool) -> None:
+    data = (b"HTTP/1.1 200 OK\r\n" if begins else b"") + b"".join(pieces)
+    found: Plain | None = plain_head(data)
+    if found is None:
+        return
+    status, headers, length, begin = found
+    twin = _Twin(data)
+    body = data[begin : begin + length]
+    assert (twin.status, twin.headers, twin.body) == (status, headers, body)
+    assert twin.keeps
+    assert twin.complete == (len(body) == length)
+    assert twin.complete or not twin.failed
+
+
+def test_a_head_is_written() -> None:
+    framing = [("Content-Length", "3")]
+    assert request_head("PUT", "/a?b", "x:1", [("accept", "*/*"), ("x", "é")], framing) == (
+        b"PUT /a?b HTTP/1.1\r\nHost: x:1\r\naccept: */*\r\nx: \xe9\r\nContent-Length: 3\r\n\r\n"
+    )
+    assert request_head("GET", "/", "x", [("HOST", "y")], []) == b"GET / HTTP/1.1\r\nHOST: y\r\n\r\n"
+    assert request_head("GET", "/", "x", [("x", "€")], []) is None
+
+
+@pytest.mark.parametrize(("pairs", "sound"), [
+    ([], True), ([("x-a", "b")], True), ([("x", "")], True), ([("x", "é€😀")], True),
+    ([("!#$%&'*+-.^_`|~09aZ", "")], True),
+    ([("", "b")], False), ([("a b", "")], False), ([("a:", "")], False), ([("é", "")], False), ([("€", "")], False),
+    ([("x", "a\nb")], False), ([("x", "a\r")], False), ([("x", "\0")], False), ([("x", "€\n")], False),
+    ([("x", "Ċ")], True), ([("x", "y"), ("x", "\r\n")], False),
+])  # fmt: skip
+def test_headers_that_end_their_line_are_seen(pairs: list[tuple[str, str]], sound: bool) -> None:
+    assert are_sound(pairs) is sound
