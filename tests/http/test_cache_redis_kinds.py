@@ -151,6 +151,16 @@ def everywhere(instances: list[Service], path: str) -> set[str]:
     return {ask(service, path).text for _ in range(4) for service in instances}
 
 
+def agreed(instances: list[Service], path: str) -> str:
+    """What all of them give. On a machine so busy that Redis is late, a request is answered without it."""
+
+    def one_answer() -> str | None:
+        found = everywhere(instances, path)
+        return found.pop() if len(found) == 1 else None
+
+    return wait_until(one_answer, "all give one answer") or ""
+
+
 def unique(name: str) -> str:
     return f"{name}?a={os.urandom(6).hex()}"
 
@@ -158,7 +168,7 @@ def unique(name: str) -> str:
 def test_an_answer_is_one_for_all_and_forgotten_by_all(instances: list[Service]) -> None:
     for _ in range(3):
         path = unique("one")
-        (old,) = everywhere(instances, path)
+        old = agreed(instances, path)
         assert ask(instances[1], path.replace("?", "/forget?")).json() == {"invalidated": True}
         assert old not in everywhere(instances, path)
     assert not [service.log for service in instances if "cannot be reached" in service.log]
@@ -166,7 +176,7 @@ def test_an_answer_is_one_for_all_and_forgotten_by_all(instances: list[Service])
 
 def test_a_tag_is_forgotten_by_all(instances: list[Service], prepared: Database) -> None:
     path = unique("one")
-    (old,) = everywhere(instances, path)
+    old = agreed(instances, path)
     prepared.execute(f"select pg_notify('rowcall', 'forget one:{path.rpartition('=')[2]}')")
     wait_until(lambda: old not in everywhere(instances, path), "the answer is forgotten")
 
