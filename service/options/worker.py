@@ -80,6 +80,8 @@ class HttpOptions:
     keep_alive: bool = True
     line_limit: int | None = None
     headers_limit: int | None = None
+    read_at_once: int = 0
+    """Bytes of a connection of HTTP/1; in any case as many as a head may have."""
     header_count_limit: int | None = None
     connections: int | None = None
     """Open ones of each listener of this worker; more wait to be accepted."""

@@ -133,7 +133,7 @@ def _http1(options: HttpOptions) -> HTTP1Settings:
     return HTTP1Settings(
         header_read_timeout=_milliseconds(options.header_timeout),
         keep_alive=options.keep_alive,
-        max_buffer_size=max(8192, options.head_limit),
+        max_buffer_size=max(8192, options.head_limit, options.read_at_once),
     )
 
 

@@ -41,6 +41,7 @@ def limited(database: Database, serve: Serve) -> Service:
             LIMITS + "MaxRequestHeadersTotalSize": "1000",
             LIMITS + "MaxRequestHeaderCount": "12",
             LIMITS + "MaxRequestBodySize": "50",
+            LIMITS + "MaxRequestBufferSize": "262144",
             "HttpServer:AddServerHeader": "false",
         },
     )

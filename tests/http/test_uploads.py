@@ -648,3 +648,8 @@ def test_a_name_in_the_extended_form_is_understood(service: Service) -> None:
 
 def test_a_method_that_was_another_is_post(service: Service) -> None:
     assert service.get("/api/up-needy?a=1").status_code == 405
+
+
+def test_where_no_limit_is_set_a_head_may_be_as_large_as_what_is_read_at_once(service: Service) -> None:
+    files = [("file", ("a.txt", b"a", "text/plain"))]
+    assert service.post("/api/up-default", headers={"x-large": "y" * 150_000}, files=files).status_code == 200

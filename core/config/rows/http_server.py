@@ -133,7 +133,14 @@ ROWS: tuple[Key, ...] = (
         "5 minutes",
         "Time for a body to arrive as a whole; longer gives 408. 0: as long as it takes.",
     ),
-    integer("HttpServer:Limits:MaxRequestBufferSize", None, "Accepted; no effect here.", maximum=_LONG),
+    integer(
+        "HttpServer:Limits:MaxRequestBufferSize",
+        None,
+        "Bytes of a connection of HTTP/1 that are read at once; large bodies come faster in large pieces. A head may be"
+        " as large where it has no limit. Not less than its limits, nor more than 1048576. null: 262144 where uploads"
+        " are enabled, else what the limits of a head come to.",
+        maximum=_LONG,
+    ),
     integer(
         "HttpServer:Limits:MaxRequestHeaderCount",
         None,

@@ -29,7 +29,6 @@ _PROTOCOLS = {
 
 WITHOUT_EFFECT = (
     _LIMITS + "MaxConcurrentUpgradedConnections",
-    _LIMITS + "MaxRequestBufferSize",
     _HTTP2 + "HeaderTableSize",
     _HTTP2 + "KeepAlivePingPolicy",
     _LIMITS + "Http3:MaxRequestHeaderFieldSize",
@@ -85,6 +84,14 @@ def _is_default(settings: Settings, path: str) -> bool:
     return str(settings.value(path)).casefold() == str(key_at(path).default).casefold()
 
 
+def _read_at_once(settings: Settings) -> int:
+    """Each piece of a body changes threads three times, which with the small buffer of a head is most of an upload."""
+    chosen = settings.integer_or_none(_LIMITS + "MaxRequestBufferSize", minimum=1)
+    if chosen is not None:
+        return min(chosen, 1_048_576)
+    return 262_144 if settings.flag("Service:UploadOptions:Enabled") else 0
+
+
 def http_options(settings: Settings) -> HttpOptions:
     body_limit = settings.integer_or_none(_LIMITS + "MaxRequestBodySize")
     line_limit = settings.integer_or_none(_LIMITS + "MaxRequestLineSize", minimum=1)
@@ -107,6 +114,7 @@ def http_options(settings: Settings) -> HttpOptions:
         line_limit=line_limit,
         headers_limit=headers_limit,
         header_count_limit=count_limit,
+        read_at_once=_read_at_once(settings),
         connections=_connections(settings),
         response_buffer=settings.integer_or_none(_LIMITS + "MaxResponseBufferSize", minimum=4096),
         http2=_http2_options(settings),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.core.config import assemble, load_files
-from rowcall.service.options.server.http import doubts, listener_plans
+from rowcall.service.options.server.http import doubts, http_options, listener_plans
 from rowcall.service.startup_error import StartupError
 from tests.harness.command import rowcall
 
@@ -55,3 +55,22 @@ def test_endpoints_tell_whether_passwords_are_safe(tmp_path: Path, urls: str, en
         f"--HttpServer:Endpoints:A:Url={endpoint}",
     )
     assert (done.returncode, message in done.stderr) == (1, True)
+
+
+UPLOADS = ("Service:UploadOptions:Enabled", "true")
+BUFFER = "HttpServer:Limits:MaxRequestBufferSize"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ([], 0),
+        ([UPLOADS], 262_144),
+        ([UPLOADS, (BUFFER, "65536")], 65_536),
+        ([(BUFFER, "65536")], 65_536),
+        ([(BUFFER, "9000000000")], 1_048_576),
+    ],
+)
+def test_large_bodies_are_read_in_large_pieces(overrides: list[tuple[str, str]], expected: int) -> None:
+    options = http_options(assemble(load_files([]), overrides, {}).settings)
+    assert (options.read_at_once, options.head_limit) == (expected, 40_960)
