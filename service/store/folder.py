@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 PREFIX = f"rowcall-store-{os.getuid()}-"
+_UNLOCKED = f"rowcall-begun-{os.getuid()}-"
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (a folder of our own is made in it, readable for nobody else)
 _LOCK = "owner"
 
@@ -24,8 +25,10 @@ class StoreFolder:
     def __init__(self) -> None:
         base = _base()
         _remove_abandoned(base)
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-        self._lock = _locked(self.path)
+        # Under a name that no other service looks at, until it is locked: the lock stays when it is renamed.
+        made = Path(tempfile.mkdtemp(prefix=_UNLOCKED, dir=base))
+        self._lock = _locked(made)
+        self.path = made.rename(base / (PREFIX + made.name.removeprefix(_UNLOCKED)))
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -53,7 +56,7 @@ def _locked(folder: Path) -> int | None:
 
 def _remove_abandoned(base: Path) -> None:
     for folder in base.glob(PREFIX + "*"):
-        # Without a lock file it is just being made by another service.
+        # Without a lock file somebody is removing it.
         if not (folder / _LOCK).exists():
             continue
         with contextlib.suppress(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import signal
 import subprocess
 import sys
@@ -121,6 +122,26 @@ def test_the_folder_of_a_service_that_is_gone_is_removed(tmp_path: Path, monkeyp
     assert not first.path.exists()
     assert second.path.exists()
     second.remove()
+
+
+def test_nobody_finds_a_folder_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another service starts at each moment at which this one makes its folder."""
+    monkeypatch.setattr("rowcall.service.store.folder._base", lambda: tmp_path)
+    others: list[StoreFolder] = []
+    lock = fcntl.flock
+
+    def start_another_first(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr("rowcall.service.store.folder.fcntl.flock", lock)
+        others.append(StoreFolder())
+        lock(descriptor, operation)
+
+    monkeypatch.setattr("rowcall.service.store.folder.fcntl.flock", start_another_first)
+    first = StoreFolder()
+    others.append(StoreFolder())
+    assert {first.path, *(other.path for other in others)} == set(tmp_path.iterdir())
+    assert (first.path / "owner").exists()
+    for folder in (first, *others):
+        folder.remove()
 
 
 @pytest.mark.slow
