@@ -70,6 +70,10 @@ class Latency:
             connection.getresponse().read()
             self._times.append(time.perf_counter() - began)
 
+    @property
+    def count(self) -> int:
+        return len(self._times)
+
     def p99(self, seconds: float) -> float:
         done = threading.Event()
         timer = threading.Timer(seconds, done.set)

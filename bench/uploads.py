@@ -126,7 +126,10 @@ class Bench:
     def run(self, path: str, file: Path, kind: str, amount: float, unit: str, limit: float | None) -> Round:
         self.server.psql("-c", "truncate kept")
         small = Latency(self.port)
+        idle = self._spent()
         alone = small.p99(2.0)
+        # What the small endpoint itself costs is not the upload's.
+        each = [(now - before) / small.count for now, before in zip(self._spent(), idle, strict=True)]
         before = most = self.service.memory()
 
         def watch() -> None:
@@ -138,16 +141,19 @@ class Bench:
         threads = [threading.Thread(target=watch), threading.Thread(target=small.go_on, args=(done,))]
         for thread in threads:
             thread.start()
-        worker, postgres = spent(self.service.worker), self._postgres()
+        began = self._spent()
         posted = subprocess.run(
             [sys.executable, "-m", "bench.uploads", "--post", str(self.port), path, str(file), kind],
             check=True,
             stdout=subprocess.PIPE,
         )
-        worker, postgres = spent(self.service.worker) - worker, self._postgres() - postgres
+        ended = self._spent()
         done.set()
         for thread in threads:
             thread.join()
+        worker, postgres = (
+            now - before - one * small.count for now, before, one in zip(ended, began, each, strict=True)
+        )
         status, seconds, client, body = posted.stdout.split(b" ", 3)
         if status != b"200":
             raise SystemExit(f"{path}: {status!r} {body!r}")
@@ -156,9 +162,10 @@ class Bench:
         grown = (most - before) / 1e6
         return Round(float(seconds), worker, postgres, float(client), grown, alone, small.found(), limit)
 
-    def _postgres(self) -> float:
-        """Of all its processes: those that serve the worker stay."""
-        return sum(map(spent, psutil.Process(self.server.pid).children(recursive=True)))
+    def _spent(self) -> tuple[float, float]:
+        """By the worker, and by all processes of PostgreSQL: those that serve the worker stay."""
+        postgres = psutil.Process(self.server.pid).children(recursive=True)
+        return spent(self.service.worker), sum(map(spent, postgres))
 
 
 def spent(process: psutil.Process) -> float:

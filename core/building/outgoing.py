@@ -99,8 +99,12 @@ def _with_variables(definition: RequestDefinition, names: Mapping[str, int], var
 
 
 def outgoing_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
-    """Placeholders that look like a parameter's name and are none."""
+    """Placeholders that look like a parameter's name and are none, or stand where none are filled in."""
     names = placeholder_names(endpoint.parameters)
+    for word, wish in (("proxy", endpoint.options.proxy), ("proxy_out", endpoint.options.proxy_out)):
+        if wish is not None and "{" in (wish.url or ""):
+            message = f"nothing is filled in for {{…}} in the URL of {word}, which stays as it is"
+            yield Diagnostic(endpoint.routine.identity, None, message)
     for call in endpoint.outgoing.calls:
         definition = call.definition
         texts = (definition.url, *(value for _, value in definition.headers), definition.content_type, definition.body)

@@ -32,6 +32,11 @@ def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) ->
         if options.max_rows != 0 and not _is_told_otherwise(endpoint):
             yield f"{endpoint.name}: results of this kind are not kept; cached has no effect"
         return
+    if endpoint.chooses_response and not endpoint.passes_through:
+        yield (
+            f"{endpoint.name}: answers that are kept have the usual status and headers, not those that the routine "
+            "chooses; leave out cached, or let it choose none"
+        )
     yield from _stale_doubts(endpoint, options)
     key = key_parameters(endpoint, options)
     if not key and caching.parameters is None and endpoint.parameters and options.profile(caching.profile).parameters:

@@ -5,10 +5,12 @@ Rules of spec 2.1 to 2.3, and of reference 05, 1.2 to 1.4 and 1.9 for what is si
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from rowcall.core.cache.options import CacheOptions, Place, Profile, Rule
+from rowcall.core.endpoint.call import UncallableError, all_present, call_sql
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath, ResultShape
 from rowcall.core.endpoint.result_shape import BYTES
@@ -146,8 +148,21 @@ def _prefix(endpoint: Endpoint, profile: str) -> bytes:
     caching = endpoint.options.caching
     # Whoever knows of no stale answers must not take one for a new one, as when the comment has just changed.
     stale = "" if caching is None or caching.stale is None else f"{caching.stale.longest:g}"
-    parts = (profile, endpoint.method, endpoint.routine.identity, endpoint.options.connection or "", stale)
+    version = _version(endpoint)
+    parts = (profile, endpoint.method, endpoint.routine.identity, endpoint.options.connection or "", stale, version)
     return b"".join(len(part).to_bytes(2, "big") + part for part in map(str.encode, parts))
+
+
+def _version(endpoint: Endpoint) -> str:
+    """Of what makes the answer: SQL, comment, and names and types of the result. What an earlier definition gave is
+    no answer of this one."""
+    try:
+        sql = call_sql(endpoint, all_present(endpoint))
+    except UncallableError:
+        sql = ""
+    columns = (f"{one.key!r} {one.column.type_name}" for one in endpoint.shape.columns)
+    parts = (endpoint.routine.version, endpoint.routine.return_type_name, sql, *columns, *endpoint.annotations)
+    return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
 def rule_problems(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:

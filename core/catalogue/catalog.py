@@ -180,6 +180,8 @@ class Routine(Record):
     """None: nobody in the database; a file is the operator's own."""
     may_commit: bool = False
     """A procedure whose source says so, or cannot be read."""
+    version: str = ""
+    """Of a function or procedure: another one whenever it has been replaced or altered."""
 
     @property
     def identity(self) -> str:

@@ -115,6 +115,14 @@ def is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
     return options.not_similar is None or not similar_to(options.not_similar).fullmatch(routine.name)
 
 
+FORGOTTEN: Schema = {
+    "type": "object",
+    "properties": {"invalidated": {"type": "boolean"}},
+    "required": ["invalidated"],
+}
+"""What an endpoint answers that forgets a kept answer (spec 4.6)."""
+
+
 def is_closed(endpoint: Endpoint) -> bool:
     asked = endpoint.options
     return not asked.open_login and (asked.login or asked.requires_authorization or bool(asked.roles))
@@ -257,6 +265,8 @@ def answer_of(
 ) -> tuple[str, Schema | None] | None:
     """Content type and schema of what an endpoint answers when all goes well; None: it has no body."""
     asked = endpoint.options
+    if asked.invalidates:
+        return "application/json", FORGOTTEN
     if asked.void or asked.logout or endpoint.shape.path is ResultPath.VOID:
         return None
     content_type = asked.content_type or endpoint.shape.content_type
@@ -271,6 +281,8 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
     answer = answer_of(endpoint, types, camel=options.camel, nulls=options.nulls)
+    if endpoint.passes_through and not endpoint.options.invalidates:
+        return {"200": {"description": "What the other service answers"}, "default": problem}
     if endpoint.options.logout:
         return {"200": {"description": "Signed out"}, "default": problem}
     if answer is None:

@@ -67,7 +67,7 @@ def offered(endpoints: Iterable[Endpoint]) -> tuple[dict[str, Endpoint], list[st
     warnings: list[str] = []
     for endpoint in endpoints:
         asked = endpoint.options.tool
-        if asked is None or not asked.enabled:
+        if asked is None or not asked.enabled or endpoint.options.invalidates:
             continue
         name = asked.name or endpoint.routine.name
         if name in tools:

@@ -356,6 +356,7 @@ class _Routines:
             chooses_response=row[18],
             owner=self._owner(row[16]),
             may_commit=row[17],
+            version=row[19],
         )
 
     def _owner(self, oid: int) -> Owner:

@@ -22,7 +22,8 @@ select p.oid, p.prokind = 'p', n.nspname, p.proname, d.description, l.lanname, p
        p.proargtypes::text, p.proallargtypes::text, array_to_string(p.proargmodes, ''), p.proargnames,
        p.pronargdefaults, p.proowner,
        p.prokind = 'p' and l.lanname <> 'sql' and (l.lanname <> 'plpgsql' or p.prosrc ~* '\m(commit|rollback|call)\M'),
-       case when p.prosrc = '' then pg_get_functiondef(p.oid) else p.prosrc end ~ 'response[.](status|headers)'
+       case when p.prosrc = '' then pg_get_functiondef(p.oid) else p.prosrc end ~ 'response[.](status|headers)',
+       p.{mark}::text
 from {source} p
 join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 join pg_catalog.pg_language l on l.oid = p.prolang
@@ -47,8 +48,8 @@ where p.prokind in ('f', 'p')
   and (%(exclude_languages)s::text[] is null or lower(l.lanname) <> all(%(exclude_languages)s))
 order by n.nspname, p.proname, p.oid
 """
-ROUTINES = _ROUTINES.replace("{source}", "pg_catalog.pg_proc")
-SOME_ROUTINES = _ROUTINES.replace("{source}", SOME_OF_THEM)
+ROUTINES = _ROUTINES.replace("{source}", "pg_catalog.pg_proc").replace("{mark}", "xmin")
+SOME_ROUTINES = _ROUTINES.replace("{source}", SOME_OF_THEM).replace("{mark}", "mark")
 """One row for each routine. Descriptions are looked up by catalogue and oid: an oid alone is not unique."""
 
 TYPES = """

@@ -109,6 +109,11 @@ class HttpOptions:
         """Bytes of the request line and all headers together."""
         return (self.line_limit or 8192) + (self.headers_limit or 32_768)
 
+    @property
+    def unguarded_head(self) -> bool:
+        """The server reads more at once than a head may have, and so does not say that one is too large."""
+        return self.read_at_once > self.head_limit
+
 
 @dataclass(frozen=True, slots=True)
 class RequestHeaders:

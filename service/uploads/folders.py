@@ -57,7 +57,11 @@ class Folders:
         return hidden.begin()
 
     def settle(self) -> None:
-        """The files are there to stay. What undoes them goes first: better a file too many than a row without one."""
+        """The files are there to stay. What undoes them goes first: better a file too many than a row without one.
+
+        Who is killed between this and the commit leaves such a file. Whether the commit has come about only the server
+        knows (`pg_xact_status`), and whoever finds the files may have another one, restored or of another database.
+        """
         for hidden in self._open.values():
             hidden.settle()
 

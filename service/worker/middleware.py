@@ -150,9 +150,10 @@ def _quoted(path: str) -> str:
 
 
 def limited(handle: Handle, options: WorkerOptions) -> Handle:
-    """414 and 431 for what is over the limits that are configured; the server's own hold anyway."""
+    """414 and 431 for what is over the limits that are configured, or that the server does not keep itself."""
     http = options.http
-    if http.line_limit is None and http.headers_limit is None and http.header_count_limit is None:
+    configured = (http.line_limit, http.headers_limit, http.header_count_limit)
+    if configured == (None, None, None) and not http.unguarded_head:
         return handle
 
     def handle_limited(scope: Any, protocol: Any) -> None:
@@ -171,12 +172,11 @@ _HEADER_EXTRA = len(": \r\n")
 
 def head_problem(scope: Any, http: HttpOptions) -> Problem | None:
     """What is too large about the head of a request; None when nothing is."""
-    if http.line_limit is not None:
-        query = len(scope.query_string)
-        line = len(scope.method) + len(scope.path.encode()) + (query + 1 if query else 0) + _LINE_EXTRA
-        if line > http.line_limit:
-            return Problem(414, f"the request line is longer than {http.line_limit} bytes")
-    if http.headers_limit is None and http.header_count_limit is None:
+    query = len(scope.query_string)
+    line = len(scope.method) + len(scope.path.encode()) + (query + 1 if query else 0) + _LINE_EXTRA
+    if http.line_limit is not None and line > http.line_limit:
+        return Problem(414, f"the request line is longer than {http.line_limit} bytes")
+    if http.headers_limit is None and http.header_count_limit is None and not http.unguarded_head:
         return None
     headers = scope.headers.items()
     if http.header_count_limit is not None and len(headers) > http.header_count_limit:
@@ -184,6 +184,8 @@ def head_problem(scope: Any, http: HttpOptions) -> Problem | None:
     size = sum(len(name) + len(value) + _HEADER_EXTRA for name, value in headers)
     if http.headers_limit is not None and size > http.headers_limit:
         return Problem(431, f"the headers are larger than {http.headers_limit} bytes")
+    if http.unguarded_head and line + size > http.head_limit:
+        return Problem(431, f"the request line and the headers are larger than {http.head_limit} bytes together")
     return None
 
 

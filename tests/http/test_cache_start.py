@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.harness.database import Database
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -26,6 +27,10 @@ comment on function elsewhere(text) is 'HTTP GET
 cache_profile tenants';
 create function nothing() returns void language sql as '';
 comment on function nothing() is 'HTTP POST
+cached';
+create function chosen() returns text language sql as $$ select set_config('response.status', '404', true) $$;
+comment on function chosen() is 'HTTP GET
+mcp The level that is chosen
 cached';
 """
 
@@ -71,14 +76,18 @@ the routine has no parameter _shelf; it is no part of the cache key
 exactly one profile name is expected
 GET /api/elsewhere: none of the Parameters of cache profile 'tenants' is one of its own; all requests share one answer
 POST /api/nothing: results of this kind are not kept
+GET /api/chosen: answers that are kept have the usual status and headers
 """
 
 
 def test_what_cannot_be_used_is_named_and_the_rest_is_served(own_database: Database, serve_once: Serve) -> None:
-    service = serve_once(own_database, SQL, dict(_flat({"CacheOptions": {"Enabled": True, "Profiles": PROFILES}})))
+    cache = {"Enabled": True, "Profiles": PROFILES, "InvalidateCacheSuffix": "purge"}
+    settings = dict(_flat({"CacheOptions": cache, "Service": {"McpOptions": {"Enabled": True}}}))
+    service = serve_once(own_database, SQL, settings)
     missing = [message for message in MESSAGES.strip().splitlines() if message not in service.log]
     assert not missing, service.log
     assert "effect yet" not in service.log
+    assert "there is a tool" not in service.log, "what forgets is no tool beside the one whose answers it forgets"
     assert service.get("/api/level?sku=x").text == "1"
 
 
@@ -106,3 +115,45 @@ def test_without_caching_profiles_mean_nothing(own_database: Database, serve_onc
     service = serve_once(own_database, SQL, {"CacheOptions:Enabled": "false"})
     assert service.get("/api/level?sku=x").text == "1"
     assert service.get("/api/level/purge?sku=x").status_code == 404
+
+
+def test_what_an_earlier_definition_gave_is_no_answer(own_database: Database, serve_once: Serve) -> None:
+    """Neither of the routine, nor of its comment, nor of its columns; the others keep theirs."""
+    own_database.execute("""
+create sequence made;
+create function text_of() returns text language sql as $$ select 'first' $$;
+comment on function text_of() is 'HTTP GET
+cached';
+create function told() returns table (a int, b int) language sql as $$ values (1, 2) $$;
+comment on function told() is 'HTTP GET
+cached';
+create table kept (id int);
+comment on table kept is 'HTTP GET
+cached';
+create function other() returns bigint language sql as $$ select nextval('made') $$;
+comment on function other() is 'HTTP GET
+cached';""")
+    settings = {"CacheOptions:Enabled": "true", "Service:CrudSource:Enabled": "true"}
+    service = serve_once(own_database, settings=settings, workers=2)
+
+    def answers(path: str) -> set[str]:
+        found = set()
+        for _ in range(4):
+            with service.new_client() as client:
+                found.add(client.get(path).text)
+        return found
+
+    assert [answers(f"/api/{name}") for name in ("text-of", "told", "kept")] == [{"first"}, {'[{"a":1,"b":2}]'}, {"[]"}]
+    other = answers("/api/other")
+    own_database.execute("""
+create or replace function text_of() returns text language sql as $$ select 'second' $$;
+comment on function told() is 'HTTP GET
+cached
+single';
+alter table kept add column more int;
+insert into kept values (1, 2);
+notify rowcall, 'reload'""")
+    new = {"/api/text-of": "second", "/api/told": '{"a":1,"b":2}', "/api/kept": '[{"id":1,"more":2}]'}
+    # A worker after the other takes the change up.
+    wait_until(lambda: all(answers(path) == {text} for path, text in new.items()), "the new answers are given")
+    assert answers("/api/other") == other

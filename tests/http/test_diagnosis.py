@@ -38,11 +38,13 @@ create function off() returns int language sql stable as 'select 1';
 comment on function off() is E'HTTP\\ndisabled';
 create function inner_one() returns int language sql stable as 'select 1';
 comment on function inner_one() is E'HTTP GET /inner\\ninternal';
+create function sent(_a text) returns void language sql as '';
+comment on function sent(text) is E'HTTP GET /sent\\nproxy http://127.0.0.1:1/{_a}';
 create function good() returns int language sql stable as 'select 1';
 comment on function good() is E'Ein Wort.\\nHTTP GET /good\\n@allow_anonymous';
 """
 
-DEBUG = {"Log:MinimalLevels:rowcall": "Verbose"}
+DEBUG = {"Log:MinimalLevels:rowcall": "Verbose", "Service:ProxyOptions:Enabled": "true"}
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,7 @@ def lines(service: Service, level: str, text: str) -> list[str]:
         ("text is no parameter of the routine; the body is read as usual", "body_parameter_name text"),
         ("GET /a/{_y} matches the same paths as GET /a/{_x} of public.by_x(integer) and is left out; give", None),
         ("is never called", None),
+        ("sent(text): nothing is filled in for {…} in the URL of proxy, which stays as it is", None),
     ],
 )
 def test_each_mistake_is_reported_once_with_object_and_line(service: Service, text: str, line: str | None) -> None:

@@ -47,6 +47,12 @@ create function inner_one() returns int language sql stable as 'select 1';
 comment on function inner_one is 'HTTP GET
 internal';
 """
+KEPT_SQL = """
+create function kept() returns int language sql stable as 'select 1';
+comment on function kept is E'HTTP GET /kept\\ncached';
+create function sent() returns void language sql as '';
+comment on function sent is E'HTTP GET /sent\\ncached\\nproxy';
+"""
 P = "Service:OpenApiOptions:"
 H = "Service:HttpFileOptions:"
 
@@ -197,3 +203,18 @@ def test_an_unknown_version_ends_the_start(own_database: Database, tmp_path: Pat
     done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
     assert done.returncode == 1
     assert "SpecVersion" in done.stdout + done.stderr
+
+
+def test_what_does_not_come_from_the_routine_is_described_as_it_comes(
+    own_database: Database, serve_once: Serve
+) -> None:
+    names = ("CacheOptions:Enabled", "Service:ProxyOptions:Enabled", f"{P}Enabled")
+    settings = {**dict.fromkeys(names, "true"), "CacheOptions:InvalidateCacheSuffix": "forget"}
+    service = serve_once(own_database, KEPT_SQL, settings)
+    paths = service.get("/openapi.json").json()["paths"]
+    for path in ("/kept/forget", "/sent/forget"):
+        (schema,) = (one["schema"] for one in paths[path]["get"]["responses"]["200"]["content"].values())
+        assert schema["properties"] == {"invalidated": {"type": "boolean"}}
+        assert service.get(path).json() == {"invalidated": False}
+    assert list(paths["/sent"]["get"]["responses"]) == ["200", "default"]
+    assert list(paths["/kept"]["get"]["responses"]["200"]["content"]) == ["text/plain"]

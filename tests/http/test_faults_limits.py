@@ -37,6 +37,9 @@ comment on function wait_for(int) is 'HTTP GET /wait-for';
 comment on function maybe_wait(int, int) is 'HTTP GET /maybe-wait';
 comment on function many(int) is 'HTTP GET /many';
 """
+ENDLESS = b"GET /many?rows=3000000 HTTP/1.1\r\nHost: x\r\n\r\n"
+"""More than buffers take from here to the client, and not so much that PostgreSQL, which counts all rows out before it
+sends the first one, needs seconds for it."""
 
 LOCK = 7
 
@@ -133,7 +136,7 @@ def test_cancelling_for_one_client_does_not_hit_another(database: Database, serv
 
 def test_query_of_a_client_that_left_in_mid_stream_is_cancelled(database: Database, service: Service) -> None:
     with service.connect(receive_buffer=4096) as connection:
-        connection.sendall(b"GET /many?rows=50000000 HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(ENDLESS)
         assert connection.recv(4096).startswith(b"HTTP/1.1 200")
         assert streaming(database)
     wait_until(lambda: not streaming(database), "the query ends", 20)
@@ -164,7 +167,7 @@ def test_large_set_streams_to_a_slow_reader_in_bounded_memory(database: Database
 def test_client_that_never_reads_is_dropped(database: Database, service: Service, serve_once: Serve) -> None:
     strict = serve_once(database, settings={"ConnectionSettings:Pool:SlowClientTimeout": "500ms"})
     with strict.connect(receive_buffer=4096) as connection:
-        connection.sendall(b"GET /many?rows=50000000 HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(ENDLESS)
         wait_until(lambda: streaming(database), "the query runs")
         wait_until(lambda: not streaming(database), "the query is ended", 60)
     assert answer(strict.get("/api/echo?id=1")) == (200, TEXT, "1")
@@ -175,7 +178,7 @@ def test_body_cut_off_for_reading_too_slowly_does_not_look_complete(
 ) -> None:
     strict = serve_once(database, settings={"ConnectionSettings:Pool:SlowClientTimeout": "500ms"})
     with strict.connect(receive_buffer=4096) as connection:
-        connection.sendall(b"GET /many?rows=50000000 HTTP/1.1\r\nHost: x\r\n\r\n")
+        connection.sendall(ENDLESS)
         wait_until(lambda: streaming(database), "the query runs")
         wait_until(lambda: not streaming(database), "the query is ended", 60)
         with pytest.raises((EOFError, ConnectionError)):
@@ -222,7 +225,7 @@ def test_many_slow_readers_leave_room_for_others(database: Database, service: Se
     readers = [service.connect(receive_buffer=4096) for _ in range(8)]
     try:
         for reader in readers:
-            reader.sendall(b"GET /many?rows=50000000 HTTP/1.1\r\nHost: x\r\n\r\n")
+            reader.sendall(ENDLESS)
         wait_until(lambda: len(streaming(database)) == 8, "eight streams run")
         for number in range(100):
             assert answer(service.get(f"/api/echo?id={number}")) == (200, TEXT, str(number))

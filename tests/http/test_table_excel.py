@@ -257,6 +257,12 @@ def test_formats_of_cells_and_the_name_of_the_sheet_can_be_configured(
     assert custom.get("/api/moments").headers["content-type"] == JSON
 
 
+def test_no_time_makes_equal_workbooks_differ(service: Service) -> None:
+    with zipfile.ZipFile(io.BytesIO(service.get("/api/numbers").content)) as archive:
+        assert re.findall(rb"\d{4}-\d\d-\d\dT[^<]*", archive.read("docProps/core.xml")) == [b"1980-01-01T00:00:00Z"] * 2
+        assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
 @pytest.mark.slow
 def test_a_hundred_thousand_rows_need_little_memory(service: Service) -> None:
     service.get("/api/many?rows=20000")

@@ -650,6 +650,14 @@ def test_a_method_that_was_another_is_post(service: Service) -> None:
     assert service.get("/api/up-needy?a=1").status_code == 405
 
 
-def test_where_no_limit_is_set_a_head_may_be_as_large_as_what_is_read_at_once(service: Service) -> None:
+@pytest.mark.parametrize(("size", "status"), [(40_000, 200), (41_000, 431), (150_000, 431)])
+def test_large_pieces_make_no_large_heads(service: Service, size: int, status: int) -> None:
     files = [("file", ("a.txt", b"a", "text/plain"))]
-    assert service.post("/api/up-default", headers={"x-large": "y" * 150_000}, files=files).status_code == 200
+    response = service.post("/api/up-default", headers={"x-large": "y" * size}, files=files)
+    assert response.status_code == status
+    if status == 431:
+        assert response.json()["detail"] == "the request line and the headers are larger than 40960 bytes together"
+
+
+def test_a_long_line_counts_for_the_head(service: Service) -> None:
+    assert service.get("/api/up-default?a=" + "y" * 30_000, headers={"x": "y" * 12_000}).status_code == 431

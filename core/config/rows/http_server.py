@@ -136,9 +136,9 @@ ROWS: tuple[Key, ...] = (
     integer(
         "HttpServer:Limits:MaxRequestBufferSize",
         None,
-        "Bytes of a connection of HTTP/1 that are read at once; large bodies come faster in large pieces. A head may be"
-        " as large where it has no limit. Not less than its limits, nor more than 1048576. null: 262144 where uploads"
-        " are enabled, else what the limits of a head come to.",
+        "Bytes of a connection of HTTP/1 that are read at once; large bodies come faster in large pieces. Not less"
+        " than the limits of a head, nor more than 1048576. null: 262144 where uploads are enabled, else what the"
+        " limits of a head come to.",
         maximum=_LONG,
     ),
     integer(

@@ -2,48 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import httptools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowcall.ext.base.heads import are_sound, plain_head, request_head
+from tests.ext.twins.heads import assert_read_as_llhttp_reads
 from tests.harness.effort import examples
-
-Plain = tuple[int, list[tuple[str, str]], int, int]
-
-
-class _Twin:
-    """What llhttp says about the first answer in some bytes."""
-
-    def __init__(self, data: bytes) -> None:
-        self.headers: list[tuple[str, str]] = []
-        self.body = b""
-        self.complete = False
-        self.parser: Any = httptools.HttpResponseParser(self)
-        self.failed = False
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserError:
-            self.failed = True
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self.complete:
-            self.headers.append((name.decode("latin-1"), value.decode("latin-1")))
-
-    def on_headers_complete(self) -> None:
-        if not self.complete:
-            self.status = self.parser.get_status_code()
-            self.keeps = self.parser.should_keep_alive()
-
-    def on_body(self, data: bytes) -> None:
-        if not self.complete:
-            self.body += data
-
-    def on_message_complete(self) -> None:
-        self.complete = True
 
 
 def test_a_plain_head_is_read() -> None:
@@ -112,17 +77,7 @@ PIECES = [
 @settings(max_examples=examples(4000), deadline=None)
 @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=3), min_size=2, max_size=9), st.booleans())
 def test_what_is_read_is_what_llhttp_reads(pieces: list[bytes], begins: bool) -> None:
-    data = (b"HTTP/1.1 200 OK\r\n" if begins else b"") + b"".join(pieces)
-    found: Plain | None = plain_head(data)
-    if found is None:
-        return
-    status, headers, length, begin = found
-    twin = _Twin(data)
-    body = data[begin : begin + length]
-    assert (twin.status, twin.headers, twin.body) == (status, headers, body)
-    assert twin.keeps
-    assert twin.complete == (len(body) == length)
-    assert twin.complete or not twin.failed
+    assert_read_as_llhttp_reads((b"HTTP/1.1 200 OK\r\n" if begins else b"") + b"".join(pieces))
 
 
 def test_a_head_is_written() -> None:

@@ -1,0 +1,36 @@
+"""Answers that are kept, seen through several workers and instances."""
+
+from __future__ import annotations
+
+import os
+
+import httpx
+
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+
+
+def ask(service: Service, path: str) -> httpx.Response:
+    """On a connection of its own: any worker may get it."""
+    with service.new_client() as client:
+        return client.get(f"/api/{path}")
+
+
+def everywhere(instances: list[Service], path: str) -> set[str]:
+    """Whichever worker of whichever instance is asked."""
+    return {ask(service, path).text for _ in range(4) for service in instances}
+
+
+def agreed(instances: list[Service], path: str) -> str:
+    """What all of them give. On a machine so busy that Redis is late, a request is answered without it."""
+
+    def one_answer() -> set[str] | None:
+        found = everywhere(instances, path)
+        return found if len(found) == 1 else None
+
+    return "".join(wait_until(one_answer, "all give one answer", 30) or ())
+
+
+def unique(name: str) -> str:
+    """Instances of other parameters share Redis."""
+    return f"{name}?a={os.urandom(6).hex()}"
