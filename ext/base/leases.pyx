@@ -12,21 +12,13 @@ from libc.string cimport memcmp, memcpy, memset
 cdef extern from "<errno.h>" nogil:
     int EOWNERDEAD
 
-cdef extern from "<pthread.h>" nogil:
-    ctypedef struct pthread_mutex_t:
+cdef extern from "robust_lock.h" nogil:
+    ctypedef struct rowcall_lock:
         pass
-    ctypedef struct pthread_mutexattr_t:
-        pass
-    int PTHREAD_PROCESS_SHARED
-    int PTHREAD_MUTEX_ROBUST
-    int pthread_mutexattr_init(pthread_mutexattr_t *)
-    int pthread_mutexattr_destroy(pthread_mutexattr_t *)
-    int pthread_mutexattr_setpshared(pthread_mutexattr_t *, int)
-    int pthread_mutexattr_setrobust(pthread_mutexattr_t *, int)
-    int pthread_mutex_init(pthread_mutex_t *, const pthread_mutexattr_t *)
-    int pthread_mutex_lock(pthread_mutex_t *)
-    int pthread_mutex_unlock(pthread_mutex_t *)
-    int pthread_mutex_consistent(pthread_mutex_t *)
+    int rowcall_lock_init(rowcall_lock *)
+    int rowcall_lock_take(rowcall_lock *)
+    void rowcall_lock_mend(rowcall_lock *)
+    void rowcall_lock_give(rowcall_lock *)
 
 cdef enum:
     WIDTH = 16
@@ -47,7 +39,7 @@ cdef struct Lease:
     uint32_t flags
 
 cdef struct Head:
-    pthread_mutex_t lock
+    rowcall_lock lock
     uint32_t ready
     uint64_t ended
 
@@ -77,7 +69,7 @@ cdef class Leases:
     cdef int32_t _process
 
     def __cinit__(self, memory not None, int process):
-        cdef pthread_mutexattr_t attributes
+        cdef int failure
         if process <= 0:
             raise ValueError("no process")
         PyObject_GetBuffer(memory, &self._view, PyBUF_WRITABLE)
@@ -88,29 +80,27 @@ cdef class Leases:
         self._rows = (<size_t>self._view.len - HEAD) // (PLACES * sizeof(Lease))
         self._process = process
         if self._head.ready != READY:
-            pthread_mutexattr_init(&attributes)
-            pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED)
-            pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST)
-            pthread_mutex_init(&self._head.lock, &attributes)
-            pthread_mutexattr_destroy(&attributes)
+            failure = rowcall_lock_init(&self._head.lock)
+            if failure:
+                raise OSError(failure, "the lock of the leases")
             self._head.ready = READY
 
     def __dealloc__(self):
         PyBuffer_Release(&self._view)
 
     cdef int _lock(self) except -1:
-        cdef int failure = pthread_mutex_lock(&self._head.lock)
+        cdef int failure = rowcall_lock_take(&self._head.lock)
         if failure == EOWNERDEAD:
             # It may have been in the middle of a place.
             memset(self._leases, 0, self._rows * PLACES * sizeof(Lease))
             self._head.ended += 1
-            pthread_mutex_consistent(&self._head.lock)
+            rowcall_lock_mend(&self._head.lock)
         elif failure:
             raise OSError(failure, "the lock of the leases")
         return 0
 
     cdef void _unlock(self) noexcept:
-        pthread_mutex_unlock(&self._head.lock)
+        rowcall_lock_give(&self._head.lock)
 
     cdef Lease *_row(self, const char *name) noexcept:
         cdef uint64_t place

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import mmap
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 import lmdb
 
@@ -24,6 +26,10 @@ LONGEST_KEY = 511
 PAGE = 4096
 HEADROOM = 1.5
 """A write copies pages, and pages that a reader may still see are not free yet."""
+LEAST = 524_288
+"""Bytes of an environment, however little there is."""
+
+log = logging.getLogger("rowcall")
 
 
 class Cursor(Protocol):
@@ -48,15 +54,29 @@ class Transaction(Protocol):
 
 
 class Environment:
-    """size: bytes that its pages may take. What makes room is the user's own business (`used`)."""
+    """size: bytes that its pages may take; it has fewer where there is not so much memory. What makes room is the
+    user's own business (`used`).
+    """
 
     def __init__(self, path: Path, size: int) -> None:
+        """Raises OSError where there is next to none."""
         path.mkdir(mode=0o700, exist_ok=True)
         self.path = path
-        self.size = size
-        self._lmdb = lmdb.open(
-            str(path),
-            map_size=_pages(int(size * HEADROOM) + 64 * PAGE),
+        with locked(path / "size") as file:
+            agreed = file.read()
+            self.size = int(agreed) if agreed else _fitting(path, size)
+            self._lmdb = self._opened()
+            if not agreed:
+                if self.size < size:
+                    _reserve_all(path / "data.mdb")
+                file.write(b"%d" % self.size)
+        self._lmdb.reader_check()
+        self.begin: Callable[..., AbstractContextManager[Transaction]] = cast("Any", self._lmdb).begin
+
+    def _opened(self) -> lmdb.Environment:
+        return lmdb.open(
+            str(self.path),
+            map_size=_map_size(self.size),
             max_readers=READERS,
             max_spare_txns=4,
             # Nothing has to outlive the machine, so nothing is ever waited for.
@@ -67,8 +87,6 @@ class Environment:
             meminit=False,
             mode=0o600,
         )
-        self._lmdb.reader_check()
-        self.begin: Callable[..., AbstractContextManager[Transaction]] = cast("Any", self._lmdb).begin
 
     def get(self, key: bytes) -> bytes | None:
         """As of the last commit."""
@@ -90,17 +108,66 @@ class Environment:
         self._lmdb.close()
 
 
+def _map_size(size: int) -> int:
+    page = max(PAGE, os.sysconf("SC_PAGE_SIZE"))
+    return (int(size * HEADROOM) + 64 * PAGE + page - 1) // page * page
+
+
+def _fitting(folder: Path, size: int) -> int:
+    """As much as half of what is free, at most: others come after us, and a page that cannot be had when it is written
+    to ends the process (SIGBUS).
+    """
+    space = os.statvfs(folder)
+    free = space.f_bavail * space.f_frsize
+    if _map_size(size) <= free // 2:
+        return size
+    fitting = max(LEAST, int((free // 2 - 65 * PAGE) / HEADROOM))
+    log.warning(
+        "%s has %d MB free, which is too little for the %d MB of '%s': it has %.1f MB; give it more room (docker run "
+        "--shm-size, shm_size in a compose file, a volume of medium Memory in Kubernetes), or ask for less",
+        *(folder.parent.parent, free >> 20, size >> 20, folder.name, fitting / (1 << 20)),
+    )
+    return fitting
+
+
+def _reserve_all(path: Path) -> None:
+    with path.open("r+b") as file:
+        reserve(file, path.stat().st_size)
+
+
+def reserve(file: BinaryIO, size: int) -> None:
+    """Its pages are there from now on. macOS cannot: there it is as long, and they come when they are written to.
+
+    Raises OSError, which names the file, where they cannot be had.
+    """
+    if sys.platform == "darwin":
+        os.truncate(file.fileno(), max(size, os.fstat(file.fileno()).st_size))
+        return
+    try:
+        os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}, of which {size} bytes are needed", file.name) from None
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[BinaryIO]:
+    """A file, made where there is none, that one process has at a time; written to at its end."""
+    with path.open("a+b", buffering=0) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        try:
+            yield cast("BinaryIO", file)
+        finally:
+            # Not by closing: a map of it has the file open too.
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
 @contextlib.contextmanager
 def mapped(path: Path, size: int) -> Iterator[mmap.mmap]:
     """Memory that all processes share, zeros at first. Whoever makes it ready does so in the `with`, alone."""
-    with path.open("a+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        os.posix_fallocate(file.fileno(), 0, size)
-        try:
-            yield mmap.mmap(file.fileno(), size)
-        finally:
-            # Not by closing: the map has the file open too.
-            fcntl.flock(file, fcntl.LOCK_UN)
+    with locked(path) as file:
+        reserve(file, size)
+        yield mmap.mmap(file.fileno(), size)
 
 
 def used(transaction: Transaction) -> int:
@@ -126,8 +193,3 @@ def last_before(transaction: Transaction, end: bytes, kind: bytes) -> bytes | No
         found = cursor.prev() if cursor.set_range(end) else cursor.last()
         key = cursor.key()
         return key if found and key.startswith(kind) else None
-
-
-def _pages(size: int) -> int:
-    page = max(PAGE, os.sysconf("SC_PAGE_SIZE"))
-    return (size + page - 1) // page * page

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import shutil
 import tempfile
@@ -17,6 +18,10 @@ PREFIX = f"rowcall-store-{os.getuid()}-"
 _UNLOCKED = f"rowcall-begun-{os.getuid()}-"
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 (a folder of our own is made in it, readable for nobody else)
 _LOCK = "owner"
+LEAST = 16 << 20
+"""Bytes that have to be free there: for messages, leases, limits and a few answers."""
+
+log = logging.getLogger("rowcall")
 
 
 class StoreFolder:
@@ -24,7 +29,6 @@ class StoreFolder:
 
     def __init__(self) -> None:
         base = _base()
-        _remove_abandoned(base)
         # Under a name that no other service looks at, until it is locked: the lock stays when it is renamed.
         made = Path(tempfile.mkdtemp(prefix=_UNLOCKED, dir=base))
         self._lock = _locked(made)
@@ -38,9 +42,21 @@ class StoreFolder:
 
 
 def _base() -> Path:
+    """A place with room, where nobody's abandoned folders are any more."""
     if _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
-        return _SHARED_MEMORY
-    return Path(tempfile.gettempdir())
+        _remove_abandoned(_SHARED_MEMORY)
+        space = os.statvfs(_SHARED_MEMORY)
+        free = space.f_bavail * space.f_frsize
+        if free >= LEAST:
+            return _SHARED_MEMORY
+        log.warning(
+            "%s has %.1f MB free; what workers share is in %s instead, which is slower. Give it %d MB at least (docker "
+            "run --shm-size, shm_size in a compose file)",
+            *(_SHARED_MEMORY, free / (1 << 20), tempfile.gettempdir(), LEAST >> 20),
+        )
+    base = Path(tempfile.gettempdir())
+    _remove_abandoned(base)
+    return base
 
 
 def _locked(folder: Path) -> int | None:

@@ -110,7 +110,7 @@ def test_who_has_been_away_for_too_long_is_told(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_folder_of_a_service_that_is_gone_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowcall.service.store.folder._base", lambda: tmp_path)
+    monkeypatch.setattr("rowcall.service.store.folder._SHARED_MEMORY", tmp_path)
     abandoned = tmp_path / f"{PREFIX}x"
     abandoned.mkdir()
     (abandoned / "owner").touch()
@@ -126,7 +126,7 @@ def test_the_folder_of_a_service_that_is_gone_is_removed(tmp_path: Path, monkeyp
 
 def test_nobody_finds_a_folder_before_it_is_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another service starts at each moment at which this one makes its folder."""
-    monkeypatch.setattr("rowcall.service.store.folder._base", lambda: tmp_path)
+    monkeypatch.setattr("rowcall.service.store.folder._SHARED_MEMORY", tmp_path)
     others: list[StoreFolder] = []
     lock = fcntl.flock
 

@@ -1,0 +1,90 @@
+"""Where there is less shared memory than is asked for, as in a container: a page that cannot be had ends a process."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+FILLING = """
+import logging, subprocess, sys
+from pathlib import Path
+
+import lmdb
+
+from rowcall.service.store.environment import Environment
+
+logging.basicConfig(format="%(message)s")
+memory = Path(sys.argv[1])
+subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={sys.argv[2]}", "none", str(memory)], check=True)
+(memory / "store").mkdir()
+first = Environment(memory / "store" / "answers", 268_435_456)
+second = Environment(memory / "store" / "bus", 67_108_864)
+again = Environment(memory / "store" / "answers2", 1_000_000)
+other = subprocess.run(
+    [sys.executable, "-c", "import sys; from pathlib import Path; from rowcall.service.store.environment import "
+     "Environment; print(Environment(Path(sys.argv[1]), 268_435_456).size)", str(memory / "store" / "answers")],
+    capture_output=True, text=True, check=True,
+)
+assert int(other.stdout) == first.size < 268_435_456, (other.stdout, first.size)
+for environment in (first, second, again):
+    try:
+        for number in range(1_000_000):
+            with environment.write() as transaction:
+                transaction.put(b"%d" % number, bytes(100_000))
+    except lmdb.MapFullError:
+        print("full", environment.size)
+"""
+
+
+CHOOSING = """
+import logging, subprocess, sys
+
+from rowcall.service.store.folder import StoreFolder
+
+logging.basicConfig(format="%(message)s")
+subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={sys.argv[2]}", "none", "/dev/shm"], check=True)
+folder = StoreFolder()
+print(folder.path.parent)
+folder.remove()
+"""
+
+
+def run(folder: Path, size: str, script: str = FILLING) -> subprocess.CompletedProcess[str]:
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        pytest.skip("there is no unshare (util-linux), which gives a process file systems of its own")
+    command = [unshare, "-rm", sys.executable, "-c", script, str(folder), size]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode and ("unshare:" in done.stderr or "mount:" in done.stderr):
+        pytest.skip(f"this machine does not let a process have file systems of its own: {done.stderr.strip()}")
+    return done
+
+
+def test_it_is_shared_out_beforehand_and_full_is_an_error(tmp_path: Path) -> None:
+    done = run(tmp_path, "16m")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("full") == 3
+    told = (
+        "has 16 MB free, which is too little for the 256 MB of 'answers': it has 5.2 MB; give it more room (docker run"
+    )
+    assert told in done.stderr
+
+
+def test_next_to_none_is_told_with_the_place(tmp_path: Path) -> None:
+    done = run(tmp_path, "600k")
+    assert done.returncode == 1
+    assert "No space left on device, of which" in done.stderr
+    assert f"{tmp_path}/store/answers/data.mdb" in done.stderr
+
+
+@pytest.mark.parametrize(("size", "base"), [("20m", "/dev/shm"), ("4m", tempfile.gettempdir())])
+def test_the_store_is_on_disk_where_shared_memory_is_too_small_for_it(tmp_path: Path, size: str, base: str) -> None:
+    done = run(tmp_path, size, CHOOSING)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip() == base
+    assert ("/dev/shm has 4.0 MB free" in done.stderr) == (size == "4m")
