@@ -21,6 +21,7 @@ from rowcall.core.errors.problems import Problem, unavailable, unbound
 from rowcall.ext.driver.request import Loss, Request, Script, ServerError
 from rowcall.ext.rendering.body_writer import ColumnsChangedError
 from rowcall.service.database.call import Call
+from rowcall.service.exchange.deadline import DeadlineError
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.exchange.sensitive import hide_values
 
@@ -163,6 +164,8 @@ class Failures:
         """The answer for a run that is not followed by another one."""
         if isinstance(request.failure, Problem):
             return request.failure
+        if _was_deadline(exchange, request):
+            return DeadlineError(exchange)
         if isinstance(request.failure, OutOfTimeError):
             log.warning("%s: no answer within its limit of %g s", call.label, request.timeout)
             late = call.policy.timeout.out_of_time()
@@ -273,6 +276,16 @@ def _reported(error: ServerError, message: str, *, sensitive: bool = False) -> D
         hint=None if sensitive else error.hint,
         names=tuple((kind, name) for kind, name in names if name),
     )
+
+
+def _was_deadline(exchange: Exchange, request: Request) -> bool:
+    """Its time is over because that of its request is: server and watchdog know one limit only, the earlier one, and
+    may be faster than the timer that ends the request.
+    """
+    if not exchange.deadline or time.monotonic() < exchange.deadline - CLOCKS_DIFFER:
+        return False
+    canceled = request.error is not None and request.error.sqlstate == QUERY_CANCELED and _out_of_time(request)
+    return canceled or isinstance(request.failure, OutOfTimeError)
 
 
 def _out_of_time(request: Request) -> bool:

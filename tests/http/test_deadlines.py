@@ -6,8 +6,10 @@ import socket
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import psutil
 import pytest
 
 from tests.harness.database import Database
@@ -106,6 +108,26 @@ def test_whoever_waits_no_longer_is_told_so(
     check(service, (request_, wanted), headers)
     wait_until(lambda: not database.backends("wait_event = 'PgSleep'"), "nothing runs any more")
     wait_until(lambda: upstream.open_connections == 0, "nothing is asked any more")
+
+
+def test_whoever_minds_it_first_it_is_the_deadline(own_database: Database, serve_once: Serve) -> None:
+    """Workers that are held up hear of the server's limit before their own timer has run. What is held up here stops
+    for longer than a deadline, again and again, while requests run.
+    """
+    service = serve_once(own_database, schema("http://127.0.0.1:1"), SETTINGS)
+    (worker,) = (psutil.Process(pid) for pid in service.pids())
+    for _ in range(200):  # until it shares a connection, where nothing stands between an error and its answer
+        assert ask(service, "GET /nap?s=0", {"Request-Timeout": "30"}).text == "slept"
+    for request in ("GET /nap?s=60", 'POST /nap-short {"s":60}', 'POST /nap-call {"s":60}'):
+        with ThreadPoolExecutor(1) as threads:
+            asked = threads.submit(ask, service, request, {"Request-Timeout": "0.2"})
+            wait_until(lambda: own_database.backends("wait_event = 'PgSleep'"), "it runs")
+            worker.suspend()
+            try:
+                wait_until(lambda: not own_database.backends("wait_event = 'PgSleep'"), "the server has ended it")
+            finally:
+                worker.resume()
+        assert "the deadline of the request has passed" in problem(asked.result(), 504)["detail"]
 
 
 def test_a_body_that_does_not_come_is_waited_for_no_longer(service: Service, database: Database) -> None:
