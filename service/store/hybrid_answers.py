@@ -30,6 +30,8 @@ SILENT = 1.0
 """Seconds without an answer after which copies are not given any more."""
 PATIENCE = 1.3
 """Seconds for which those who have copies are waited for; longer than `SILENT`."""
+SHORTEST = 0.01
+"""Seconds for which Redis is told to wait, at least: it counts in milliseconds, and none of them is for ever."""
 NOTED = 2.5
 """Seconds for which a listener is one after it has noted itself: `SILENT`, and what the note may take."""
 _COPY = b"copy\0"
@@ -154,8 +156,10 @@ class HybridAnswers:
         # A Redis that has just begun anew does not know yet who listens.
         if not self._hears() or time.monotonic() - self._since < NOTED:
             missing.add(b"somebody")
-        while missing and (left := until - time.monotonic()) > 0:
+        while missing and (left := until - time.monotonic()) > SHORTEST:
             missing.discard(await self._next_reply(reply, left))
+        if missing:
+            await asyncio.sleep(max(0.0, until - time.monotonic()))
 
     async def _next_reply(self, reply: bytes, seconds: float) -> bytes:
         began = time.monotonic()
