@@ -272,9 +272,7 @@ class Listeners:
 
     def begin(self) -> None:
         """Their workers are ready to accept. Until then whoever serves beside us gets every connection, so nothing is
-        lost if we end. Does nothing the second time.
-
-        Raises StartupError.
+        lost if we end. Does nothing the second time. Raises StartupError.
         """
         _listen(self._quiet)
         self._quiet = []
