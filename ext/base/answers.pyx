@@ -171,7 +171,8 @@ cdef uint32_t buckets_for(uint64_t size) noexcept:
 cdef class AnswerTable:
     """memory: LEAST bytes or more that all processes map; where they are zero they are made ready, and nobody else may
     be doing so. process: whose leases are taken. entry: the tuple that an answer is: body, rows, whether it is NULL,
-    when it was written, when it ends and ceases to be fresh (0: never), head, tags. Times on the monotonic clock."""
+    when it was written, when it ends and ceases to be fresh (0: never), head, tags. Times on the monotonic clock, which
+    is past 0."""
 
     cdef Py_buffer _view
     cdef Head *_head

@@ -1,8 +1,8 @@
 """Answers in the store of the host: what one worker has computed or forgotten, all of them know at once.
 
-They stand in a table in shared memory (`ext.base.answers`), together with the leases: somebody is computing the answer,
-and whether other processes wait. A lease is what makes forgetting final: it ends together with the answer, and an answer
-whose lease is gone is not kept any more. So nothing that was read before the invalidation outlives it.
+They stand in a table in shared memory (`ext.base.answers`), together with the leases: somebody is computing the
+answer, and whether other processes wait. A lease is what makes forgetting final: it ends together with the answer, and
+an answer whose lease is gone is not kept any more. So nothing that was read before the invalidation outlives it.
 """
 
 from __future__ import annotations

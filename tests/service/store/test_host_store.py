@@ -14,7 +14,7 @@ import pytest
 from rowcall.core.cache.entry import Entry
 from rowcall.service.store import bus as bus_module
 from rowcall.service.store.bus import Bus
-from rowcall.service.store.environment import Environment, used
+from rowcall.service.store.environment import Environment
 from rowcall.service.store.flights import Ticket
 from rowcall.service.store.folder import PREFIX, StoreFolder
 from rowcall.service.store.host import HostStore
