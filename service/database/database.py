@@ -28,7 +28,7 @@ from rowcall.service.database.failures import Failures, Tries
 from rowcall.service.database.generic_plans import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.held.several_calls import SeveralCalls
 from rowcall.service.database.held.transaction import Transaction
-from rowcall.service.database.lanes import (
+from rowcall.service.database.lanes.shared import (
     RESET_SECONDS,
     STOPPING,
     ElsewhereError,

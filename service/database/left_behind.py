@@ -17,7 +17,7 @@ import psycopg
 from rowcall.ext.driver.connection import Connection
 from rowcall.service.background import pause
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.lanes import ExclusiveLane, SharedLane
+from rowcall.service.database.lanes.shared import ExclusiveLane, SharedLane
 
 log = logging.getLogger("rowcall.database")
 

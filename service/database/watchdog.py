@@ -16,8 +16,8 @@ from rowcall.ext.driver.request import Request, Script
 from rowcall.service.background import Background
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.failures import OutOfTimeError
-from rowcall.service.database.lane_choice import Contention
-from rowcall.service.database.lanes import CANCEL_SECONDS, ExclusiveLane, SharedLane
+from rowcall.service.database.lanes.choice import Contention
+from rowcall.service.database.lanes.shared import CANCEL_SECONDS, ExclusiveLane, SharedLane
 from rowcall.service.database.left_behind import LeftBehind
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 

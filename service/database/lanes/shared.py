@@ -20,7 +20,7 @@ from rowcall.ext.driver.lane import offer, stalled
 from rowcall.ext.driver.request import Request, Statement
 from rowcall.service.background import pause
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.queue_time import QueueTime
+from rowcall.service.database.lanes.queue_time import QueueTime
 
 log = logging.getLogger("rowcall.database")
 
