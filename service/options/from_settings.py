@@ -21,7 +21,7 @@ from rowcall.core.formats.table_formats import HtmlTables, TableFormats, Workboo
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
-from rowcall.service.database.lanes.shared import LaneOptions
+from rowcall.service.database.lanes.lane import LaneOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.options.antiforgery import antiforgery_options
