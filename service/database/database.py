@@ -28,18 +28,10 @@ from rowcall.service.database.failures import Failures, Tries
 from rowcall.service.database.generic_plans import UserNames, generic_plan, is_eligible, read_user_names
 from rowcall.service.database.held.several_calls import SeveralCalls
 from rowcall.service.database.held.transaction import Transaction
-from rowcall.service.database.lanes import (
-    RESET_SECONDS,
-    STOPPING,
-    ElsewhereError,
-    ExclusiveLane,
-    LaneLoad,
-    LaneOptions,
-    NoticeHandler,
-    Overload,
-    SharedLane,
-    Width,
-)
+from rowcall.service.database.lanes.exclusive import RESET_SECONDS, ExclusiveLane
+from rowcall.service.database.lanes.lane import STOPPING, LaneLoad, LaneOptions, NoticeHandler
+from rowcall.service.database.lanes.overload import Overload
+from rowcall.service.database.lanes.shared import ElsewhereError, SharedLane, Width
 from rowcall.service.database.session.resets import DISCARD_SEQUENCES, FULL_RESET, resets
 from rowcall.service.database.session.wires import Wires
 from rowcall.service.database.statements import settings_statement

@@ -20,7 +20,7 @@ from rowcall.core.endpoint.refusals import ABSENT_STATUSES, Refusals
 from rowcall.service.database.connector import Target
 from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
-from rowcall.service.database.lanes import LaneOptions
+from rowcall.service.database.lanes.lane import LaneOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.options.antiforgery import antiforgery_options

@@ -19,7 +19,8 @@ from rowcall.service.database.connector import Target
 from rowcall.service.database.database import Database, DatabaseOptions
 from rowcall.service.database.failures import Tries
 from rowcall.service.database.held.several_calls import SeveralCalls
-from rowcall.service.database.lanes import ExclusiveLane, LaneOptions
+from rowcall.service.database.lanes.exclusive import ExclusiveLane
+from rowcall.service.database.lanes.lane import LaneOptions
 from rowcall.service.database.statements import numbers, settings_statement, statement_for
 from rowcall.service.exchange.exchange import Exchange, Running
 from rowcall.service.testing.session import BACK, RELEASE, SET, Session

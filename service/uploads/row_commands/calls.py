@@ -14,7 +14,7 @@ from rowcall.core.uploads.row_command import RowCommand
 from rowcall.ext.driver.request import Request, Statement
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
-from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.database.lanes.choice import LaneChoice
 from rowcall.service.database.statements import numbers
 
 if TYPE_CHECKING:
