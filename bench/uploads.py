@@ -100,6 +100,8 @@ class Measured:
         def middle(of: Callable[[Round], float]) -> float:
             return statistics.median(of(one) for one in self.rounds)
 
+        times = [middle(of) for of in (lambda one: one.alone, lambda one: one.meanwhile, lambda one: one.beside)]
+        ratios = [middle(lambda one: one.meanwhile / one.alone), middle(lambda one: one.meanwhile / one.beside)]
         rate = self.amount / middle(lambda one: one.seconds)
         limits = [one.limit for one in self.rounds if one.limit is not None]
         limit = statistics.median(limits) if limits else None
@@ -109,9 +111,8 @@ class Measured:
             f"{self.workload:<9}{rate:>10,.0f} {self.unit}/s{ratio}; processor time of one, µs: worker "
             f"{middle(lambda one: one.worker) * each:.2f}, PostgreSQL {middle(lambda one: one.postgres) * each:.2f}, "
             f"client {middle(lambda one: one.client) * each:.2f}; worker +{middle(lambda one: one.grown):.0f} MB; p99 "
-            f"{middle(lambda one: one.alone):.1f} ms alone, {middle(lambda one: one.meanwhile):.1f} ms meanwhile "
-            f"({middle(lambda one: one.meanwhile / one.alone):.1f}x), {middle(lambda one: one.beside):.1f} ms of a service "
-            f"without the upload ({middle(lambda one: one.meanwhile / one.beside):.1f}x)"
+            f"{times[0]:.1f} ms alone, {times[1]:.1f} ms meanwhile ({ratios[0]:.1f}x), {times[2]:.1f} ms of a service "
+            f"without the upload ({ratios[1]:.1f}x)"
         )
 
 
@@ -174,7 +175,8 @@ class Bench:
         if unit == "rows" and body != b"%d" % amount:
             raise SystemExit(f"{path}: {body!r} rows were kept instead of {amount}")
         grown = (most - before) / 1e6
-        return Round(float(seconds), worker, postgres, float(client), grown, alone, small.found(), small.found(1), limit)
+        latency = alone, small.found(), small.found(1)
+        return Round(float(seconds), worker, postgres, float(client), grown, *latency, limit)
 
     def _spent(self) -> tuple[float, float]:
         """By the worker, and by all processes of PostgreSQL: those that serve the worker stay."""
