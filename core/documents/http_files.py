@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from urllib.parse import quote
 
+from rowcall.core.annotations.secrets import shown_comment
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
@@ -60,10 +61,11 @@ def _head(endpoint: Endpoint, definitions: Definitions, options: HttpFileOptions
     if not options.comments or not routine.comment:
         return
     yield "//"
+    comment = shown_comment(routine.comment)
     if routine.kind is RoutineKind.FILE:
-        yield from (f"//  {line}" for line in routine.comment.splitlines())
+        yield from (f"//  {line}" for line in comment.splitlines())
         return
-    lines = routine.comment.replace("'", "''").splitlines()
+    lines = comment.replace("'", "''").splitlines()
     lines[0] = f"comment on {routine.kind.value} {routine.schema}.{routine.name} is '{lines[0]}"
     lines[-1] += "';"
     yield from (f"// {line}" for line in lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rowcall.core.annotations.secrets import shown_comment
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.calls import Call, Given, Reading
 from rowcall.core.codegen.comments import Definitions, definition_lines
@@ -156,7 +157,7 @@ def _comment(function: DartFunction, names: list[str], definitions: Definitions,
 
 def _comment_on(function: DartFunction) -> list[str]:
     routine = function.call.endpoint.routine
-    lines = [line.strip().removeprefix("@") for line in (routine.comment or "").strip().splitlines()]
+    lines = [line.strip().removeprefix("@") for line in shown_comment(routine.comment).strip().splitlines()]
     if routine.source is not None:
         return lines
     quoted = [line.replace("'", "''") for line in lines]
