@@ -26,6 +26,10 @@ class BadValueError(ValueError):
     """The argument of an annotation does not fit; the text says what would."""
 
 
+HIDDEN = "***"
+"""Shown in place of what is secret."""
+
+
 class Line:
     """One comment line, trimmed, as annotations look at it (reference 01, 5.1)."""
 
@@ -39,6 +43,10 @@ class Line:
         self.words = tuple(filter(None, self._bare.replace(",", " ").split(" ")))
         """Split at blanks and commas; tabs belong to words."""
         self.keyword = self.words[0].lower() if self.words else ""
+
+    def hide(self, word: str) -> None:
+        """Show `word` alone: what follows is secret."""
+        self.shown = f"{word} {HIDDEN}"
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from rowcall.core.annotations import BY_WORD
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import HIDDEN, Annotation, BadValueError, Draft, Line
 from rowcall.core.annotations.rows.exposure import TAGS, open_block
 from rowcall.core.annotations.rows.parameters import CUSTOM, unescaped
 from rowcall.core.annotations.rows.response import HEADER, set_header
@@ -98,7 +98,8 @@ def _apply_header(line: Line, draft: Draft) -> Annotation | None:
     if annotation is not None and sides[0].lower() not in _HEADERS_TOO:
         draft.refused |= annotation.name in ACCESS
         draft.meant_http |= annotation.name == "http"
-        written = f"{sides[0]} {sides[1]}".strip()
+        _hide(line, annotation, sides[0])
+        written = f"{sides[0]} {HIDDEN if annotation.secret else sides[1]}".strip()
         raise BadValueError(f"a header cannot be called like an annotation and is left out; did you mean `{written}`?")
     set_header(draft, *sides)
     return HEADER
@@ -127,4 +128,4 @@ def _apply_keyword(line: Line, draft: Draft) -> Annotation | None:
 
 def _hide(line: Line, annotation: Annotation, word: str) -> None:
     if annotation.secret and line.text.removeprefix("@") != word:
-        line.shown = f"{word} ***"
+        line.hide(word)

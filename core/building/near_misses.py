@@ -97,6 +97,8 @@ def near_miss(line: Line) -> NearMiss | None:
     known = _nearest(word)
     if known is None:
         return None
+    if BY_WORD[known].secret:
+        line.hide(line.words[0])
     message = f"{line.words[0]!r} is no annotation and is taken for prose; did you mean {known!r}?"
     return NearMiss(message, _guards(line, word, BY_WORD[known].name), known == "http" and _names_route(line))
 

@@ -50,6 +50,10 @@ class Source(Protocol):
         """Known to change something, whatever else it does: it never answers GET."""
 
     @property
+    def compared(self) -> frozenset[str]:
+        """Database names of the parameters that say which rows are meant, as far as it is known."""
+
+    @property
     def claimed(self) -> frozenset[str]:
         """Lines of the comment that mean something to the source, and to nothing else."""
 

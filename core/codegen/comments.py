@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.codegen.functions import ClientFunction
 from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.codegen.shown_comments import shown_comment
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.tables.routines import TableOperation
 
@@ -119,7 +120,7 @@ def _remarks(routine: Routine, *, separated: bool) -> Iterator[str]:
     if separated:
         yield ""
     yield "@remarks"
-    lines = [line.strip().removeprefix("@") for line in routine.comment.strip().splitlines()]
+    lines = [line.strip().removeprefix("@") for line in shown_comment(routine.comment).strip().splitlines()]
     if routine.kind is RoutineKind.FILE:
         yield from lines
         return

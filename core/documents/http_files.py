@@ -12,6 +12,7 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.selection import folder_of
+from rowcall.core.codegen.shown_comments import shown_comment
 from rowcall.core.documents.samples import example_text, json_text, texts, value_of
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 
@@ -60,10 +61,11 @@ def _head(endpoint: Endpoint, definitions: Definitions, options: HttpFileOptions
     if not options.comments or not routine.comment:
         return
     yield "//"
+    comment = shown_comment(routine.comment)
     if routine.kind is RoutineKind.FILE:
-        yield from (f"//  {line}" for line in routine.comment.splitlines())
+        yield from (f"//  {line}" for line in comment.splitlines())
         return
-    lines = routine.comment.replace("'", "''").splitlines()
+    lines = comment.replace("'", "''").splitlines()
     lines[0] = f"comment on {routine.kind.value} {routine.schema}.{routine.name} is '{lines[0]}"
     lines[-1] += "';"
     yield from (f"// {line}" for line in lines)

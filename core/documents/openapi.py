@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
+from rowcall.core.codegen.shown_comments import shown_comment
 from rowcall.core.documents.samples import example_text, value_of, with_default
 from rowcall.core.documents.schemas import Nulls, Schema, Types, given_schema, parameter_schema, result_schema
 from rowcall.core.endpoint.capabilities import Document
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
+from rowcall.core.formats.table_formats import EXCEL, TableFormats, has_fixed_format, media_types
 
 VERSIONS = {"3.0": "3.0.3", "3.1": "3.1.1"}
 _SEGMENT = re.compile(r"\{([^{}?]+)\??\}")
 _BEARER = {"bearerAuth": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}
+_BASIC = {"basicAuth": {"type": "http", "scheme": "basic"}}
+_BASIC_ALONE: dict[str, list[str]] = {"basicAuth": []}
+_TEXT = {"type": "string"}
+_FILE = {"type": "string", "format": "binary"}
 _NOTHING_SAID = Document()
 
 
@@ -43,6 +49,10 @@ class OpenApiOptions:
     prefix: str = ""
     exact: bool = False
     """What may be NULL is said; the rest is known not to be."""
+    basic: bool = False
+    """Every endpoint asks for user and password."""
+    tables: TableFormats = field(default_factory=TableFormats)
+    """What `table_format` may name."""
 
     @property
     def nulls(self) -> Nulls:
@@ -76,6 +86,8 @@ def document(endpoints: Iterable[Endpoint], types_of: TypesOf, options: OpenApiO
         info["description"] = options.description
     servers = [{"url": url, **({"description": text} if text else {})} for url, text in options.servers]
     schemes = {name: dict(members) for name, members in options.schemes} or _BEARER
+    if any(_BASIC_ALONE in operation.get("security", ()) for path in paths.values() for operation in path.values()):
+        schemes = {**schemes, **_BASIC}
     return {
         "openapi": options.spec,
         "info": info,
@@ -143,15 +155,26 @@ def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenA
     if body is not None:
         operation["requestBody"] = body
     operation["responses"] = _responses(endpoint, types, options)
-    if is_closed(endpoint):
-        operation["security"] = [{name: []} for name, _ in options.schemes] or [{"bearerAuth": []}]
+    if (security := _security(endpoint, options)) is not None:
+        operation["security"] = security
     return operation
+
+
+def _security(endpoint: Endpoint, options: OpenApiOptions) -> list[dict[str, list[str]]] | None:
+    """Who sends user and password is that user, whatever else he brings (reference 04, 9)."""
+    basic = endpoint.options.basic_auth
+    if options.basic or (basic is not None and basic.enabled):
+        named = [name for name, members in options.schemes if ("scheme", "basic") in members]
+        return [{name: []} for name in named] or [_BASIC_ALONE]
+    if is_closed(endpoint):
+        return [{name: []} for name, _ in options.schemes] or [{"bearerAuth": []}]
+    return None
 
 
 def _texts(endpoint: Endpoint) -> tuple[str, str]:
     """The first line of the comment, and the others."""
     routine = endpoint.routine
-    lines = [line.strip() for line in (routine.comment or "").strip().splitlines()]
+    lines = [line.strip() for line in shown_comment(routine.comment).strip().splitlines()]
     if not lines:
         kind = "SqlFile" if routine.kind is RoutineKind.FILE else routine.kind.value.capitalize()
         return f"{kind} {routine.schema}.{routine.name}", ""
@@ -287,8 +310,10 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
         return {"200": {"description": "Signed out"}, "default": problem}
     if answer is None:
         return {"204": {"description": "No content"}, "default": problem}
-    content_type, schema = answer
-    ok = {"description": "Successful response", "content": {content_type: {"schema": schema}}}
+    tables = media_types(endpoint, options.tables)
+    content = {} if tables and has_fixed_format(endpoint) else {answer[0]: {"schema": answer[1]}}
+    content |= {media_type: {"schema": _FILE if media_type == EXCEL else _TEXT} for media_type in tables}
+    ok = {"description": "Successful response", "content": content}
     responses: dict[str, Any] = {"200": ok}
     if endpoint.routine.strict and endpoint.parameters:
         responses["204"] = {"description": "No content"}

@@ -115,8 +115,9 @@ BUILT_IN_CODES: Mapping[str, ErrorMapping] = {
 }
 
 
-UNUSABLE_VALUES: Mapping[str, ErrorMapping] = {code: ErrorMapping(400) for code in _UNUSABLE}
-"""A value that cannot be what is made of it, where no policy is asked: never 500 (issue 14.11)."""
+FAULTS_OF_VALUES: Mapping[str, ErrorMapping] = {code: BUILT_IN_CODES[code] for code in (*_CONFLICTS, *_UNFIT)}
+"""Where no policy is asked, a value that cannot be what is made of it, or that a rule of the data does not allow, is
+still no fault of the service: never 500 (issue 14.11)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,26 @@ class TableFormats(Record):
         return tuple(entry[0] for entry in (self.html, self.excel) if entry is not None)
 
 
+HTML = "text/html; charset=utf-8"
+EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+
+def media_types(endpoint: Endpoint, formats: TableFormats) -> tuple[str, ...]:
+    """What an endpoint may answer with besides JSON, or instead of it where its format is fixed. Empty: JSON alone."""
+    wanted = endpoint.options.table_format
+    if wanted is None or endpoint.table_shape is None:
+        return ()
+    fixed = has_fixed_format(endpoint)
+    offered = ((formats.excel, EXCEL), (formats.html, HTML))
+    return tuple(media for entry, media in offered if entry is not None and (not fixed or entry[0] == wanted))
+
+
+def has_fixed_format(endpoint: Endpoint) -> bool:
+    """No request can choose."""
+    template = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
+    return template.is_fixed
+
+
 def table_diagnostics(endpoint: Endpoint, keys: tuple[str, ...]) -> Iterator[Diagnostic]:
     """What keeps `table_format` from having an effect (reference 02, 11.1). `keys`: those of the registered formats."""
     wanted = endpoint.options.table_format

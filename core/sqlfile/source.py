@@ -52,6 +52,7 @@ class FileSource(Record):
     transport: Transport
     path: str
     statements: tuple[FileStatement, ...]
+    compared: frozenset[str] = frozenset()
     claimed: frozenset[str] = frozenset()
     """Comment lines that mean something to the file alone."""
     module: str | None = None

@@ -68,6 +68,15 @@ class TableOperation(Record):
         return self.operation.command is not Command.SELECT
 
     @property
+    def compared(self) -> frozenset[str]:
+        match self.operation.command:
+            case Command.INSERT:
+                return frozenset()
+            case Command.UPDATE:
+                return frozenset(self.table.key)
+        return frozenset(column.name for column in self.columns)
+
+    @property
     def claimed(self) -> frozenset[str]:
         return frozenset()
 

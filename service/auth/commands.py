@@ -12,7 +12,7 @@ from rowcall.core.auth.commands import numbered
 from rowcall.core.auth.login import Cell
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
-from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.database.lanes.choice import LaneChoice
 from rowcall.service.exchange.exchange import Exchange
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from rowcall.core.errors.retry import RetryStrategy
 from rowcall.ext.driver.request import Statement
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.service.database.context import Ahead, Context, Values
-from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.database.lanes.choice import LaneChoice
 from rowcall.service.database.statements import numbers
 from rowcall.service.exchange.exchange import Exchange
 

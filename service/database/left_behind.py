@@ -17,7 +17,8 @@ import psycopg
 from rowcall.ext.driver.connection import Connection
 from rowcall.service.background import pause
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.lanes import ExclusiveLane, SharedLane
+from rowcall.service.database.lanes.exclusive import ExclusiveLane
+from rowcall.service.database.lanes.shared import SharedLane
 
 log = logging.getLogger("rowcall.database")
 

@@ -16,8 +16,10 @@ from rowcall.ext.driver.request import Request, Script
 from rowcall.service.background import Background
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.failures import OutOfTimeError
-from rowcall.service.database.lane_choice import Contention
-from rowcall.service.database.lanes import CANCEL_SECONDS, ExclusiveLane, SharedLane
+from rowcall.service.database.lanes.choice import Contention
+from rowcall.service.database.lanes.exclusive import ExclusiveLane
+from rowcall.service.database.lanes.lane import CANCEL_SECONDS
+from rowcall.service.database.lanes.shared import SharedLane
 from rowcall.service.database.left_behind import LeftBehind
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 

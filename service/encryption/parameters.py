@@ -7,7 +7,7 @@ the cache's entry are asked for nothing that is secret.
 from __future__ import annotations
 
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
-from rowcall.core.errors.problems import unavailable
+from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.core.text import array_literal
 from rowcall.service.encryption.columns import PURPOSE
 from rowcall.service.exchange.exchange import Exchange, Step
@@ -23,13 +23,17 @@ def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
     wanted = endpoint.options.encryption
     if wanted is None or not services.options.encrypts:
         return None
-    chosen = [
-        (1 << index, parameter.array, parameter.delimiter)
+    sealed = {
+        index: parameter
         for index, parameter in enumerate(endpoint.parameters)
         if parameter.db_name in wanted.parameters or (wanted.all_parameters and _is_text(parameter))
-    ]
-    if not chosen:
+    }
+    if not sealed:
         return None
+    chosen = [(1 << index, parameter.array, parameter.delimiter) for index, parameter in sealed.items()]
+    source = endpoint.routine.source
+    compared = frozenset() if source is None else source.compared
+    in_vain = {1 << index: one.api_name for index, one in sealed.items() if one.db_name in compared}
     protector = Protector(services.auth.keys, PURPOSE)
 
     def seal(value: bytes) -> str:
@@ -46,6 +50,10 @@ def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
         ]
 
     def encrypt(exchange: Exchange) -> None:
+        for bit, name in in_vain.items():
+            if exchange.mask & bit:
+                # A text is sealed differently each time: no row would ever fit it.
+                raise Problem(400, f"{name} is kept encrypted, so no row can be found by it")
         try:
             for bit, array, delimiter in chosen:
                 if not exchange.mask & bit:
@@ -53,8 +61,8 @@ def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
                 position = (exchange.mask & (bit - 1)).bit_count()
                 value = exchange.arguments[position]
                 if value is not None:
-                    sealed = seal_array(value, delimiter) if array else seal(value)
-                    exchange.arguments[position] = sealed.encode()
+                    text = seal_array(value, delimiter) if array else seal(value)
+                    exchange.arguments[position] = text.encode()
         except NoKeyError:
             raise unavailable("there is no key to encrypt with at the moment") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.database.lanes import NoticeHandler
+from rowcall.service.database.lanes.lane import NoticeHandler
 
 
 class Unheard:

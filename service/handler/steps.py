@@ -38,7 +38,7 @@ from rowcall.service.cache.steps import around, forgetting, plan_of
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
 from rowcall.service.database.database import Database
-from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.database.lanes.choice import LaneChoice
 from rowcall.service.encryption.columns import with_opened_columns
 from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.exchange.exchange import Exchange, Step

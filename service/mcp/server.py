@@ -30,6 +30,7 @@ from rowcall.core.documents.openapi import OpenApiOptions, TypesOf, is_closed
 from rowcall.core.documents.resources import RESOURCES, resource_contents
 from rowcall.core.documents.tools import offered, tool_entries, tool_request, tool_result
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
 from rowcall.service.exchange.client_address import client_reader
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.pipeline.services import Inside, Services
@@ -87,17 +88,16 @@ class _Server:
         headers = exchange.scope.headers
         origin, version = headers.get("origin"), headers.get("mcp-protocol-version")
         if origin is not None and origin.lower() not in (*self._options.origins, self._base(exchange).lower()):
-            self._empty(exchange, 403)
-        elif version is not None and version != PROTOCOL:
-            self._empty(exchange, 400)
+            raise Problem(403, f"the origin {origin[:200]} is not among those of Service:McpOptions:AllowedOrigins")
+        if version is not None and version != PROTOCOL:
+            raise Problem(400, f"MCP-Protocol-Version: {version[:50]} is not spoken here, only {PROTOCOL}")
 
     async def answer(self, exchange: Exchange) -> None:
         if self._is_stranger(exchange):
             self._challenge(exchange, 401)
             return
         if exchange.scope.method != "POST":
-            self._empty(exchange, 405, [("allow", "POST")])
-            return
+            raise Problem(405, f"{self._options.path} answers POST", headers=(("allow", "POST"),))
         body = await read_body(exchange.scope, exchange.protocol, self._limit)
         try:
             request = rpc_request(body)
@@ -105,7 +105,8 @@ class _Server:
             self._send(exchange, 200, _REPLY, rpc_error(None, error))
             return
         if request.method.startswith("notifications/"):
-            self._empty(exchange, 202)
+            exchange.protocol.response_empty(202, [])
+            exchange.answered = True
             return
         try:
             result = await self._result(exchange, request)
@@ -182,10 +183,6 @@ class _Server:
     def _challenge(self, exchange: Exchange, status: int) -> None:
         text = challenge(self._options, status, self._base(exchange))
         self._send(exchange, status, [_JSON, ("www-authenticate", text)], orjson.dumps(REFUSALS[status]))
-
-    def _empty(self, exchange: Exchange, status: int, headers: Sequence[tuple[str, str]] = ()) -> None:
-        exchange.protocol.response_empty(status, list(headers))
-        exchange.answered = True
 
     def _send(self, exchange: Exchange, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         exchange.protocol.response_bytes(status, list(headers), body)

@@ -17,11 +17,10 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.endpoint.refusals import ABSENT_STATUSES, Refusals
-from rowcall.core.formats.table_formats import HtmlTables, TableFormats, Workbooks
 from rowcall.service.database.connector import Target
-from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
-from rowcall.service.database.lanes import LaneOptions
+from rowcall.service.database.lanes.lane import LaneOptions
+from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.options.antiforgery import antiforgery_options
@@ -48,6 +47,7 @@ from rowcall.service.options.server.metrics import metrics_options
 from rowcall.service.options.server.replicas import replica_options
 from rowcall.service.options.server.slow_requests import slow_request_options
 from rowcall.service.options.server.tracing import tracing_options
+from rowcall.service.options.tables import table_formats
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
 from rowcall.service.startup_error import StartupError
@@ -148,27 +148,6 @@ def _variables(settings: Settings) -> tuple[tuple[str, str | None], ...]:
     environment = {**os.environ, **settings.variables}
     names = settings.name_defaults("Service:AvailableEnvVars")
     return tuple((name.lower(), environment.get(name, instead)) for name, instead in names.items())
-
-
-def table_formats(settings: Settings) -> TableFormats:
-    """Spec 2.5. Both formats under one key: HTML wins."""
-    section = "Service:TableFormatOptions:"
-    if not settings.flag(section + "Enabled"):
-        return TableFormats()
-    default = Workbooks()
-    html = HtmlTables(
-        header=settings.text_or_none(section + "HtmlHeader") or "",
-        footer=settings.text_or_none(section + "HtmlFooter") or "",
-    )
-    excel = Workbooks(
-        sheet=settings.text_or_none(section + "ExcelSheetName"),
-        date_format=settings.text_or_none(section + "ExcelDateTimeFormat") or default.date_format,
-        number_format=settings.text_or_none(section + "ExcelNumericFormat") or default.number_format,
-    )
-    return TableFormats(
-        html=(settings.text(section + "HtmlKey"), html) if settings.flag(section + "HtmlEnabled") else None,
-        excel=(settings.text(section + "ExcelKey"), excel) if settings.flag(section + "ExcelEnabled") else None,
-    )
 
 
 def _transport(settings: Settings) -> Transport | None:

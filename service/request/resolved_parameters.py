@@ -18,7 +18,7 @@ from rowcall.core.errors.error_policy import ErrorPolicy
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
 from rowcall.service.database.held.several_calls import SeveralCalls
-from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.database.lanes.choice import LaneChoice
 from rowcall.service.exchange.arguments import put, take_out
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.response.headers import argument_text

@@ -53,6 +53,19 @@ comment on function kept is E'HTTP GET /kept\\ncached';
 create function sent() returns void language sql as '';
 comment on function sent is E'HTTP GET /sent\\ncached\\nproxy';
 """
+GUARDED_SQL = """
+create function locked() returns text language sql stable as 'select 1::text';
+comment on function locked() is E'HTTP GET /locked\\n@basic_auth Joe swordfish
+basic_auth = Jim swordfish\\nSays one';
+create function signed() returns text language sql stable as 'select 1::text';
+comment on function signed() is E'HTTP GET /signed\\nauthorize';
+create function misspelt() returns text language sql stable as 'select 1::text';
+comment on function misspelt() is E'HTTP GET /misspelt\\nbasicauth Joe swordfish\\nbasic_auth: Joe swordfish';
+create function sheet() returns setof pg_am language sql stable as 'select * from pg_am';
+comment on function sheet() is E'HTTP GET /sheet\\ntable_format = excel';
+create function page(fmt text) returns setof pg_am language sql stable as 'select * from pg_am';
+comment on function page(text) is E'HTTP GET /page\\ntable_format = {fmt}';
+"""
 P = "Service:OpenApiOptions:"
 H = "Service:HttpFileOptions:"
 
@@ -218,3 +231,42 @@ def test_what_does_not_come_from_the_routine_is_described_as_it_comes(
         assert service.get(path).json() == {"invalidated": False}
     assert list(paths["/sent"]["get"]["responses"]) == ["200", "default"]
     assert list(paths["/kept"]["get"]["responses"]["200"]["content"]) == ["text/plain"]
+
+
+def test_passwords_in_comments_are_shown_nowhere(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
+    """And the document says who may call, and as what a table comes."""
+    kinds = ("ClientCodeGen", "DartClientCodeGen", "TableFormatOptions", "OpenApiOptions", "HttpFileOptions")
+    settings = {
+        **{f"Service:{kind}:Enabled": "true" for kind in kinds},
+        "Service:ClientCodeGen:FilePath": str(tmp_path / "client.ts"),
+        "Service:ClientCodeGen:BySchema": "false",
+        "Service:DartClientCodeGen:FilePath": str(tmp_path / "client.dart"),
+        "Service:DartClientCodeGen:BySchema": "false",
+        P + "FileName": str(tmp_path / "openapi.json"),
+        "Log:MinimalLevels:rowcall": "Verbose",
+        "Log:ConsoleMinimumLevel": "Verbose",
+    }
+    service = serve_once(own_database, GUARDED_SQL, settings)
+    assert service.get("/misspelt").status_code == 404
+    requests = wait_until(lambda: list(service.folder.glob("*.http")), "the requests are written")
+    written = [one for one in (*tmp_path.iterdir(), *requests) if one.is_file()]
+    assert len(written) >= 4
+    for text in (*(one.read_text() for one in written), service.log):
+        assert "swordfish" not in text
+    assert all("basic_auth ***" in one.read_text() for one in written if "Types" not in one.name)
+    document = service.get("/openapi.json").json()
+    paths = {path: one["get"] for path, one in document["paths"].items()}
+    assert {path: one.get("security") for path, one in paths.items()} == {
+        "/locked": [{"basicAuth": []}],
+        "/signed": [{"bearerAuth": []}],
+        "/sheet": None,
+        "/page": None,
+    }
+    assert document["components"]["securitySchemes"]["basicAuth"] == {"type": "http", "scheme": "basic"}
+    excel = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    assert list(paths["/sheet"]["responses"]["200"]["content"]) == [excel]
+    assert list(paths["/page"]["responses"]["200"]["content"]) == [
+        "application/json",
+        excel,
+        "text/html; charset=utf-8",
+    ]

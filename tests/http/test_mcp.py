@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.harness.database import Database
+from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -247,7 +248,8 @@ def test_it_introduces_itself(service: Service, database: Database) -> None:
 def test_checks_in_front(service: Service, method: str, headers: dict[str, str], status: int) -> None:
     answer = service.request(method, "/mcp", headers=headers, content=b'{"method":"ping"}')
     assert answer.status_code == status
-    assert (answer.content == b"") is (status != 200)
+    if status != 200:
+        assert problem(answer, status)["detail"]
 
 
 def test_its_own_pages_may_ask(service: Service) -> None:

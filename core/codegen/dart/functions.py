@@ -14,6 +14,7 @@ from rowcall.core.codegen.names import upper_first
 from rowcall.core.codegen.options import DartOptions
 from rowcall.core.codegen.sending import SEGMENT
 from rowcall.core.codegen.shapes import JSON, TEXT, Row, Shape
+from rowcall.core.codegen.shown_comments import shown_comment
 
 _BODY = "utf8.decode(response.bodyBytes)"
 _NOTES = {
@@ -156,7 +157,7 @@ def _comment(function: DartFunction, names: list[str], definitions: Definitions,
 
 def _comment_on(function: DartFunction) -> list[str]:
     routine = function.call.endpoint.routine
-    lines = [line.strip().removeprefix("@") for line in (routine.comment or "").strip().splitlines()]
+    lines = [line.strip().removeprefix("@") for line in shown_comment(routine.comment).strip().splitlines()]
     if routine.source is not None:
         return lines
     quoted = [line.replace("'", "''") for line in lines]

@@ -19,7 +19,7 @@ from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.database.held.transaction import Transaction
-from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.database.lanes.choice import LaneChoice
 from rowcall.service.database.statements import numbers
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.pipeline.services import Services

@@ -1,1 +1,1 @@
-"""Connections that one request holds for several commands (see `service.database.lanes.ExclusiveLane.hold`)."""
+"""Connections that one request holds for several commands (`lanes.exclusive.ExclusiveLane.hold`)."""

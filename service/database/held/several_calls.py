@@ -15,7 +15,7 @@ from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.request import Request, RequestState, Statement
 from rowcall.service.database.call import Call
 from rowcall.service.database.failures import Failures, Tries
-from rowcall.service.database.lanes import ExclusiveLane
+from rowcall.service.database.lanes.exclusive import ExclusiveLane
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.exchange.exchange import Exchange
 

@@ -24,7 +24,7 @@ from rowcall.ext.driver.request import Loss, Request, Statement
 from rowcall.service.database.call import Call, Hearer
 from rowcall.service.database.context import Ahead, Values
 from rowcall.service.database.failures import Failures
-from rowcall.service.database.lanes import RESET_SECONDS, ExclusiveLane
+from rowcall.service.database.lanes.exclusive import RESET_SECONDS, ExclusiveLane
 from rowcall.service.database.statements import settings_statement, statement_for
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange

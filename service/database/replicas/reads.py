@@ -14,7 +14,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.request import Request
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
-from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.database.lanes.choice import LaneChoice
 from rowcall.service.database.replicas.replica import Replica
 from rowcall.service.database.replicas.replicas import Replicas
 from rowcall.service.exchange.deadline import DeadlineError

@@ -10,6 +10,7 @@ from rowcall.core.config import Settings
 from rowcall.core.documents.http_files import HttpFileOptions
 from rowcall.core.documents.openapi import VERSIONS, OpenApi, OpenApiOptions
 from rowcall.service.options.auth import auth_options
+from rowcall.service.options.tables import table_formats
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -50,6 +51,8 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
         camel=settings.flag("Service:CamelCaseNames"),
         claims=_claims(settings),
         exact=settings.flag("Service:ExactTypes"),
+        basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"),
+        tables=table_formats(settings),
     )
 
 

@@ -24,14 +24,13 @@ from xlsxwriter import Workbook
 
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.errors.problems import Problem
-from rowcall.core.formats.table_formats import Workbooks
+from rowcall.core.formats.table_formats import EXCEL, Workbooks
 from rowcall.core.formats.workbook_names import content_disposition, file_name, sheet_name
 from rowcall.ext.rendering.sheet_rows import SheetRows
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.response.formats.table import Table, TableFormat
 from rowcall.service.response.headers import argument_text
 
-CONTENT_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 SHEET = "xl/worksheets/sheet1.xml"
 SHEET_LIMIT = (1 << 31) - 1
 """Bytes of the sheet's XML from which the archive would need zip64, which spreadsheet programs do not read as a
@@ -56,7 +55,7 @@ def excel_format(table: Table, look: Workbooks) -> TableFormat:
         chosen = sheet_template.fill(value_of).strip() or look.sheet or ""
         sheet = sheet_name(chosen, table.routine)
         # A comment cannot know the file's name better than `excel_file_name`.
-        headers = [field for field in table.headers(exchange, CONTENT_TYPE) if field[0] != "content-disposition"]
+        headers = [field for field in table.headers(exchange, EXCEL) if field[0] != "content-disposition"]
         headers.append(("content-disposition", content_disposition(file)))
         encoder = WorkbookEncoder(skeleton(sheet, look))
         if request.streaming:

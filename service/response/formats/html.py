@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from rowcall.core.errors.problems import Problem
-from rowcall.core.formats.table_formats import HtmlTables
+from rowcall.core.formats.table_formats import HTML, HtmlTables
 from rowcall.ext.rendering.html_rows import HtmlTable
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.response.formats.table import Table, TableFormat
-
-CONTENT_TYPE = "text/html; charset=utf-8"
 
 
 def html_format(table: Table, look: HtmlTables) -> TableFormat:
@@ -18,7 +16,7 @@ def html_format(table: Table, look: HtmlTables) -> TableFormat:
         request = exchange.request
         if request is None:
             raise Problem(500, "the routine returned nothing")
-        headers = table.headers(exchange, CONTENT_TYPE)
+        headers = table.headers(exchange, HTML)
         if request.streaming:
             return table.stream(exchange, headers)
         exchange.protocol.response_bytes(200, headers, request.body)

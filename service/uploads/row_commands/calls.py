@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.error_policy import UNUSABLE_VALUES, ErrorPolicy
+from rowcall.core.errors.error_policy import FAULTS_OF_VALUES, ErrorPolicy
 from rowcall.core.uploads.entries import VOID, json_value
 from rowcall.core.uploads.row_command import RowCommand
 from rowcall.ext.driver.request import Request, Statement
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
-from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.database.lanes.choice import LaneChoice
 from rowcall.service.database.statements import numbers
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ def row_call(endpoint: Endpoint, services: Services, command: RowCommand) -> Cal
 
 def own_call(endpoint: Endpoint, services: Services, what: str, statement: Any) -> Call:
     """Policies are for what the routine says; errors of these commands are plain ones (reference 05, 5.6). But a cell
-    that cannot be what the command takes is a value that cannot be: 400.
+    that cannot be what the command takes, or that breaks a rule of the data, is a fault of the file: 400 or 409.
     """
-    unusable = {} if endpoint.options.lenient else UNUSABLE_VALUES
+    faults = {} if endpoint.options.lenient else FAULTS_OF_VALUES
     return Call(
         label=f"{endpoint.name} {what}",
         build=lambda _mask: ("", 0),
@@ -69,7 +69,7 @@ def own_call(endpoint: Endpoint, services: Services, what: str, statement: Any) 
         renderer=None,
         pace=LaneChoice(services.options.database.slow),
         volatile=True,
-        policy=ErrorPolicy(unusable, services.options.policies.timeout),
+        policy=ErrorPolicy(faults, services.options.policies.timeout),
         sensitive=endpoint.options.sensitive,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rowcall.service.database.call import MOST_STATEMENTS, Call
-from rowcall.service.database.lane_choice import LaneChoice
+from rowcall.service.database.lanes.choice import LaneChoice
 
 
 def test_only_so_many_choices_of_parameters_are_remembered() -> None:

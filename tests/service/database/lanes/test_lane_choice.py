@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.service.database.lane_choice import FIRST_LOOK, FORGIVEN, MOST_CONTENTION, WINDOW, Contention, LaneChoice
+from rowcall.service.database.lanes.choice import FIRST_LOOK, FORGIVEN, MOST_CONTENTION, WINDOW, Contention, LaneChoice
 
 THRESHOLD = 0.003
 FAST, SLOW, VERY_SLOW = 0.001, 0.004, 0.05

@@ -16,7 +16,9 @@ from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.request import RequestState
 from rowcall.service.database.connector import Connector, Target
-from rowcall.service.database.lanes import ExclusiveLane, LaneOptions, SharedLane
+from rowcall.service.database.lanes.exclusive import ExclusiveLane
+from rowcall.service.database.lanes.lane import LaneOptions
+from rowcall.service.database.lanes.shared import SharedLane
 from rowcall.service.database.session.resets import FULL_RESET
 from tests.ext.wire import outcome, request, run, until
 from tests.harness.database import Database

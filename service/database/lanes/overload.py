@@ -1,0 +1,29 @@
+"""What a request hears that no connection can take."""
+
+from __future__ import annotations
+
+from rowcall.core.errors.problems import Problem, unavailable
+
+
+class Overload:
+    """The answers for what does not fit. Made once: refusing must be cheap."""
+
+    @staticmethod
+    def full() -> Problem:
+        return unavailable("every database connection is busy and the queue of waiting requests is full")
+
+    @staticmethod
+    def stopping() -> Problem:
+        return unavailable("the service is stopping")
+
+    @staticmethod
+    def away() -> Problem:
+        return unavailable("the database is not there")
+
+    @staticmethod
+    def late(seconds: float) -> Problem:
+        return unavailable(f"no database connection became free within {seconds:g} s")
+
+    @staticmethod
+    def standing(seconds: float) -> Problem:
+        return unavailable(f"more comes than the database can answer; this request has waited for {seconds:g} s")

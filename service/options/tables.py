@@ -1,0 +1,27 @@
+"""`TableFormatOptions` → which table formats there are, and how they look (spec 2.5)."""
+
+from __future__ import annotations
+
+from rowcall.core.config import Settings
+from rowcall.core.formats.table_formats import HtmlTables, TableFormats, Workbooks
+
+
+def table_formats(settings: Settings) -> TableFormats:
+    """Both formats under one key: HTML wins."""
+    section = "Service:TableFormatOptions:"
+    if not settings.flag(section + "Enabled"):
+        return TableFormats()
+    default = Workbooks()
+    html = HtmlTables(
+        header=settings.text_or_none(section + "HtmlHeader") or "",
+        footer=settings.text_or_none(section + "HtmlFooter") or "",
+    )
+    excel = Workbooks(
+        sheet=settings.text_or_none(section + "ExcelSheetName"),
+        date_format=settings.text_or_none(section + "ExcelDateTimeFormat") or default.date_format,
+        number_format=settings.text_or_none(section + "ExcelNumericFormat") or default.number_format,
+    )
+    return TableFormats(
+        html=(settings.text(section + "HtmlKey"), html) if settings.flag(section + "HtmlEnabled") else None,
+        excel=(settings.text(section + "ExcelKey"), excel) if settings.flag(section + "ExcelEnabled") else None,
+    )
