@@ -73,7 +73,7 @@ class Measured:
     def _store(self) -> int:
         """Bytes of the shared memory that it takes."""
         maps = self._service.worker.memory_maps(grouped=False)
-        files = {Path(one.path) for one in maps if one.path.endswith("answers/data.mdb")}
+        files = {Path(one.path) for one in maps if one.path.endswith("answers/memory")}
         return sum(file.stat().st_blocks * 512 for file in files)
 
     def stop(self) -> None:

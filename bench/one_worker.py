@@ -55,24 +55,28 @@ class OneWorker:
 
 
 class Latency:
-    """Of a small request, sent every 5 ms."""
+    """Of a small request, sent every 5 ms to each of some services in turn."""
 
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._times: list[float] = []
+    def __init__(self, *ports: int) -> None:
+        self._ports = ports
+        self._times: list[list[float]] = []
 
     def go_on(self, done: threading.Event) -> None:
-        self._times = []
-        connection = http.client.HTTPConnection("127.0.0.1", self._port)
-        while not done.wait(0.005):
-            began = time.perf_counter()
-            connection.request("GET", "/api/small")
-            connection.getresponse().read()
-            self._times.append(time.perf_counter() - began)
+        self._times = [[] for _ in self._ports]
+        connections = [http.client.HTTPConnection("127.0.0.1", port) for port in self._ports]
+        while True:
+            for connection, times in zip(connections, self._times, strict=True):
+                if done.wait(0.005 / len(self._ports)):
+                    return
+                began = time.perf_counter()
+                connection.request("GET", "/api/small")
+                connection.getresponse().read()
+                times.append(time.perf_counter() - began)
 
     @property
     def count(self) -> int:
-        return len(self._times)
+        """Of each."""
+        return len(self._times[0])
 
     def p99(self, seconds: float) -> float:
         done = threading.Event()
@@ -81,8 +85,10 @@ class Latency:
         self.go_on(done)
         return self.found()
 
-    def found(self) -> float:
-        return statistics.quantiles(self._times, n=100)[98] * 1000 if len(self._times) > 2 else float("nan")
+    def found(self, place: int = 0) -> float:
+        """p99 in milliseconds, of the service at this place."""
+        times = self._times[place]
+        return statistics.quantiles(times, n=100)[98] * 1000 if len(times) > 2 else float("nan")
 
 
 def ask(port: int) -> int:

@@ -5,6 +5,10 @@
 Beside each figure stand its limit (psql's COPY, cp), the processor time of the worker, of PostgreSQL and of the client,
 which a busy machine does not change, how much the worker grew, and the latency of a small endpoint of the same worker,
 alone and meanwhile. A client is a process of its own, and rounds take turns with what they are held against.
+
+The latency has a control: the same endpoint of another service that has nothing to do with the upload, asked in turns
+with the first one. What it loses is taken by the client and by PostgreSQL, which work on the same processors; what the
+first one loses beyond that is the upload's.
 """
 
 import argparse
@@ -79,6 +83,8 @@ class Round:
     alone: float
     meanwhile: float
     """Milliseconds: p99 of the small endpoint."""
+    beside: float
+    """The same, meanwhile, of the service without the upload."""
     limit: float | None
     """Of the amount a second."""
 
@@ -94,6 +100,8 @@ class Measured:
         def middle(of: Callable[[Round], float]) -> float:
             return statistics.median(of(one) for one in self.rounds)
 
+        times = [middle(of) for of in (lambda one: one.alone, lambda one: one.meanwhile, lambda one: one.beside)]
+        ratios = [middle(lambda one: one.meanwhile / one.alone), middle(lambda one: one.meanwhile / one.beside)]
         rate = self.amount / middle(lambda one: one.seconds)
         limits = [one.limit for one in self.rounds if one.limit is not None]
         limit = statistics.median(limits) if limits else None
@@ -103,29 +111,36 @@ class Measured:
             f"{self.workload:<9}{rate:>10,.0f} {self.unit}/s{ratio}; processor time of one, µs: worker "
             f"{middle(lambda one: one.worker) * each:.2f}, PostgreSQL {middle(lambda one: one.postgres) * each:.2f}, "
             f"client {middle(lambda one: one.client) * each:.2f}; worker +{middle(lambda one: one.grown):.0f} MB; p99 "
-            f"{middle(lambda one: one.alone):.1f} ms alone, {middle(lambda one: one.meanwhile):.1f} ms meanwhile "
-            f"({middle(lambda one: one.meanwhile / one.alone):.1f}x)"
+            f"{times[0]:.1f} ms alone, {times[1]:.1f} ms meanwhile ({ratios[0]:.1f}x), {times[2]:.1f} ms of a service "
+            f"without the upload ({ratios[1]:.1f}x)"
         )
 
 
 class Bench:
-    def __init__(self, server: Server, port: int, folder: Path) -> None:
+    def __init__(self, server: Server, folder: Path) -> None:
         self.server = server
-        self.port = port
+        self.port = free_port()
         self.folder = folder
         uploads = "Service:UploadOptions:"
         self.service = OneWorker(
             server,
-            port,
+            self.port,
             f"{uploads}Enabled=true",
             f"{uploads}LogUploadEvent=false",
             f"{uploads}UploadHandlers:FileSystemPath={folder}/stored",
             "HttpServer:Limits:MaxRequestBodySize=8000000000",
         )
+        beside = free_port()
+        self.beside = OneWorker(server, beside, f"{uploads}Enabled=true")
+        self._ports = self.port, beside
+
+    def stop(self) -> None:
+        self.service.stop()
+        self.beside.stop()
 
     def run(self, path: str, file: Path, kind: str, amount: float, unit: str, limit: float | None) -> Round:
         self.server.psql("-c", "truncate kept")
-        small = Latency(self.port)
+        small = Latency(*self._ports)
         idle = self._spent()
         alone = small.p99(2.0)
         # What the small endpoint itself costs is not the upload's.
@@ -160,7 +175,8 @@ class Bench:
         if unit == "rows" and body != b"%d" % amount:
             raise SystemExit(f"{path}: {body!r} rows were kept instead of {amount}")
         grown = (most - before) / 1e6
-        return Round(float(seconds), worker, postgres, float(client), grown, alone, small.found(), limit)
+        latency = alone, small.found(), small.found(1)
+        return Round(float(seconds), worker, postgres, float(client), grown, *latency, limit)
 
     def _spent(self) -> tuple[float, float]:
         """By the worker, and by all processes of PostgreSQL: those that serve the worker stay."""
@@ -303,14 +319,14 @@ def main() -> None:
         with throw_away("auto") as server:
             server.psql("-c", "create database bench", database="postgres")
             server.psql(stdin=SMALL + SQL)
-            bench = Bench(server, free_port(), folder)
+            bench = Bench(server, folder)
             try:
                 known = workloads(bench, arguments.rows, arguments.megabytes)
                 chosen = [known[name]() for name in arguments.workload or known]
                 *_, last = itertools.islice(zip(*chosen, strict=True), arguments.rounds)
                 print(*(one.line() for one in last), sep="\n")
             finally:
-                bench.service.stop()
+                bench.stop()
     finally:
         shutil.rmtree(folder)
 

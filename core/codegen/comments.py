@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from rowcall.core.annotations.secrets import shown_comment
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.codegen.functions import ClientFunction
 from rowcall.core.codegen.options import ClientCodeOptions
+from rowcall.core.codegen.shown_comments import shown_comment
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.tables.routines import TableOperation
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from rowcall.core.annotations.secrets import shown_comment
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.selection import folder_of
+from rowcall.core.codegen.shown_comments import shown_comment
 from rowcall.core.documents.samples import example_text, json_text, texts, value_of
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 

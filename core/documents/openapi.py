@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from rowcall.core.annotations.secrets import shown_comment
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
+from rowcall.core.codegen.shown_comments import shown_comment
 from rowcall.core.documents.samples import example_text, value_of, with_default
 from rowcall.core.documents.schemas import Nulls, Schema, Types, given_schema, parameter_schema, result_schema
 from rowcall.core.endpoint.capabilities import Document

@@ -6,8 +6,9 @@ has one row at a time. What else a command may be runs row by row.
 
 Where a command names its cells one by one (`($2)[3]`), an array of texts goes to the server for each of these, instead
 of one for each row: it is read faster, and no row is taken apart again for each of its cells. A row that has fewer
-cells has NULL there, as the subscript gives. (`COPY` would be faster still, and cannot be: libpq has none in its
-pipeline mode, and it knows neither expressions nor the rules of a view.)
+cells has NULL there, as the subscript gives. What is known about the file may be the same for all rows, or differ from
+row to row, as in a workbook; and rows may be JSON instead of arrays of texts. (`COPY` would be faster still, and cannot
+be: libpq has none in its pipeline mode, and it knows neither expressions nor the rules of a view.)
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rowcall.core.data.record import Record
-from rowcall.core.uploads.row_command import PREVIOUS, RowCommand
+from rowcall.core.uploads.row_command import FILE, PREVIOUS, RowCommand
 
 _ENDS = frozenset(
     {"from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "for", "into", "union"}
@@ -58,8 +59,9 @@ class Pattern(Record):
 @dataclass(frozen=True, slots=True)
 class Batch(Record):
     """One statement for many rows. Its values: the number of the row before the first, the rows as an array of texts,
-    the result before, what is known about the file, then those of the parameters, then an array of texts for each of
-    `columns`: the numbers of cells, from 1. Where there are some, nobody takes the rows."""
+    the result before, what is known about the file (of each row, as an array of texts, where it differs), then those of
+    the parameters, then an array of texts for each of `columns`: the numbers of cells, from 1. Where there are some,
+    nobody takes the rows."""
 
     sql: str
     picks: tuple[int, ...]
@@ -122,47 +124,71 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
     return _TOKEN.finditer(text)
 
 
-def batch(command: RowCommand, found: Pattern, result_type: str = "", previous_type: str = "") -> Batch:
-    """result_type: of the value that a chained command gives; previous_type: of that which it takes."""
+@dataclass(frozen=True, slots=True)
+class Types(Record):
+    """Names of the types of what a command takes and gives. about: where each row has its own."""
+
+    result: str = ""
+    previous: str = ""
+    cells: str = "pg_catalog.text[]"
+    about: str = ""
+
+
+_PLAIN = Types()
+
+
+def batch(command: RowCommand, found: Pattern, types: Types = _PLAIN) -> Batch:
     numbers = _Numbers(command)
-    recursive = command.chained and result_type != "void"
-    columns = () if recursive else _columns(command, found.expression)
+    recursive = command.chained and types.result != "void"
+    columns = () if recursive or types.cells != _PLAIN.cells else _columns(command, found.expression)
     first = numbers.of(0)
+    each_about = numbers.of(FILE) if types.about and command.tells_file else ""
     if columns:
         found = Pattern(found.head, _with_columns(command, found.expression))
         cells = numbers.of(command.values)
         told = (f"pg_catalog.unnest({numbers.of(command.values + place)}) as c{k}" for place, k in enumerate(columns))
         count = f"({first} + pg_catalog.generate_subscripts({cells}, 1))::pg_catalog.int4 as number"
-        rows = f"(select {count}, {', '.join(told)} offset 0) as {ROW}"
+        about = f", pg_catalog.unnest({each_about}) as about" if each_about else ""
+        rows = f"(select {count}, {', '.join(told)}{about} offset 0) as {ROW}"
     else:
         cells = numbers.of(1)
+        names = "cells, about" if each_about else "cells"
+        sources = f"rows from (pg_catalog.unnest({cells}), pg_catalog.unnest({each_about}))"
         rows = (
-            f"(select ({first} + {ROW}.place)::pg_catalog.int4 as number, {ROW}.cells::pg_catalog.text[] as cells"
-            f" from pg_catalog.unnest({cells}) with ordinality as {ROW}(cells, place) offset 0) as {ROW}"
+            f"(select ({first} + {ROW}.place)::pg_catalog.int4 as number, {ROW}.cells::{types.cells} as cells"
+            f"{f', {ROW}.about' if each_about else ''}"
+            f" from {sources if each_about else f'pg_catalog.unnest({cells})'}"
+            f" with ordinality as {ROW}({names}, place) offset 0) as {ROW}"
         )
+    of_row = {0: f"{ROW}.number", 1: f"{ROW}.cells"}
+    if each_about:
+        of_row[FILE] = f"{ROW}.about::{types.about}"
     if found.inserts:
-        expression = numbers.written(found.expression, {0: f"{ROW}.number", 1: f"{ROW}.cells"})
+        expression = numbers.written(found.expression, of_row)
         sql = f"{found.head} select {expression} from {rows}"
     elif not recursive:
-        taken = {0: f"{ROW}.number", 1: f"{ROW}.cells", PREVIOUS: f"null::{previous_type}"}
+        taken = {**of_row, PREVIOUS: f"null::{types.previous}"}
         expression = numbers.written(found.expression, taken)
         sql = f"select {expression} as value from {rows} offset pg_catalog.cardinality({cells}) - 1"
     else:
         place = f"({ROW}.place + 1)"
         taken = {
             0: f"({first} + {place})::pg_catalog.int4",
-            1: f"(({cells})[{place}]::pg_catalog.text[])",
-            PREVIOUS: f"{ROW}.value::{previous_type}",
+            1: f"(({cells})[{place}]::{types.cells})",
+            PREVIOUS: f"{ROW}.value::{types.previous}",
         }
+        if each_about:
+            taken[FILE] = f"(({each_about})[{place}]::{types.about})"
         expression = numbers.written(found.expression, taken)
         sql = (
-            f"with recursive {ROW}(place, value) as (select 0, {numbers.of(PREVIOUS)}::{result_type} union all"
-            f" select {place}, ({expression})::{result_type} from {ROW}"
+            f"with recursive {ROW}(place, value) as (select 0, {numbers.of(PREVIOUS)}::{types.result} union all"
+            f" select {place}, ({expression})::{types.result} from {ROW}"
             f" where {ROW}.place < pg_catalog.cardinality({cells}))"
             f" select value from {ROW} offset pg_catalog.cardinality({cells})"
         )
-    types = (_TYPES.get(pick, 0) if pick < command.values else _TYPES[1] for pick in numbers.picks)
-    return Batch(sql, tuple(numbers.picks), tuple(types), columns)
+    texts = (1, FILE) if each_about else (1,)
+    oids = (_TYPES[1] if pick in texts or pick >= command.values else _TYPES.get(pick, 0) for pick in numbers.picks)
+    return Batch(sql, tuple(numbers.picks), tuple(oids), columns)
 
 
 _TYPES = {0: 23, 1: 1009}

@@ -14,6 +14,8 @@ from rowcall.core.data.record import Record
 
 ROW_VALUES = 4
 """Number of the row, its cells, the result before, what is known about the file."""
+CELLS = 1
+"""Index of the cells."""
 PREVIOUS = 2
 """Index of the result before."""
 FILE = 3

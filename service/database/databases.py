@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from rowcall.service.background import Background
 from rowcall.service.database.connector import Target
-from rowcall.service.database.database import Database, DatabaseOptions
+from rowcall.service.database.database import Database
 from rowcall.service.database.lanes.lane import NoticeHandler
+from rowcall.service.database.options import DatabaseOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.endpoint.refusals import ABSENT_STATUSES, Refusals
 from rowcall.service.database.connector import Target
-from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
 from rowcall.service.database.lanes.lane import LaneOptions
+from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.options.antiforgery import antiforgery_options

@@ -25,8 +25,8 @@ from rowcall.core.limits.policy import NO_LIMITS, LimitOptions
 from rowcall.core.outbound.options import OutboundOptions
 from rowcall.core.uploads.options import UploadOptions
 from rowcall.service.database.connector import Target
-from rowcall.service.database.database import DatabaseOptions
 from rowcall.service.database.databases import Access
+from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.replicas.options import ReplicaOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName

@@ -137,7 +137,7 @@ class AnswerStores:
 
     def _memory_answers(self) -> MemoryAnswers:
         if self._memory is None:
-            self._memory = MemoryAnswers(self._host.environment("answers", self.options.memory), self._host.bus)
+            self._memory = MemoryAnswers(self._host.answers("answers", self.options.memory), self._host.bus)
             self._prune_later(self._memory)
         return self._memory
 

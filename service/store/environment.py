@@ -60,16 +60,11 @@ class Environment:
 
     def __init__(self, path: Path, size: int) -> None:
         """Raises OSError where there is next to none."""
-        path.mkdir(mode=0o700, exist_ok=True)
         self.path = path
-        with locked(path / "size") as file:
-            agreed = file.read()
-            self.size = int(agreed) if agreed else _fitting(path, size)
+        with agreed(path, size, _map_size) as self.size:
             self._lmdb = self._opened()
-            if not agreed:
-                if self.size < size:
-                    _reserve_all(path / "data.mdb")
-                file.write(b"%d" % self.size)
+            if self.size < size:
+                _reserve_all(path / "data.mdb")
         self._lmdb.reader_check()
         self.begin: Callable[..., AbstractContextManager[Transaction]] = cast("Any", self._lmdb).begin
 
@@ -113,15 +108,28 @@ def _map_size(size: int) -> int:
     return (int(size * HEADROOM) + 64 * PAGE + page - 1) // page * page
 
 
-def _fitting(folder: Path, size: int) -> int:
+@contextlib.contextmanager
+def agreed(path: Path, size: int, whole: Callable[[int], int]) -> Iterator[int]:
+    """The size of what lies in this folder, the same for all processes: that of the first one. Nobody else makes it
+    ready meanwhile. whole: bytes of shared memory that a size takes."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    with locked(path / "size") as file:
+        found = file.read()
+        fitting = int(found) if found else _fitting(path, size, whole)
+        yield fitting
+        if not found:
+            file.write(b"%d" % fitting)
+
+
+def _fitting(folder: Path, size: int, whole: Callable[[int], int]) -> int:
     """As much as half of what is free, at most: others come after us, and a page that cannot be had when it is written
     to ends the process (SIGBUS).
     """
     space = os.statvfs(folder)
     free = space.f_bavail * space.f_frsize
-    if _map_size(size) <= free // 2:
+    if whole(size) <= free // 2:
         return size
-    fitting = max(LEAST, int((free // 2 - 65 * PAGE) / HEADROOM))
+    fitting = max(LEAST, int((free // 2 - whole(0)) * size / (whole(size) - whole(0))))
     log.warning(
         "%s has %d MB free, which is too little for the %d MB of '%s': it has %.1f MB; give it more room (docker run "
         "--shm-size, shm_size in a compose file, a volume of medium Memory in Kubernetes), or ask for less",
@@ -168,6 +176,18 @@ def mapped(path: Path, size: int) -> Iterator[mmap.mmap]:
     with locked(path) as file:
         reserve(file, size)
         yield mmap.mmap(file.fileno(), size)
+
+
+@contextlib.contextmanager
+def shared_memory(path: Path, size: int) -> Iterator[mmap.mmap]:
+    """`mapped`, in a folder of its own and of the size that all have agreed on. Pages come when they are written to,
+    unless there are too few."""
+    with agreed(path, size, int) as fitting, (path / "memory").open("a+b", buffering=0) as file:
+        if fitting < size:
+            reserve(cast("BinaryIO", file), fitting)
+        else:
+            os.truncate(file.fileno(), fitting)
+        yield mmap.mmap(file.fileno(), fitting)
 
 
 def used(transaction: Transaction) -> int:

@@ -9,8 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
+from rowcall.core.cache.entry import Entry
+from rowcall.ext.base.answers import AnswerTable
 from rowcall.service.store.bus import WORKER_GONE, Bus
-from rowcall.service.store.environment import Environment
+from rowcall.service.store.environment import Environment, shared_memory
 
 Kept = TypeVar("Kept")
 FORGET_TAGS = "forget-tags"
@@ -22,6 +24,7 @@ class HostStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._environments: dict[str, Environment] = {}
+        self._tables: dict[str, AnswerTable[Entry]] = {}
         self._kept: dict[str, object] = {}
 
     @property
@@ -34,6 +37,13 @@ class HostStore:
         if name not in self._environments:
             self._environments[name] = Environment(self._folder / name, size)
         return self._environments[name]
+
+    def answers(self, name: str, size: int) -> AnswerTable[Entry]:
+        """The kept answers of a capability, as `environment`."""
+        if name not in self._tables:
+            with shared_memory(self._folder / name, size) as memory:
+                self._tables[name] = AnswerTable(memory, os.getpid(), Entry)
+        return self._tables[name]
 
     def once(self, name: str, make: Callable[[], Kept]) -> Kept:
         """What one process has one of, whichever edition it serves: made by the first who asks. It is closed with the
@@ -76,5 +86,6 @@ class HostStore:
         for environment in self._environments.values():
             environment.close()
         self._environments.clear()
+        self._tables.clear()
         if "bus" in self.__dict__:
             self.bus.close()

@@ -1,4 +1,4 @@
-"""Answers that a capability keeps for itself, in an environment of its own and no more than a number of them.
+"""Answers that a capability keeps for itself, in a table of its own and no more than a number of them.
 
 When there is no room for another one it is not kept; those that are there stay, and may be kept anew.
 """
@@ -10,7 +10,6 @@ from collections.abc import Awaitable
 from functools import cached_property
 
 from rowcall.core.cache.entry import Entry
-from rowcall.service.store.environment import Environment
 from rowcall.service.store.flights import Found, Ticket
 from rowcall.service.store.host import HostStore
 from rowcall.service.store.memory_answers import MemoryAnswers
@@ -30,13 +29,9 @@ class LimitedAnswers:
         self._pruning: asyncio.TimerHandle | None = None
 
     @cached_property
-    def _environment(self) -> Environment:
-        return self._host.environment(self._name, SIZE)
-
-    @cached_property
     def _answers(self) -> MemoryAnswers:
         self._prune_later()
-        return MemoryAnswers(self._environment, self._host.bus)
+        return MemoryAnswers(self._host.answers(self._name, SIZE), self._host.bus)
 
     def begin(self, key: bytes) -> Found | Awaitable[Found]:
         """An answer, the ticket to compute it, or that it is none that is shared. Waits as long as it takes."""
@@ -44,14 +39,8 @@ class LimitedAnswers:
 
     def keep(self, key: bytes, ticket: Ticket, entry: Entry, seconds: float | None) -> None:
         """Tells the answer to those who wait, and keeps it if there is room for it."""
-        room = self._has_room() or self._answers.get(key) is not None
+        room = self._answers.count() < self._most or self._answers.get(key) is not None
         ticket.keep(entry, seconds if room else 0.0)
-
-    def _has_room(self) -> bool:
-        """Each answer has two records at least, so that counting is seldom needed."""
-        self._answers.flush()
-        with self._environment.begin() as transaction:
-            return int(transaction.stat()["entries"]) // 2 < self._most or self._answers.count() < self._most
 
     def _prune_later(self) -> None:
         self._pruning = asyncio.get_running_loop().call_later(self._prune_every, self._prune)

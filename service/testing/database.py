@@ -8,6 +8,7 @@ ends what the test has begun.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from rowcall.core.errors.problems import unavailable
 from rowcall.core.sqlfile.commands import Effect, Suspects, effect
@@ -16,11 +17,13 @@ from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.request import Part, Request, Script, Statement
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import Target
-from rowcall.service.database.database import Database, DatabaseOptions
+from rowcall.service.database.database import Database
 from rowcall.service.database.failures import Tries
 from rowcall.service.database.held.several_calls import SeveralCalls
 from rowcall.service.database.lanes.exclusive import ExclusiveLane
 from rowcall.service.database.lanes.lane import LaneOptions
+from rowcall.service.database.options import DatabaseOptions
+from rowcall.service.database.runs.exclusive import ExclusiveRuns
 from rowcall.service.database.statements import numbers, settings_statement, statement_for
 from rowcall.service.exchange.exchange import Exchange, Running
 from rowcall.service.testing.session import BACK, RELEASE, SET, Session
@@ -50,35 +53,22 @@ class _Lane(ExclusiveLane):
         return 1
 
 
-class TestDatabase(Database):
-    """`session` is the one of the file that runs."""
-
-    __test__ = False
-
-    def __init__(self, target: Target, options: DatabaseOptions) -> None:
-        super().__init__(target, DatabaseOptions(LaneOptions(), sharing=False, timeout=options.timeout))
-        self._one = self._exclusive = _Lane(self._connector, LaneOptions())
+class _Runs(ExclusiveRuns):
+    """On the connection of the test, as its file has left it."""
 
     @property
     def session(self) -> Session | None:
-        return self._one.session
+        return cast(_Lane, self._lane).session
 
-    @session.setter
-    def session(self, session: Session | None) -> None:
-        self._one.session = session
-
-    def together(self) -> SeveralCalls:
-        return SeveralCalls(self._one, self._watchdog, self._failures, self._exclusive_request, resets=[])
-
-    def _begin_alone(self, call: Call, exchange: Exchange) -> Running:
+    def begin(self, call: Call, exchange: Exchange) -> Running:
         # Its session is made ready for it first, which has to be waited for.
-        return self._run_alone(call, exchange)
+        return self.run(call, exchange)
 
-    async def _run_exclusive(self, call: Call, exchange: Exchange, tries: Tries) -> Request:
-        connection = self._one.try_acquire()
+    async def _run_once(self, call: Call, exchange: Exchange, tries: Tries) -> Request:
+        connection = self._lane.try_acquire()
         if self.session is not None and connection is not None:
             await self.session.keep(self._set_by(call, exchange))
-            request = self._exclusive_request(call, exchange)
+            request = self.request(call, exchange)
             request.began = tries.began = tries.began or request.began
             if await self._run_on(connection, call, exchange, request):
                 return request
@@ -88,7 +78,7 @@ class TestDatabase(Database):
         """Settings that stay changed: in a transaction of the test, and in front of a procedure."""
         if not call.procedure and (self.session is None or not self.session.inside):
             return []
-        ahead = self._ahead_alone(call, exchange, watched=False, seconds=self._limit_of(call, exchange))
+        ahead = self._settings.ahead_alone(call, exchange, watched=False, seconds=self._settings.limit(call, exchange))
         found = [
             name
             for statement, values in ahead
@@ -100,7 +90,7 @@ class TestDatabase(Database):
             found += [b"role", b"search_path"] if call.context.commands else []
         return [name.decode() for name in dict.fromkeys(found) if name is not None]
 
-    def _exclusive_request(
+    def request(
         self, call: Call, exchange: Exchange, statement: Statement | None = None, *, waited: bool = True
     ) -> Request:
         # Answers are read whole.
@@ -110,7 +100,7 @@ class TestDatabase(Database):
         mark = session.mark() if session is not None and session.inside else ()
         if mark and isinstance(statement, Script):
             statement = nested(statement, mark)
-        request = super()._exclusive_request(call, exchange, statement, waited=waited)
+        request = super().request(call, exchange, statement, waited=waited)
         request.stream_after = 0
         if mark and not isinstance(statement, Script):
             request.ahead = (*((statement_for(sql, 0), []) for sql in mark), *(request.ahead or ()))
@@ -124,6 +114,32 @@ class TestDatabase(Database):
             await super()._prepare_procedure(connection, call, exchange)
         finally:
             connection.owned = True
+
+
+class TestDatabase(Database):
+    """`session` is the one of the file that runs."""
+
+    __test__ = False
+    exclusive_lane = _Lane
+    exclusive_runs = _Runs
+
+    def __init__(self, target: Target, options: DatabaseOptions) -> None:
+        super().__init__(target, DatabaseOptions(LaneOptions(), sharing=False, timeout=options.timeout))
+
+    @property
+    def _one(self) -> _Lane:
+        return cast(_Lane, self._exclusive)
+
+    @property
+    def session(self) -> Session | None:
+        return self._one.session
+
+    @session.setter
+    def session(self, session: Session | None) -> None:
+        self._one.session = session
+
+    def together(self) -> SeveralCalls:
+        return SeveralCalls(self._one, self._watchdog, self._failures, self._alone.request, resets=[])
 
 
 def nested(script: Script, mark: tuple[str, ...]) -> Script:

@@ -94,9 +94,12 @@ def _spreadsheet(
     common = services.options.uploads.common
     commands = {as_json: row_command(text, names, cells_are_json=as_json) for as_json in (False, True)}
     calls = {as_json: row_call(endpoint, services, command) for as_json, command in commands.items()}
+    batchings = {
+        as_json: Batching(endpoint, services, command, own_about=True) for as_json, command in commands.items()
+    }
 
     def make(turn: Turn) -> Handler:
         settings = templates.fill(partial(argument_text, turn.exchange))
-        return Spreadsheet(key, options, common, settings, turn, commands, calls)
+        return Spreadsheet(key, options, common, settings, turn, commands, calls, batchings)
 
     return make

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,27 +14,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import psycopg
 
-from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
-from rowcall.core.codegen.selection import TypesOf
-from rowcall.core.documents.safe_numbers import OIDS as SAFE_OIDS
-from rowcall.core.documents.safe_numbers import numbers_as_texts
-from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
-from rowcall.core.events.stream_path import with_parameters
-from rowcall.core.http.routing import MalformedPathError, Match, Route, Router, build_router
-from rowcall.core.text.ascii_case import ascii_lower
-from rowcall.core.text.naming import nested_name
+from rowcall.core.http.routing import MalformedPathError, build_router
 from rowcall.core.uploads.options import ObjectStore
 from rowcall.ext.driver.exchange import Runner
-from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.auth.access import stranger_refusal
-from rowcall.service.auth.antiforgery import guards, token_routes
 from rowcall.service.auth.asked import connect_sessions
-from rowcall.service.auth.refreshing import refresh_routes
 from rowcall.service.background import Background
-from rowcall.service.cache.tags import tag_routes
-from rowcall.service.codegen.documents import document_routes
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.database.replicas.replicas import Replicas
@@ -43,11 +30,8 @@ from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.publishing import hear_notices
 from rowcall.service.events.unheard import Unheard
 from rowcall.service.exchange.deadline import DeadlineError, is_past
-from rowcall.service.exchange.exchange import ClientGoneError, Exchange, Step
-from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 from rowcall.service.exchange.leaving import Leaving
-from rowcall.service.handler.overloads import compile_route
-from rowcall.service.handler.pieces import piece_routes
 from rowcall.service.handler.streams import stream_steps
 from rowcall.service.identity.asked_sessions import AskedSessions
 from rowcall.service.identity.identity import Identity
@@ -56,84 +40,28 @@ from rowcall.service.limits.steps import limit_named
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
-from rowcall.service.mcp.server import mcp_routes
 from rowcall.service.metrics.meters import counted, counting, refusal_counter, upstream_meters
-from rowcall.service.operations.audit_trail import note_signing, trail_of
-from rowcall.service.operations.routes import operation_routes
+from rowcall.service.operations.audit_trail import trail_of
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.body import BODIES, arriving
 from rowcall.service.request.self_calls import SelfCalls
 from rowcall.service.response.headers import Headers, problem_headers
+from rowcall.service.sockets.unused_connections import Clients
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.store.answers import AnswerStores
 from rowcall.service.store.host import HostStore
 from rowcall.service.store.limited_answers import LimitedAnswers
 from rowcall.service.uploads.leftovers import tidy
-from rowcall.service.uploads.resumable.protocol import announced, resumes
+from rowcall.service.worker.codecs import codecs_for, safe_codecs_for
+from rowcall.service.worker.fixed_routes import edition_routes, service_routes
+from rowcall.service.worker.table import Compiled, Table, empty_table
 
 if TYPE_CHECKING:
     from rowcall.service.upstream.client import Client
 
-from rowcall.service.sockets.unused_connections import Clients
-
 log = logging.getLogger("rowcall")
-
-
-class Compiled(dict[int, tuple[Step, ...]]):
-    """Steps by id of the route, compiled for its first request: most endpoints of a large schema are never called."""
-
-    def __init__(self, routes: Iterable[Route], services: Services) -> None:
-        super().__init__()
-        self._routes = {id(route): route for route in routes}
-        self._services = services
-
-    def __missing__(self, key: int) -> tuple[Step, ...]:
-        steps = self[key] = compile_route(self._routes[key], self._services)
-        return steps
-
-
-class Table:
-    """Everything that is swapped when the schema changes: routes and their handlers."""
-
-    def __init__(
-        self,
-        edition: Edition,
-        services: Services,
-        fixed: Mapping[Route, tuple[Step, ...]],
-        streams: Mapping[str, tuple[Step, ...]],
-    ) -> None:
-        """fixed: routes that no routine stands behind; they win over endpoints on the same method and path. streams:
-        by paths, which win over everything, with any method (reference 05, 6.4).
-        """
-        self.edition = edition
-        routes = build_router(edition.endpoints)[0].routes
-        pieces = dict(piece_routes(routes, services))
-        self.router = Router((*routes, *pieces, *fixed))
-        self.closed = frozenset(id(route) for route in (*routes, *pieces) if not route.primary.options.cors)
-        """Routes that pages of other origins are told nothing about."""
-        self.steps: dict[int, tuple[Step, ...]] = Compiled(routes, services)
-        self.steps.update((id(route), steps) for route, steps in (*pieces.items(), *fixed.items()))
-        whole = (route for route in routes if all(map(resumes, route.candidates)))
-        self.told = {id(route): announced(services) for route in (*whole, *pieces)}
-        """What OPTIONS tells about a route."""
-        self.find = self.router.find
-        self.streams = {path: Match(Route("*", path, (), ()), {}) for path in streams}
-        self._patterns = with_parameters(streams)
-        if streams:
-            self.find = self._find_stream_first if self._patterns is None else self._find_any_stream_first
-            self.steps.update((id(match.route), streams[path]) for path, match in self.streams.items())
-
-    def _find_stream_first(self, method: str, path: str) -> Match | None:
-        return self.streams.get(path) or self.router.find(method, path)
-
-    def _find_any_stream_first(self, method: str, path: str) -> Match | None:
-        if self._patterns is not None and path not in self.streams:
-            pattern, paths = self._patterns
-            if (found := pattern.fullmatch(path)) is not None:
-                return self.streams[paths[(found.lastindex or 1) - 1]]
-        return self._find_stream_first(method, path)
 
 
 class Application:
@@ -146,7 +74,7 @@ class Application:
         self._replicas = None if options.replicas is None else Replicas(options.replicas, options.target)
         replicas = () if self._replicas is None else self._replicas.databases
         self._databases = Databases(Database(options.target, options.database), options.others, replicas)
-        self._table = _empty_table()
+        self._table = empty_table()
         self._prepared: Table | None = None
         self._loop = asyncio.get_running_loop()
         self._watching: asyncio.Task[None] | None = None
@@ -160,7 +88,6 @@ class Application:
         self.single_use = RefreshTokenUse()
         self._host = HostStore(Path(options.store))
         self._answers = AnswerStores(options.cache, self._host)
-        refreshing = refresh_routes(options.auth, self._identity.sessions, self.keys, self.single_use)
         self.events = Broadcaster(options.events)
         self._publish = counting(self.events.publish, options, self._host)
         self._refused = refusal_counter(options, self._host)
@@ -179,38 +106,7 @@ class Application:
         services = replace(services, limiting=partial(limit_named, services), leaving=self.leaving)
         connect_sessions(services)
         self._for_all = services
-        self._fixed: dict[Route, tuple[Step, ...]] = {}
-        for method, path, steps in (
-            *operation_routes(services),
-            *tag_routes(services, guards(services)),
-            *token_routes(self._identity),
-        ):
-            self._fixed[Route(method, ascii_lower(path), (), ())] = steps
-        for method, path, steps in (
-            *(("POST", path, (step,)) for path, step in refreshing),
-            *self._passkeys(services),
-            *self._external(services),
-        ):
-            self._fixed[Route(method, ascii_lower(path), (), ())] = (*note_signing(services, method, path), *steps)
-
-    def _external(self, services: Services) -> Iterable[tuple[str, str, tuple[Step, ...]]]:
-        if self._options.auth.external is None:
-            return ()
-        # Brings the client and pyjwt along: for those who use it.
-        from rowcall.service.auth.external.sign_in import external_routes
-
-        return external_routes(services, self.keys, self.single_use)
-
-    def _passkeys(self, services: Services) -> Iterable[tuple[str, str, tuple[Step, ...]]]:
-        options = self._options.passkeys
-        if options is None:
-            return ()
-        # WebAuthn's library is only for those who use it.
-        from rowcall.service.auth.passkeys.routes import passkey_routes
-
-        main = options.connection is None
-        database = self._databases.main if main else self._databases.named(options.connection or "")
-        return passkey_routes(options, services, database)
+        self._fixed = dict(service_routes(services, self.keys, self._databases, self.single_use))
 
     @property
     def edition(self) -> Edition:
@@ -290,36 +186,15 @@ class Application:
             hear=partial(hear_notices, options=self._options.events, publish=self._publish),
         )
         streams = dict(stream_steps(edition.endpoints, services, self.events))
-        fixed = {**self._fixed, **self._documents(edition)}
-        if inside is not None:
-            fixed.update(self._tools(edition, services, inside))
         fixed = {
-            route: counted(route.method, route.path, steps, self._options, self._host) for route, steps in fixed.items()
+            route: counted(route.method, route.path, steps, self._options, self._host)
+            for route, steps in {**self._fixed, **dict(edition_routes(edition, services, inside))}.items()
         }
         self._prepared = Table(edition, services, fixed, streams)
         self._background.start(tidy(edition.endpoints, self._options.uploads))
         if inside is not None:
             router = build_router(edition.endpoints, internal=True)[0]
             inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
-
-    def _documents(self, edition: Edition) -> dict[Route, tuple[Step, ...]]:
-        options = self._options
-        found = document_routes(*self._told(edition), edition.example_requests, options.openapi, options.tool_schemas)
-        return {Route("GET", path.lower(), (), ()): (step,) for path, step in found}
-
-    def _told(self, edition: Edition) -> tuple[Sequence[Endpoint], TypesOf]:
-        """As others are told about them."""
-        if self._options.safe_numbers:
-            return numbers_as_texts(edition.endpoints, edition.types_of)
-        return edition.endpoints, edition.types_of
-
-    def _tools(self, edition: Edition, services: Services, inside: SelfCalls) -> dict[Route, tuple[Step, ...]]:
-        options = self._options.mcp
-        if options is None:
-            return {}
-        services = replace(services, limiting=partial(limit_named, services))
-        found = mcp_routes(*self._told(edition), options, services, inside.call_for_caller)
-        return {Route(method, path.lower(), (), ()): steps for method, path, steps in found}
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
@@ -393,7 +268,7 @@ class Application:
             if match is None and self._options.hides_paths:
                 self._runner.start(exchange, (self._identity.sessions.authenticate, self._find_for_user))
                 return
-            match = match or self._find_otherwise(exchange)
+            match = match or self._table.find_otherwise(exchange)
             if match is None:
                 return
             exchange.values = match.values
@@ -458,36 +333,12 @@ class Application:
         head = exchange.scope.method == "HEAD" and self._table.find("GET", exchange.scope.path) is not None
         if exchange.user is None and not head:
             raise stranger_refusal(self._options.auth, exchange, "paths are hidden from who is not signed in")
-        match = self._find_otherwise(exchange)
+        match = self._table.find_otherwise(exchange)
         if match is None:
             exchange.answered = True
             return
         exchange.values = match.values
         exchange.follow(self._table.steps[id(match.route)])
-
-    def _find_otherwise(self, exchange: Exchange) -> Match | None:
-        """HEAD and OPTIONS of what exists, 405 for other methods, 404 for what does not exist."""
-        scope = exchange.scope
-        router = self._table.router
-        path = scope.path
-        if "\0" in path or "\ufffd" in path:
-            raise Problem(400, "the path is not valid UTF-8 text")
-        everything = path == "*" and scope.method == "OPTIONS"  # asks about the server (RFC 9110, 9.3.7)
-        allowed = _every_method(router) if everything else allowed_methods(router, path)
-        if not allowed:
-            raise Problem(404, f"there is no endpoint at {path[:200]}")
-        if scope.method == "OPTIONS":
-            exchange.protocol.response_empty(204, [("allow", ", ".join(allowed)), *self._told_of(path)])
-            return None
-        match = router.find("GET", path) if scope.method == "HEAD" else None
-        if match is None:
-            raise Problem(405, f"{path[:200]} answers {', '.join(allowed)}", headers=(("allow", ", ".join(allowed)),))
-        exchange.protocol = HeadProtocol(exchange.protocol)
-        return match
-
-    def _told_of(self, path: str) -> Headers:
-        found = (self._table.router.find(method, path) for method in ("POST", "PATCH"))
-        return next((self._table.told[id(one.route)] for one in found if one and id(one.route) in self._table.told), [])
 
     def _respond(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
         headers = [("content-type", CONTENT_TYPE), *others]
@@ -529,64 +380,3 @@ def status_of(error: Exception) -> int:
     if isinstance(error, Problem):
         return error.status
     return 400 if isinstance(error, BindingError | MalformedPathError) else 500
-
-
-def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
-    """For `Allow`: what is routed, HEAD wherever GET is, and OPTIONS."""
-    methods = set(router.allowed(path))
-    return _with_implied(methods) if methods else ()
-
-
-def _every_method(router: Router) -> tuple[str, ...]:
-    return _with_implied({route.method for route in router.routes})
-
-
-def _with_implied(methods: set[str]) -> tuple[str, ...]:
-    implied = {"HEAD", "OPTIONS"} if "GET" in methods else {"OPTIONS"}
-    return tuple(sorted(methods | implied))
-
-
-def codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs:
-    """The rendering of every type of the catalogue that PostgreSQL does not bring along itself."""
-    codecs = Codecs(options.resolve_nested)
-    for info in types.values():
-        if info.kind is TypeKind.COMPOSITE:
-            codecs.define_composite(
-                info.oid,
-                [
-                    (nested_name(attribute.name, options.camel_case).encode(), attribute.type_oid)
-                    for attribute in info.attributes
-                ],
-            )
-        elif info.oid < FIRST_USER_OID:
-            continue
-        elif info.kind is TypeKind.ARRAY:
-            codecs.define_array(info.oid, info.element, types[info.element].delimiter if info.element in types else ",")
-        elif info.kind is TypeKind.DOMAIN:
-            codecs.define_domain(info.oid, info.base)
-    return codecs
-
-
-def safe_codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs | None:
-    """The same for answers whose large numbers are texts; None where they are not."""
-    if not options.safe_numbers:
-        return None
-    codecs = codecs_for(types, options)
-    for oid in SAFE_OIDS:
-        codecs.define_scalar(oid, "text")
-    return codecs
-
-
-FIRST_USER_OID = 16384
-
-
-def _empty_table() -> Table:
-    table = Table.__new__(Table)
-    table.edition = Edition(0, (), {})
-    table.router = Router()
-    table.find = table.router.find
-    table.streams = {}
-    table.closed = frozenset()
-    table.told = {}
-    table.steps = {}
-    return table

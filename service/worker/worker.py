@@ -20,7 +20,7 @@ from functools import partial
 import uvloop
 
 from rowcall.service.background import Background
-from rowcall.service.edition.collector import paused
+from rowcall.service.edition.collector import keep, paused
 from rowcall.service.log import Forwarder, configure_worker_logging
 from rowcall.service.log.sinks import say_on_stderr
 from rowcall.service.options.server.client_connections import client_connections
@@ -166,7 +166,10 @@ class Worker:
         number = message.number
         try:
             with paused():
-                self._application.prepare(message.edition(self._application.edition))
+                served = self._application.edition
+                self._application.prepare(message.edition(served))
+                if not served.number:
+                    keep(first=True)
         except Exception as error:
             log.exception("edition %d cannot be built", number)
             self._channel.send(Prepared(number, f"{type(error).__name__}: {error}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import zipfile
+from collections.abc import Callable
 from typing import Any
 
 import openpyxl
@@ -59,6 +60,32 @@ upload for excel
 param _meta is upload metadata
 fallback_handler = csv
 row_command = select keep_line($1, $2, $3, $4)';
+create function up_named(_meta json) returns json language sql as 'select _meta';
+comment on function up_named(json) is 'HTTP POST
+upload for excel
+param _meta is upload metadata
+row_command = insert into line (number, cells, about) values ($1, array[($2)[2]], $4)';
+create function up_objects(_meta json) returns json language sql as 'select _meta';
+comment on function up_objects(json) is 'HTTP POST
+upload for excel
+param _meta is upload metadata
+row_is_json = true
+row_command = insert into line (number, data, about) values ($1, $2, $4)';
+create function keep_object(int, jsonb, text, jsonb) returns text language sql as
+    $$ insert into line (number, data, previous, about) values ($1, $2, $3, $4) returning 'n' || number $$;
+create function up_objects_chained(_meta json) returns json language sql as 'select _meta';
+comment on function up_objects_chained(json) is 'HTTP POST
+upload for excel
+param _meta is upload metadata
+row_is_json = true
+row_command = select keep_object($1, $2, $3, $4)';
+create procedure keep_by_call(int, text[], text, json) language sql as
+    $$ insert into line values ($1, $2, $3, $4) $$;
+create function up_called(_meta json) returns json language sql as 'select _meta';
+comment on function up_called(json) is 'HTTP POST
+upload for excel
+param _meta is upload metadata
+row_command = call keep_by_call($1, $2, $3, $4)';
 """
 
 
@@ -232,3 +259,46 @@ def test_a_sheet_without_a_size_of_its_own_is_as_wide_as_its_widest_row(service:
         ["a", None, None],
         ["1", "2", "3"],
     ]
+
+
+MANY = 700
+
+
+def many_rows(text: str = "") -> bytes:
+    """Each second row of the sheet."""
+    content = io.BytesIO()
+    with xlsxwriter.Workbook(content, {"constant_memory": True}) as book:
+        sheet = book.add_worksheet("Many")
+        for number in range(MANY):
+            sheet.write_row(2 * number, 0, [f'"{number}, \\ {text}', number])
+    return content.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("path", "column", "kept", "result"),
+    [
+        ("up-first", "cells", lambda n: [f'"{n}, \\ ', str(n)], MANY),
+        ("up-called", "cells", lambda n: [f'"{n}, \\ ', str(n)], None),
+        ("up-named", "cells", lambda n: [str(n)], None),
+        ("up-objects", "data", lambda n: {f"A{2 * n + 1}": f'"{n}, \\ ', f"B{2 * n + 1}": str(n)}, None),
+        ("up-objects-chained", "data", lambda n: {f"A{2 * n + 1}": f'"{n}, \\ ', f"B{2 * n + 1}": str(n)}, f"n{MANY}"),
+    ],
+    ids=["function", "call", "columns", "objects", "chained objects"],
+)
+def test_many_rows_are_kept_as_one_by_one(
+    service: Service, database: Database, path: str, column: str, kept: Callable[[int], object], result: object
+) -> None:
+    database.execute("truncate line")
+    (entry,) = upload(service, path, many_rows())
+    assert (entry["rows"], entry["result"]) == (MANY - 1, result)
+    found = database.fetch(f"select number, {column}, about ->> 'rowIndex', previous from line order by number")
+    prefix = "n" if path == "up-objects-chained" else ""
+    chained = path in ("up-first", "up-objects-chained")
+    assert found == [(n + 1, kept(n), str(2 * n + 1), f"{prefix}{n}" if chained and n else None) for n in range(MANY)]
+
+
+def test_long_rows_do_not_wait_for_others(service: Service, database: Database) -> None:
+    database.execute("truncate line")
+    (entry,) = upload(service, "up-first", many_rows("x" * 30_000))
+    assert (entry["rows"], entry["result"]) == (MANY - 1, MANY)
+    assert database.value("select sum(length(cells[1])) from line") > MANY * 30_000

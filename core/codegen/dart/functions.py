@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rowcall.core.annotations.secrets import shown_comment
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.calls import Call, Given, Reading
 from rowcall.core.codegen.comments import Definitions, definition_lines
@@ -15,6 +14,7 @@ from rowcall.core.codegen.names import upper_first
 from rowcall.core.codegen.options import DartOptions
 from rowcall.core.codegen.sending import SEGMENT
 from rowcall.core.codegen.shapes import JSON, TEXT, Row, Shape
+from rowcall.core.codegen.shown_comments import shown_comment
 
 _BODY = "utf8.decode(response.bodyBytes)"
 _NOTES = {

@@ -31,7 +31,9 @@ from rowcall.service.request.self_calls import Capture, InnerScope, SelfCalls
 from rowcall.service.testing.calls import CallRefusedError, Reply
 from rowcall.service.testing.database import TestDatabase
 from rowcall.service.testing.session import SessionPool
-from rowcall.service.worker.application import Application, Compiled, codecs_for
+from rowcall.service.worker.application import Application
+from rowcall.service.worker.codecs import codecs_for
+from rowcall.service.worker.table import Compiled
 
 if TYPE_CHECKING:
     from rowcall.service.testing.stubs import StubbedClient

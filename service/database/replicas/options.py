@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rowcall.service.database.connector import Target
-from rowcall.service.database.database import DatabaseOptions
+from rowcall.service.database.options import DatabaseOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from rowcall.core.config import Settings
 from rowcall.service.database.connector import Target
-from rowcall.service.database.database import DatabaseOptions
+from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.replicas.options import ReplicaOptions, ReplicaServer
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import Connections

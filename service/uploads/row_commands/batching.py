@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.uploads.batches import Batch, Pattern, batch, is_one_evaluation, pattern, with_nulls
-from rowcall.core.uploads.row_command import PREVIOUS, RowCommand
+from rowcall.core.uploads.batches import Batch, Pattern, Types, batch, is_one_evaluation, pattern, with_nulls
+from rowcall.core.uploads.row_command import CELLS, FILE, PREVIOUS, RowCommand
 from rowcall.ext.driver.request import Statement
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.service.database.call import Call
@@ -36,7 +37,9 @@ class ManyRows:
 class Batching:
     """`await call()`: what runs many rows at once, or None. The first who asks finds out, the others wait for it."""
 
-    def __init__(self, endpoint: Endpoint, services: Services, command: RowCommand) -> None:
+    def __init__(self, endpoint: Endpoint, services: Services, command: RowCommand, *, own_about: bool = False) -> None:
+        """own_about: what is known about the file differs from row to row."""
+        self.own_about = own_about and command.tells_file
         self._endpoint = endpoint
         self._services = services
         self._command = command
@@ -52,7 +55,7 @@ class Batching:
 
     async def _find(self, found: Pattern) -> ManyRows | None:
         try:
-            made = await _batch(self._services.database, self._command, found)
+            made = await _batch(self._services.database, self._command, found, self.own_about)
         except psycopg.Error as error:
             log.debug("%s: rows run one by one: %s", self._endpoint.name, str(error).strip())
             return None
@@ -72,34 +75,46 @@ class Batching:
         return ManyRows(own_call(self._endpoint, self._services, "row_command", statement), made.columns)
 
 
-async def _batch(database: Database, command: RowCommand, found: Pattern) -> Batch | None:
+async def _batch(database: Database, command: RowCommand, found: Pattern, own_about: bool) -> Batch | None:
     """Raises `psycopg.Error` for a command that cannot be looked at, and maybe cannot run."""
     async with database.errand() as connection:
-        if found.inserts:
-            made = batch(command, found)
-        else:
+        if not found.inserts:
             plan = await generic_plan(connection, command.sql, len(command.picks))
             if not is_one_evaluation(plan):
                 return None
-            types = await _types(connection, command) if command.chained else ("", "")
-            made = batch(command, found, *types)
+        made = batch(command, found, await _types(connection, command, own_about))
         await _prepare(connection, "rowcall_batch", made.sql, made.types)
         return made
 
 
-async def _types(connection: psycopg.AsyncConnection[Any], command: RowCommand) -> tuple[str, str]:
-    """Of the value that the command gives, and of the result before that it takes."""
+async def _types(connection: psycopg.AsyncConnection[Any], command: RowCommand, own_about: bool) -> Types:
+    """Those that the server has to be asked for."""
+    json = CELLS in command.picks and not command.types[command.picks.index(CELLS)]
+    if not (command.chained or own_about or json):
+        return Types()
     await _prepare(connection, "rowcall_row", command.sql, command.types)
     query = (
         "select parameter_types::pg_catalog.text[] from pg_catalog.pg_prepared_statements where name = 'rowcall_row'"
     )
-    (types,) = await (await connection.execute(query)).fetchone() or ([],)
-    probe = f"select * from ({with_nulls(command, types)}) as probe(value) where false"
+    (taken,) = await (await connection.execute(query)).fetchone() or ([],)
+    types = Types()
+    if json:
+        types = replace(types, cells=taken[command.picks.index(CELLS)])
+    if own_about:
+        types = replace(types, about=taken[command.picks.index(FILE)])
+    if command.chained:
+        result = await _result_type(connection, command, taken)
+        types = replace(types, result=result, previous=taken[command.picks.index(PREVIOUS)])
+    return types
+
+
+async def _result_type(connection: psycopg.AsyncConnection[Any], command: RowCommand, taken: Sequence[str]) -> str:
+    probe = f"select * from ({with_nulls(command, taken)}) as probe(value) where false"
     described = (await connection.execute(probe.encode())).description
     given = described[0].type_code if described else 25
     name = "select %s::pg_catalog.oid::pg_catalog.regtype::pg_catalog.text"
     (result,) = await (await connection.execute(name, (given,))).fetchone() or ("text",)
-    return result, types[command.picks.index(PREVIOUS)]
+    return str(result)
 
 
 async def _prepare(connection: psycopg.AsyncConnection[Any], name: str, text: str, types: tuple[int, ...]) -> None:

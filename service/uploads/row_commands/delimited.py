@@ -71,9 +71,9 @@ class Delimited:
         try:
             async for piece in file.pieces():
                 for start in range(0, len(piece), AT_ONCE):
-                    await rows.add_all(reader.feed(piece[start : start + AT_ONCE]), about)
+                    await rows.add(reader.feed(piece[start : start + AT_ONCE]), about)
                     await asyncio.sleep(0)
-            await rows.add_all(reader.finish(), about)
+            await rows.add(reader.finish(), about)
         except (MalformedLineError, CsvError) as error:
             raise Problem(500, f"{file.name} is no CSV: {error}") from None
         await rows.finish()

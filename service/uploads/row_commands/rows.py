@@ -21,6 +21,8 @@ FEW = 64
 """Rows that run one by one before anybody asks whether many can run at once."""
 FIRST_BATCH = 128
 LARGEST_BATCH = 2048
+MOST_BYTES = 1_048_576
+"""Of cells that wait to be sent: rows may be long."""
 SHORT, LONG = 0.05, 0.25
 """Seconds of a batch: below, the next is twice as large, above, half as large. A time limit is for one statement."""
 
@@ -28,7 +30,7 @@ SHORT, LONG = 0.05, 0.25
 class Rows:
     """The rows of one file, or of one sheet, through a row command.
 
-    `add` each, then `finish`; `result` is what the last one gave.
+    `add` them, then `finish`; `result` is what the last one gave.
     """
 
     def __init__(
@@ -37,9 +39,8 @@ class Rows:
         command: RowCommand,
         call: Call,
         exchange: Exchange,
-        batching: Batching | None = None,
+        batching: Batching,
     ) -> None:
-        """batching: where what is known about the file is the same for all rows."""
         self._transaction = transaction
         self._call = call
         self._more = [
@@ -50,28 +51,36 @@ class Rows:
         self._batch: ManyRows | None = None
         self._size = FIRST_BATCH
         self._cells: list[bytes | None] = []
+        self._abouts: list[bytes | None] = []
+        """Of each row, where they differ."""
+        self._about = b""
+        """Otherwise."""
         self._previous: bytes | None = None
         self._count = 0
         """Rows that have been sent."""
+        self._held = 0
+        """Bytes of the cells that have not."""
         self._waiting: list[Values] = []
         self._sent: list[Request] = []
         self.result: Any = None
 
-    async def add_all(self, rows: list[bytes | None], about: bytes) -> None:
-        """Rows that follow each other."""
+    async def add(self, rows: list[bytes | None], about: bytes | list[bytes]) -> None:
+        """Rows that follow each other. about: what is known about the file, of all rows or of each."""
         for place, cells in enumerate(rows):
             if self._batch is not None:
-                await self._add_to_batch(rows[place:], about)
+                await self._add_to_batch(rows[place:], about if isinstance(about, bytes) else about[place:])
                 return
-            await self.add(self._count + len(self._waiting) + 1, cells, about)
+            own = about if isinstance(about, bytes) else about[place]
+            await self._add_one(self._count + len(self._waiting) + 1, cells, own)
 
-    async def add(self, number: int, cells: bytes | None, about: bytes) -> None:
+    async def _add_one(self, number: int, cells: bytes | None, about: bytes) -> None:
         self._waiting.append([str(number).encode(), cells, self._previous, about, *self._more])
+        self._held += len(cells or b"")
         if number == 1:
             await self._look()
-        elif self._chained or len(self._waiting) >= ROWS:
+        elif self._chained or len(self._waiting) >= ROWS or self._held >= MOST_BYTES:
             await self._send()
-        if number == FEW and self._batching is not None:
+        if number == FEW:
             await self._ask()
 
     async def _look(self) -> None:
@@ -82,7 +91,7 @@ class Rows:
             self._chained = self._last.plan is not None
 
     async def _ask(self) -> None:
-        batch = None if self._batching is None else await self._batching.call()
+        batch = await self._batching.call()
         if batch is not None:
             await self._drain()
             self._batch = batch
@@ -92,6 +101,7 @@ class Rows:
     async def _send(self) -> None:
         *before, last = self._waiting
         self._waiting = []
+        self._held = 0
         self._count += len(before) + 1
         await self._place(self._call, last, before, alone=self._chained)
 
@@ -115,19 +125,26 @@ class Rows:
 
     # --- batches -----------------------------------------------------------------------------------------------------
 
-    async def _add_to_batch(self, rows: list[bytes | None], about: bytes) -> None:
+    async def _add_to_batch(self, rows: list[bytes | None], about: bytes | list[bytes]) -> None:
         self._cells += rows
+        if isinstance(about, bytes):
+            self._about = about
+        else:
+            self._abouts += about
+        self._held += _bytes(rows)
         while len(self._cells) >= self._size:
-            size = self._size
-            cells, self._cells = self._cells[:size], self._cells[size:]
-            await self._send_batch(cells, about)
-        self._about = about
+            await self._send_batch(self._size)
+        if self._held >= MOST_BYTES:
+            await self._send_batch(len(self._cells))
 
-    _about = b""
-
-    async def _send_batch(self, cells: list[bytes | None], about: bytes) -> None:
+    async def _send_batch(self, size: int) -> None:
         assert self._batch is not None  # noqa: S101
         batch = self._batch
+        cells, self._cells = self._cells[:size], self._cells[size:]
+        self._held = _bytes(self._cells)
+        about = self._about
+        if self._abouts:
+            about, self._abouts = nested(self._abouts[:size]), self._abouts[size:]
         rows = None if batch.columns else nested(cells)
         values = [str(self._count).encode(), rows, self._previous, about, *self._more, *columns(cells, batch.columns)]
         self._count += len(cells)
@@ -145,6 +162,9 @@ class Rows:
 
     async def finish(self) -> None:
         if self._cells:
-            await self._send_batch(self._cells, self._about)
-            self._cells = []
+            await self._send_batch(len(self._cells))
         await self._drain()
+
+
+def _bytes(rows: list[bytes | None]) -> int:
+    return sum(map(len, filter(None, rows)))

@@ -4,13 +4,13 @@ A workbook is a program for whoever reads it: it may unpack to gigabytes, and pa
 for as long as it lasts. In here it can take no more than the limits below, it holds up no request, and what it does to
 the process is over when the file is.
 
-openpyxl in its read-only mode reads `.xlsx`: it takes a sheet row by row, so that the memory does not grow with it
-(strings that cells share apart). The other formats, which cannot have more than 65,536 rows or are rare, are
-python-calamine's: it reads them quickly, and a sheet as a whole.
+Of `.xlsx`, openpyxl reads what the workbook is made of, and its styles; `sheet_xml` takes the sheets row by row, so
+that the memory does not grow with them (strings that cells share apart). The other formats, which cannot have more
+than 65,536 rows or are rare, are python-calamine's: it reads them quickly, and a sheet as a whole.
 
-The file is open on the descriptor that the options name. To the standard output go lines of JSON: `{"sheets": [...]}`,
-then for each sheet `{"sheet": name}` and `{"rows": [[index, cells], ...]}`, at last `{"end": true}`; or
-`{"error": "..."}` for what cannot be read.
+The file is open on the descriptor that the options name. To the standard output go messages of JSON, the length of
+each on a line before it: `{"sheets": [...]}`, then for each sheet `{"sheet": name}` and `{"rows": [[index, cells],
+...]}`, at last `{"end": true}`; or `{"error": "..."}` for what cannot be read.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from rowcall.core.text.array_literal import literal
+from rowcall.core.text.array_literal import quote
 from rowcall.core.uploads.cell_text import Cell, MomentFormats, cell_text, column_name
+from rowcall.service.uploads.row_commands.sheet_xml import Row, Sheet, UnreadableError, column_number, shared_strings
 
 MEMORY = 1_073_741_824
 """Bytes of address space."""
@@ -37,19 +38,16 @@ UNPACKED = 4_294_967_296
 PACKED_WELL = 500
 """Times that a large part may be larger unpacked than it was packed; XML of equal rows has about a hundred."""
 LARGE_PART = 67_108_864
-BATCH = 200
-"""Rows in a line."""
+BATCH, BATCH_TEXT = 200, 65_536
+"""Rows of one message, and their characters: not many more."""
 
 _CELL = re.compile(rb'<(?:\w+:)?c\s[^>]*?\br="([A-Z]{1,3})\d')
 
 
-class UnreadableError(Exception):
-    """The text says why."""
-
-
 def main(options: dict[str, Any], out: BinaryIO) -> None:
     def say(message: dict[str, Any]) -> None:
-        out.write(orjson.dumps(message) + b"\n")
+        said = orjson.dumps(message)
+        out.write(b"%d\n%b" % (len(said), said))
         out.flush()
 
     try:
@@ -108,43 +106,48 @@ class _Workbook:
     """`.xlsx`, row by row."""
 
     def __init__(self, file: BinaryIO) -> None:
-        from openpyxl import load_workbook
+        from openpyxl.reader.excel import SHARED_STRINGS, ExcelReader
+        from openpyxl.styles.stylesheet import apply_stylesheet
 
-        self._file = file
-        self._workbook = load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        self._sheets = {sheet.title: sheet for sheet in self._workbook.worksheets}
+        reader = ExcelReader(file, read_only=True, data_only=True, keep_links=False)
+        reader.read_manifest()
+        reader.read_workbook()
+        apply_stylesheet(reader.archive, reader.wb)
+        self._parts = reader.archive
+        self._workbook = reader.wb
+        self._sheets = {
+            sheet.name: rel.target
+            for sheet, rel in reader.parser.find_sheets()
+            if rel.target in reader.valid_files and "chartsheet" not in rel.Type
+        }
+        self._strings: list[str] = []
+        found = reader.package.find(SHARED_STRINGS)
+        if found is not None:
+            with self._parts.open(found.PartName[1:]) as source:
+                self._strings = shared_strings(source)
 
     @property
     def names(self) -> list[str]:
         return list(self._sheets)
 
-    def rows(self, name: str) -> Iterator[tuple[int, list[Cell]]]:
+    def rows(self, name: str) -> Iterator[Row]:
         """All as wide as the sheet is, whatever it says of its own size."""
-        sheet = self._sheets[name]
-        width = self._width(sheet)
-        sheet.reset_dimensions()
-        for number, row in enumerate(sheet.iter_rows(), 1):
-            cells = [None if cell.data_type == "e" else cell.value for cell in row]
-            yield number, cells + [None] * (width - len(cells))
+        book = self._workbook
+        sheet = Sheet(self._strings, book.epoch, frozenset(book._date_formats), frozenset(book._timedelta_formats))
+        width = self._width(name)
+        with self._parts.open(self._sheets[name]) as source:
+            for number, cells in sheet.rows(source):
+                yield number, cells + [None] * (width - len(cells))
 
-    @staticmethod
-    def _width(sheet: Any) -> int:
-        widest = 0
-        with sheet._get_source() as source:
+    def _width(self, name: str) -> int:
+        columns: set[bytes] = set()
+        with self._parts.open(self._sheets[name]) as source:
             rest = b""
             while piece := source.read(1_048_576):
                 text = rest + piece
-                found = set(_CELL.findall(text))
-                widest = max([widest, *map(_column, found)])
+                columns.update(_CELL.findall(text))
                 rest = text[-200:]
-        return widest
-
-
-def _column(name: bytes) -> int:
-    number = 0
-    for letter in name:
-        number = number * 26 + letter - 64
-    return number
+        return max((column_number(letters.decode()) for letters in columns), default=0)
 
 
 class _OtherWorkbook:
@@ -160,7 +163,7 @@ class _OtherWorkbook:
     def names(self) -> list[str]:
         return list(self._workbook.sheet_names)
 
-    def rows(self, name: str) -> Iterator[tuple[int, list[Cell]]]:
+    def rows(self, name: str) -> Iterator[Row]:
         sheet = self._workbook.get_sheet_by_name(name)
         for number, row in enumerate(sheet.to_python(skip_empty_area=False), 1):
             yield number, list(row)
@@ -178,13 +181,21 @@ def _texts(
 
 def _batches(rows: Iterable[tuple[int, list[str | None]]], *, as_json: bool) -> Iterator[list[tuple[int, str]]]:
     batch: list[tuple[int, str]] = []
+    size = 0
     for number, texts in rows:
-        batch.append((number, _object(number, texts) if as_json else literal([*texts], quoted=True)))
-        if len(batch) >= BATCH:
+        text = _object(number, texts) if as_json else _array(texts)
+        batch.append((number, text))
+        size += len(text)
+        if len(batch) >= BATCH or size >= BATCH_TEXT:
             yield batch
             batch = []
+            size = 0
     if batch:
         yield batch
+
+
+def _array(texts: Iterable[str | None]) -> str:
+    return "{" + ",".join(["NULL" if text is None else quote(text) for text in texts]) + "}"
 
 
 def _object(number: int, texts: Sequence[str | None]) -> str:

@@ -18,13 +18,14 @@ from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.database.call import Call
 from rowcall.service.uploads.handler import FormatError, HandlerCommon, Turn, judge, plain_refusal
 from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.row_commands.batching import Batching
 from rowcall.service.uploads.row_commands.rows import Rows
 from rowcall.service.uploads.spool import Stored, set_aside
 
 SIGNATURES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
 """Of a packed workbook, and of those before 2007."""
-LONGEST_LINE = 67_108_864
-"""Bytes of what the reader says at once."""
+AHEAD = 131_072
+"""Bytes that are taken from the reader before somebody wants them: half of those that asyncio keeps."""
 SAVEPOINT = "rowcall_workbook"
 
 
@@ -38,6 +39,7 @@ class Spreadsheet:
         turn: Turn,
         commands: Mapping[bool, RowCommand],
         calls: Mapping[bool, Call],
+        batchings: Mapping[bool, Batching],
     ) -> None:
         self.key = key
         self.common = HandlerCommon(settings, common)
@@ -47,6 +49,7 @@ class Spreadsheet:
         as_json = settings.flag("row_is_json", options.row_is_json)
         self._command = commands[as_json]
         self._call = calls[as_json]
+        self._batching = batchings[as_json]
         self._options = {
             "all": settings.flag("all_sheets", options.all_sheets),
             "sheet": settings.text_or_none("sheet_name", options.sheet_name) or None,
@@ -79,12 +82,14 @@ class Spreadsheet:
         entries: list[Entry] = []
         sheet: _Sheet | None = None
         while True:
-            message = _understood(await says.readline())
+            message = await _message(says)
             if sheet is not None and "rows" not in message:
                 entries.append(await sheet.finish())
                 sheet = None
             if "rows" in message and sheet is not None:
                 await sheet.add(message["rows"])
+                # There may be more at once, and then nothing would wait for anything.
+                await asyncio.sleep(0)
             elif "sheet" in message:
                 sheet = self._sheet(stored, message["sheet"])
             elif "end" in message:
@@ -93,26 +98,28 @@ class Spreadsheet:
                 return None
 
     def _sheet(self, stored: Stored, name: str) -> _Sheet:
-        rows = Rows(self._turn.transaction, self._command, self._call, self._turn.exchange)
+        rows = Rows(self._turn.transaction, self._command, self._call, self._turn.exchange, self._batching)
         about = {**described(self.key, stored.name, stored.content_type, stored.size), "sheet": name}
-        return _Sheet(rows, about, self._claims_key, self._turn.claims)
+        return _Sheet(rows, about, self._claims_key, self._turn.claims, told=self._command.tells_file)
 
     def refused(self, file: File, status: Status) -> list[Entry]:
         return [plain_refusal(self.key, file, status)]
 
 
 class _Sheet:
-    def __init__(self, rows: Rows, about: dict[str, Any], claims_key: str, claims: bytes | None) -> None:
+    def __init__(self, rows: Rows, about: dict[str, Any], claims_key: str, claims: bytes | None, *, told: bool) -> None:
+        """told: each row is told about the file."""
         self._rows = rows
         self._about = about
         # Only the row's index differs from row to row.
         self._begun = dumped(with_claims(about, claims_key, claims))[:-1]
+        self._told = told
         self._count = 0
 
     async def add(self, rows: list[tuple[int, str]]) -> None:
-        for index, cells in rows:
-            self._count += 1
-            await self._rows.add(self._count, cells.encode(), b'%b,"rowIndex":%d}' % (self._begun, index))
+        self._count += len(rows)
+        about = [b'%b,"rowIndex":%d}' % (self._begun, index) for index, _ in rows] if self._told else b""
+        await self._rows.add([cells.encode() for _, cells in rows], about)
 
     async def finish(self) -> Entry:
         await self._rows.finish()
@@ -120,9 +127,16 @@ class _Sheet:
         return {**self._about, "success": True, "rows": self._count - 1, "result": self._rows.result}
 
 
-def _understood(line: bytes) -> dict[str, Any]:
+async def _message(says: asyncio.StreamReader) -> dict[str, Any]:
     """Nothing, for a reader that has ended in the middle of it."""
-    return orjson.loads(line) if line.endswith(b"\n") else {}
+    size = await says.readline()
+    if not size.endswith(b"\n"):
+        return {}
+    try:
+        message: dict[str, Any] = orjson.loads(await says.readexactly(int(size)))
+    except asyncio.IncompleteReadError:
+        return {}
+    return message
 
 
 @contextlib.asynccontextmanager
@@ -137,7 +151,7 @@ async def _reader(stored: Stored, options: Mapping[str, object]):  # type: ignor
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         pass_fds=(number,),
-        limit=LONGEST_LINE,
+        limit=AHEAD,
     )
     try:
         yield process.stdout

@@ -19,9 +19,10 @@ from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import Target
 from rowcall.service.database.context import Command, Context
-from rowcall.service.database.database import Database, DatabaseOptions
+from rowcall.service.database.database import Database
 from rowcall.service.database.lanes.choice import LaneChoice
 from rowcall.service.database.lanes.lane import LaneOptions
+from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.statements import statement_for
 from rowcall.service.discovery.session_state import read_world
 from rowcall.service.exchange.exchange import Exchange

@@ -31,9 +31,10 @@ from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import Target
-from rowcall.service.database.database import Database, DatabaseOptions
+from rowcall.service.database.database import Database
 from rowcall.service.database.lanes.choice import LaneChoice
 from rowcall.service.database.lanes.lane import LaneOptions
+from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.discovery.session_state import read_world
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 from tests.harness import database as harness

@@ -19,9 +19,11 @@ from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
 from rowcall.service.database.connector import Target
-from rowcall.service.database.database import WAITED, Database, DatabaseOptions
+from rowcall.service.database.database import Database
 from rowcall.service.database.lanes.choice import MOST_CONTENTION, LaneChoice
 from rowcall.service.database.lanes.lane import LaneOptions
+from rowcall.service.database.options import DatabaseOptions
+from rowcall.service.database.runs.placement import WAITED
 from rowcall.service.discovery.session_state import read_world
 from rowcall.service.exchange.exchange import Exchange
 from tests.harness import database as harness
@@ -218,7 +220,7 @@ def test_a_large_answer_of_a_write_is_given_and_not_asked_for_again(own_database
             call.pace.fast = call.shared = True
             calls.database._writes.open_missing()
             await until(lambda: calls.database._writes.connections)
-            calls.database._arm(call, 1, calls.database._writes)
+            calls.database._placement.arm(call, 1, calls.database._writes)
             await until(lambda: (wired := call.wired[2].get(1)) is not None and wired.armed)
             assert len(await calls.ask(call, 1)) == 3_000_000
             assert call.large
@@ -233,7 +235,7 @@ def test_a_switch_turns_it_off(own_database: harness.Database, switch: str) -> N
     async def work() -> None:
         async with opened(own_database) as calls:
             if switch == "service":
-                calls.database._options = DatabaseOptions(calls.database._options.lanes, share_writes=False)
+                calls.database._placement._options = DatabaseOptions(calls.database._options.lanes, share_writes=False)
             call = calls.call("write", may_share=switch != "endpoint")
             for number in range(40):
                 assert await calls.ask(call, number) == b"%d" % number

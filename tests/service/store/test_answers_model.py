@@ -50,7 +50,7 @@ class Answers(RuleBasedStateMachine):
         return self.loop.run_until_complete(work())
 
     async def _made(self) -> MemoryAnswers:
-        return MemoryAnswers(self.host.environment("answers", 8_388_608), self.host.bus)
+        return MemoryAnswers(self.host.answers("answers", 8_388_608), self.host.bus)
 
     @rule(key=KEYS)
     def ask(self, key: bytes) -> None:

@@ -54,6 +54,27 @@ folder.remove()
 """
 
 
+KEEPING = """
+import logging, subprocess, sys
+from pathlib import Path
+
+from rowcall.core.cache.entry import Entry
+from rowcall.service.store.host import HostStore
+
+logging.basicConfig(format="%(message)s")
+memory = Path(sys.argv[1])
+subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={sys.argv[2]}", "none", str(memory)], check=True)
+(memory / "store").mkdir()
+first = HostStore(memory / "store").answers("answers", 268_435_456)
+again = HostStore(memory / "store").answers("answers", 268_435_456)
+assert again.size == first.size < 268_435_456
+for number in range(20_000):
+    first.put(b"%d" % number, Entry(bytes(1_000), 1), 1.0, 1.0)
+assert again.find(b"19999", 1.0) is not None
+print(first.size, first.count)
+"""
+
+
 def run(folder: Path, size: str, script: str = FILLING) -> subprocess.CompletedProcess[str]:
     unshare = shutil.which("unshare")
     if unshare is None:
@@ -73,6 +94,15 @@ def test_it_is_shared_out_beforehand_and_full_is_an_error(tmp_path: Path) -> Non
         "has 16 MB free, which is too little for the 256 MB of 'answers': it has 5.2 MB; give it more room (docker run"
     )
     assert told in done.stderr
+
+
+def test_kept_answers_do_with_half_of_what_there_is(tmp_path: Path) -> None:
+    done = run(tmp_path, "8m", KEEPING)
+    assert done.returncode == 0, done.stderr[-2000:]
+    size, count = map(int, done.stdout.split())
+    assert 4 * 1_048_576 - 65_536 <= size <= 4 * 1_048_576
+    assert 1_500 < count < 4_000
+    assert "too little for the 256 MB of 'answers': it has 4.0 MB" in done.stderr
 
 
 def test_next_to_none_is_told_with_the_place(tmp_path: Path) -> None:

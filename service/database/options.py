@@ -1,0 +1,26 @@
+"""How one worker uses a database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rowcall.service.database.lanes.lane import LaneOptions
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseOptions:
+    """Times in seconds."""
+
+    lanes: LaneOptions = field(default_factory=LaneOptions)
+    sharing: bool = True
+    share_writes: bool = True
+    """VOLATILE routines that leave nothing in their session share connections, too."""
+    trust_stable: bool = False
+    """What is declared STABLE or IMMUTABLE is taken to leave nothing, whatever was found."""
+    slow: float = 0.003
+    """Server time from which a call counts as slow."""
+    timeout: float = 30.0
+    stream_after: int = 524_288
+    """Bytes of a result after which it leaves as a stream."""
+    shared_limit: int = 1_048_576
+    """Bytes of a result that a shared connection may buffer."""

@@ -1,0 +1,44 @@
+"""How the types of a catalogue are rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
+from rowcall.core.documents.safe_numbers import OIDS as SAFE_OIDS
+from rowcall.core.text.naming import nested_name
+from rowcall.ext.rendering.codecs import Codecs
+from rowcall.service.options.worker import WorkerOptions
+
+FIRST_USER_OID = 16384
+
+
+def codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs:
+    """The rendering of every type of the catalogue that PostgreSQL does not bring along itself."""
+    codecs = Codecs(options.resolve_nested)
+    for info in types.values():
+        if info.kind is TypeKind.COMPOSITE:
+            codecs.define_composite(
+                info.oid,
+                [
+                    (nested_name(attribute.name, options.camel_case).encode(), attribute.type_oid)
+                    for attribute in info.attributes
+                ],
+            )
+        elif info.oid < FIRST_USER_OID:
+            continue
+        elif info.kind is TypeKind.ARRAY:
+            codecs.define_array(info.oid, info.element, types[info.element].delimiter if info.element in types else ",")
+        elif info.kind is TypeKind.DOMAIN:
+            codecs.define_domain(info.oid, info.base)
+    return codecs
+
+
+def safe_codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs | None:
+    """The same for answers whose large numbers are texts; None where they are not."""
+    if not options.safe_numbers:
+        return None
+    codecs = codecs_for(types, options)
+    for oid in SAFE_OIDS:
+        codecs.define_scalar(oid, "text")
+    return codecs

@@ -1,0 +1,93 @@
+"""Routes that no routine stands behind: those of the service, and those that tell others about an edition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from rowcall.core.codegen.selection import TypesOf
+from rowcall.core.documents.safe_numbers import numbers_as_texts
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.http.routing import Route
+from rowcall.core.text.ascii_case import ascii_lower
+from rowcall.service.auth.antiforgery import guards, token_routes
+from rowcall.service.auth.refreshing import refresh_routes
+from rowcall.service.cache.tags import tag_routes
+from rowcall.service.codegen.documents import document_routes
+from rowcall.service.database.databases import Databases
+from rowcall.service.edition.edition import Edition
+from rowcall.service.exchange.exchange import Step
+from rowcall.service.identity.refresh_token_use import RefreshTokenUse
+from rowcall.service.limits.steps import limit_named
+from rowcall.service.mcp.server import mcp_routes
+from rowcall.service.operations.audit_trail import note_signing
+from rowcall.service.operations.routes import operation_routes
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.pipeline.services import Services
+from rowcall.service.protection.protector import Keys
+from rowcall.service.request.self_calls import SelfCalls
+
+Found = Iterable[tuple[str, str, tuple[Step, ...]]]
+"""Methods, paths, steps."""
+
+
+def service_routes(
+    services: Services, keys: Keys, databases: Databases, single_use: RefreshTokenUse
+) -> Iterator[tuple[Route, tuple[Step, ...]]]:
+    """The same with every edition: operations, signing in and what belongs to it."""
+    identity = services.auth
+    for method, path, steps in (
+        *operation_routes(services),
+        *tag_routes(services, guards(services)),
+        *token_routes(identity),
+    ):
+        yield Route(method, ascii_lower(path), (), ()), steps
+    refreshing = refresh_routes(services.options.auth, identity.sessions, keys, single_use)
+    for method, path, steps in (
+        *(("POST", path, (step,)) for path, step in refreshing),
+        *_passkeys(services, databases),
+        *_external(services, keys, single_use),
+    ):
+        yield Route(method, ascii_lower(path), (), ()), (*note_signing(services, method, path), *steps)
+
+
+def _external(services: Services, keys: Keys, single_use: RefreshTokenUse) -> Found:
+    if services.options.auth.external is None:
+        return ()
+    # Brings the client and pyjwt along: for those who use it.
+    from rowcall.service.auth.external.sign_in import external_routes
+
+    return external_routes(services, keys, single_use)
+
+
+def _passkeys(services: Services, databases: Databases) -> Found:
+    options = services.options.passkeys
+    if options is None:
+        return ()
+    # WebAuthn's library is only for those who use it.
+    from rowcall.service.auth.passkeys.routes import passkey_routes
+
+    main = options.connection is None
+    return passkey_routes(options, services, databases.main if main else databases.named(options.connection or ""))
+
+
+def edition_routes(
+    edition: Edition, services: Services, inside: SelfCalls | None
+) -> Iterator[tuple[Route, tuple[Step, ...]]]:
+    """Documents about the endpoints, and their tools. inside: how tools call them; None: there are none."""
+    options = services.options
+    told = _told(edition, options)
+    for path, step in document_routes(*told, edition.example_requests, options.openapi, options.tool_schemas):
+        yield Route("GET", path.lower(), (), ()), (step,)
+    if inside is not None and options.mcp is not None:
+        services = replace(services, limiting=partial(limit_named, services))
+        for method, path, steps in mcp_routes(*told, options.mcp, services, inside.call_for_caller):
+            yield Route(method, path.lower(), (), ()), steps
+
+
+def _told(edition: Edition, options: WorkerOptions) -> tuple[Sequence[Endpoint], TypesOf]:
+    """The endpoints as others are told about them."""
+    if options.safe_numbers:
+        return numbers_as_texts(edition.endpoints, edition.types_of)
+    return edition.endpoints, edition.types_of

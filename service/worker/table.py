@@ -1,0 +1,124 @@
+"""What the requests of one edition find: routes, and the steps behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.events.stream_path import with_parameters
+from rowcall.core.http.routing import Match, Route, Router, build_router
+from rowcall.service.edition.edition import Edition
+from rowcall.service.exchange.exchange import Exchange, Step
+from rowcall.service.exchange.head import HeadProtocol
+from rowcall.service.handler.overloads import compile_route
+from rowcall.service.handler.pieces import piece_routes
+from rowcall.service.pipeline.services import Services
+from rowcall.service.response.headers import Headers
+from rowcall.service.uploads.resumable.protocol import announced, resumes
+
+
+class Compiled(dict[int, tuple[Step, ...]]):
+    """Steps by id of the route, compiled for its first request: most endpoints of a large schema are never called."""
+
+    def __init__(self, routes: Iterable[Route], services: Services) -> None:
+        super().__init__()
+        self._routes = {id(route): route for route in routes}
+        self._services = services
+
+    def __missing__(self, key: int) -> tuple[Step, ...]:
+        steps = self[key] = compile_route(self._routes[key], self._services)
+        return steps
+
+
+class Table:
+    """Everything that is swapped when the schema changes: routes and their handlers."""
+
+    def __init__(
+        self,
+        edition: Edition,
+        services: Services,
+        fixed: Mapping[Route, tuple[Step, ...]],
+        streams: Mapping[str, tuple[Step, ...]],
+    ) -> None:
+        """fixed: routes that no routine stands behind; they win over endpoints on the same method and path. streams:
+        by paths, which win over everything, with any method (reference 05, 6.4).
+        """
+        self.edition = edition
+        routes = build_router(edition.endpoints)[0].routes
+        pieces = dict(piece_routes(routes, services))
+        self.router = Router((*routes, *pieces, *fixed))
+        self.closed = frozenset(id(route) for route in (*routes, *pieces) if not route.primary.options.cors)
+        """Routes that pages of other origins are told nothing about."""
+        self.steps: dict[int, tuple[Step, ...]] = Compiled(routes, services)
+        self.steps.update((id(route), steps) for route, steps in (*pieces.items(), *fixed.items()))
+        whole = (route for route in routes if all(map(resumes, route.candidates)))
+        self.told = {id(route): announced(services) for route in (*whole, *pieces)}
+        """What OPTIONS tells about a route."""
+        self.find = self.router.find
+        self.streams = {path: Match(Route("*", path, (), ()), {}) for path in streams}
+        self._patterns = with_parameters(streams)
+        if streams:
+            self.find = self._find_stream_first if self._patterns is None else self._find_any_stream_first
+            self.steps.update((id(match.route), streams[path]) for path, match in self.streams.items())
+
+    def _find_stream_first(self, method: str, path: str) -> Match | None:
+        return self.streams.get(path) or self.router.find(method, path)
+
+    def _find_any_stream_first(self, method: str, path: str) -> Match | None:
+        if self._patterns is not None and path not in self.streams:
+            pattern, paths = self._patterns
+            if (found := pattern.fullmatch(path)) is not None:
+                return self.streams[paths[(found.lastindex or 1) - 1]]
+        return self._find_stream_first(method, path)
+
+    def find_otherwise(self, exchange: Exchange) -> Match | None:
+        """HEAD and OPTIONS of what exists, 405 for other methods, 404 for what does not exist."""
+        scope = exchange.scope
+        router = self.router
+        path = scope.path
+        if "\0" in path or "\ufffd" in path:
+            raise Problem(400, "the path is not valid UTF-8 text")
+        everything = path == "*" and scope.method == "OPTIONS"  # asks about the server (RFC 9110, 9.3.7)
+        allowed = _every_method(router) if everything else allowed_methods(router, path)
+        if not allowed:
+            raise Problem(404, f"there is no endpoint at {path[:200]}")
+        if scope.method == "OPTIONS":
+            exchange.protocol.response_empty(204, [("allow", ", ".join(allowed)), *self._told_of(path)])
+            return None
+        match = router.find("GET", path) if scope.method == "HEAD" else None
+        if match is None:
+            raise Problem(405, f"{path[:200]} answers {', '.join(allowed)}", headers=(("allow", ", ".join(allowed)),))
+        exchange.protocol = HeadProtocol(exchange.protocol)
+        return match
+
+    def _told_of(self, path: str) -> Headers:
+        found = (self.router.find(method, path) for method in ("POST", "PATCH"))
+        return next((self.told[id(one.route)] for one in found if one and id(one.route) in self.told), [])
+
+
+def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
+    """For `Allow`: what is routed, HEAD wherever GET is, and OPTIONS."""
+    methods = set(router.allowed(path))
+    return _with_implied(methods) if methods else ()
+
+
+def _every_method(router: Router) -> tuple[str, ...]:
+    return _with_implied({route.method for route in router.routes})
+
+
+def _with_implied(methods: set[str]) -> tuple[str, ...]:
+    implied = {"HEAD", "OPTIONS"} if "GET" in methods else {"OPTIONS"}
+    return tuple(sorted(methods | implied))
+
+
+def empty_table() -> Table:
+    """Until the first edition is there."""
+    table = Table.__new__(Table)
+    table.edition = Edition(0, (), {})
+    table.router = Router()
+    table.find = table.router.find
+    table.streams = {}
+    table.closed = frozenset()
+    table.told = {}
+    table.steps = {}
+    return table

@@ -1,0 +1,247 @@
+"""Answers and leases in memory that processes share: one computes, forgetting ends it, and nobody's death keeps it."""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import multiprocessing
+import os
+import random
+import signal
+
+import pytest
+
+from rowcall.core.cache.entry import Entry
+from rowcall.ext.base.answers import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, AnswerTable
+
+
+def tables(size: int = 1 << 20) -> tuple[mmap.mmap, AnswerTable[Entry], AnswerTable[Entry]]:
+    memory = mmap.mmap(-1, size)
+    return memory, AnswerTable(memory, 1, Entry), AnswerTable(memory, 2, Entry)
+
+
+def taken(table: AnswerTable[Entry], key: bytes, at: float = 100.0, ends: float = 0.0) -> int:
+    number = table.begin(key, ends, at)
+    assert isinstance(number, int)
+    assert number > 0
+    return number
+
+
+def kept(table: AnswerTable[Entry], key: bytes, entry: Entry, at: float = 100.0) -> int:
+    return table.keep(key, taken(table, key, at), at, entry, at)
+
+
+def test_one_process_has_it_and_is_told_who_waits() -> None:
+    _, mine, yours = tables()
+    number = taken(mine, b"one")
+    assert mine.begin(b"one", 0.0, 100.0) == HELD
+    assert taken(yours, b"other") != number
+    assert mine.has(b"one", number)
+    assert not mine.has(b"one", number + 1)
+    assert not yours.has(b"one", number)
+    assert yours.begin(b"one", 0.0, 100.0) == HELD
+    assert yours.drop(b"one", number) == GONE
+    assert mine.drop(b"one", number) == AWAITED
+    assert mine.drop(b"one", number) == GONE
+
+
+def test_an_answer_is_everybodys_as_it_was_given() -> None:
+    _, mine, yours = tables()
+    entries = [
+        Entry(b"", 0),
+        Entry(b"x" * 40, 7, is_null=True),
+        Entry(bytes(range(256)) * 100, 3, False, 100.0, 200.0, 150.0, b'["head"]' * 60, ("one", "zwölf")),
+        Entry(b"y" * 151, 1, tags=tuple(f"tag {number}" for number in range(40))),
+    ]
+    for number, entry in enumerate(entries):
+        key = b"%d" % number * (1 + 300 * number)
+        assert kept(mine, key, entry) == 0
+        for table in (mine, yours):
+            assert table.find(key, 101.0) == entry
+            assert type(table.find(key, 101.0)) is Entry
+            assert table.begin(key, 0.0, 101.0) == entry
+    assert yours.find(b"2" * 601, 200.0) is None
+    assert isinstance(yours.begin(b"2" * 601, 0.0, 160.0, True), int), "no longer fresh"
+    assert mine.count == 4
+
+
+def test_whoever_forgets_ends_answer_and_lease() -> None:
+    _, mine, yours = tables()
+    number = taken(mine, b"one")
+    assert yours.begin(b"one", 0.0, 100.0) == HELD
+    assert yours.forget(b"one", 101.0, False) == (False, True)
+    assert mine.keep(b"one", number, 100.0, Entry(b"old", 1), 102.0) == GONE
+    assert mine.find(b"one", 102.0) is None
+    kept(mine, b"one", Entry(b"new", 1), 103.0)
+    assert yours.forget(b"one", 104.0, False) == (True, False)
+    assert yours.forget(b"one", 104.0, False) == (False, False)
+    assert mine.find(b"one", 104.0) is None
+    assert mine.used == 0
+
+
+def test_a_forgotten_tag_ends_its_answers_and_those_on_their_way() -> None:
+    _, mine, yours = tables()
+    for number in range(40):
+        kept(mine, b"%d" % number, Entry(b"", 1, tags=("all", "even" if number % 2 == 0 else "odd")))
+    on_its_way = taken(mine, b"way")
+    assert yours.forget_tag(b"even", 101.0, 15) == (15, True)
+    assert yours.forget_tag(b"even", 101.0, 15) == (5, False)
+    assert [mine.find(b"%d" % number, 101.0) is None for number in range(4)] == [True, False, True, False]
+    assert mine.keep(b"way", on_its_way, 100.5, Entry(b"", 1, tags=("odd", "even")), 102.0) == FORGOTTEN
+    assert mine.find(b"way", 102.0) is None
+    assert mine.keep(b"way", taken(mine, b"way", 102.0), 102.0, Entry(b"", 1, tags=("even",)), 103.0) == 0
+    assert yours.forget_tag(b"all", 104.0, 100) == (20, False)
+    assert yours.forget_tag(b"unknown", 104.0, 100) == (0, False)
+    assert mine.count == 1
+
+
+def test_more_forgotten_tags_than_can_be_known_keep_nothing_that_was_begun_before() -> None:
+    _, mine, _yours = tables(LEAST)
+    numbers = [taken(mine, b"%d" % number) for number in range(2)]
+    for number in range(1_000):
+        mine.forget_tag(b"tag %d" % number, 101.0 + number, 10)
+    assert mine.keep(b"0", numbers[0], 100.0, Entry(b"", 1, tags=("tag 0",)), 2000.0) == FORGOTTEN
+    assert mine.keep(b"1", numbers[1], 100.0, Entry(b"", 1), 2000.0) == 0, "it has no tags"
+    assert kept(mine, b"2", Entry(b"", 1, tags=("tag 0",)), 2000.0) == 0
+    assert mine.used < LEAST // 4
+
+
+def test_a_copy_is_not_kept_when_it_was_forgotten_since() -> None:
+    _, mine, yours = tables()
+    copy = Entry(b"copy", 1, tags=("all",))
+    assert mine.put(b"one", copy, 100.0, 101.0)
+    assert yours.forget(b"one", 102.0, True) == (True, False)
+    assert not mine.put(b"one", copy, 101.5, 103.0)
+    assert mine.put(b"one", copy, 102.5, 103.0)
+    yours.forget_tag(b"all", 104.0, 10)
+    assert not mine.put(b"one", copy, 103.0, 105.0)
+    mine.put(b"two", copy, 105.0, 105.0)
+    mine.put(b"three", copy, 105.0, 105.0)
+    mine.forget_all(b"t")
+    assert mine.count == 0
+
+
+def test_its_time_and_its_process_end_it() -> None:
+    _, mine, yours = tables()
+    number = taken(mine, b"one", 100.0, 105.0)
+    assert yours.begin(b"one", 0.0, 104.0) == HELD
+    taken(yours, b"one", 105.0)
+    assert not mine.has(b"one", number)
+    mine.forget_process(2)
+    taken(mine, b"one", 105.0)
+
+
+def test_a_row_that_is_full_has_no_place_until_one_ends() -> None:
+    _, mine, _yours = tables(LEAST)
+    numbers = [mine.begin(b"%d" % number, 0.0, 1.0) for number in range(10_000)]
+    assert FULL in numbers
+    full = numbers.index(FULL)
+    assert 64 <= sum(number != FULL for number in numbers) <= 64 * 8
+    mine.forget_process(1)
+    taken(mine, b"%d" % full)
+
+
+def test_what_has_ended_goes_first_then_the_oldest() -> None:
+    _, mine, _yours = tables(LEAST)
+    body = b"x" * 1000
+    for number in itertools.count():
+        kept(mine, b"lasting %d" % number, Entry(body, 1, written=100.0))
+        if mine.used > LEAST // 4:
+            break
+    lasting = number + 1
+    for number in range(20):
+        kept(mine, b"short %d" % number, Entry(body, 1, written=100.0, ends=101.0))
+    for number in range(1_000):
+        kept(mine, b"later %d" % number, Entry(body, 1, written=200.0, ends=200.01 + number), 200.0 + number)
+    assert all(mine.find(b"lasting %d" % number, 1300.0) for number in range(lasting)), "others had ended"
+    for number in range(1_000):
+        kept(mine, b"last %d" % number, Entry(body, 1), 1300.0)
+    found = [number for number in range(1_000) if mine.find(b"last %d" % number, 1300.0)]
+    assert found == list(range(found[0], 1_000))
+    assert len(found) > 30
+    assert mine.used <= LEAST
+    mine.prune(1e6)
+    assert mine.count == len(found)
+
+
+def test_what_does_not_fit_is_not_kept_nor_what_it_replaces() -> None:
+    _, mine, _yours = tables(LEAST)
+    mine.put(b"one", Entry(b"old", 1), 100.0, 100.0)
+    assert not mine.put(b"one", Entry(bytes(LEAST), 1), 100.0, 100.0)
+    assert mine.find(b"one", 100.0) is None
+    mine.put(b"one", Entry(b"new", 1), 100.0, 100.0)
+    assert mine.find(b"one", 100.0) == Entry(b"new", 1)
+
+
+def test_pruning_gives_back_what_it_takes_whatever_was_done() -> None:
+    """Against a dictionary, until nothing is left."""
+    chance = random.Random(7)
+    _, mine, yours = tables(1 << 22)
+    model: dict[bytes, Entry] = {}
+    at = 50.0
+    for _ in range(20_000):
+        at += chance.random() * 0.05
+        key = b"%d" % chance.randrange(300) * chance.choice((1, 90))
+        table = chance.choice((mine, yours))
+        model = {name: entry for name, entry in model.items() if not entry.ends or at < entry.ends}
+        done = chance.random()
+        if done < 0.5:
+            ends = chance.choice((0.0, at + chance.random() * 20, at + chance.random() * 2000))
+            tags = tuple(chance.sample([f"tag {number}" for number in range(40)], chance.choice((0, 0, 1, 3, 20))))
+            entry = Entry(bytes(chance.randrange(3_000)), chance.randrange(9), False, at, ends, 0.0, b"", tags)
+            table.put(key, entry, at, at)
+            model[key] = entry
+        elif done < 0.8:
+            assert table.find(key, at) == model.get(key)
+        elif done < 0.95:
+            assert table.forget(key, at, False)[0] == (model.pop(key, None) is not None)
+        elif done < 0.98:
+            tag = f"tag {chance.randrange(40)}"
+            gone = [name for name, entry in model.items() if tag in entry.tags]
+            assert table.forget_tag(tag.encode(), at, 10_000) == (len(gone), False)
+            for name in gone:
+                del model[name]
+            at += 0.001
+        else:
+            table.prune(at)
+            assert table.count == len(model)
+    mine.forget_all(b"")
+    assert mine.count == 0
+    assert mine.used <= 40 * 256, "what is left are the marks of forgotten tags"
+
+
+def _keep_for_ever(memory: mmap.mmap) -> None:
+    table = AnswerTable(memory, os.getpid(), Entry)
+    for number in itertools.count():
+        at = 1.0 + number
+        key = b"%d" % (number % 50)
+        kept(table, key, Entry(b"%b of %d" % (key, number) * 50, 1, False, at, at + 30, 0.0, b"", ("all",)), at)
+        table.forget(key, at, True)
+        if number % 10 == 0:
+            table.forget_tag(b"all", at, 10)
+            kept(table, b"keeps", Entry(b"whole" * 500, 1), at)
+            table.forget(b"keeps", at, False)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork here")
+def test_a_process_that_is_killed_blocks_nobody() -> None:
+    """Wherever it is: some die while they hold the lock, and leave nothing that is half written."""
+    memory = mmap.mmap(-1, LEAST)
+    mine = AnswerTable(memory, os.getpid(), Entry)
+    fork = multiprocessing.get_context("fork")
+    for _ in range(30):
+        before = mine.taken
+        other = fork.Process(target=_keep_for_ever, args=(memory,))
+        other.start()
+        while mine.taken < before + 100:
+            assert mine.find(b"keeps", 0.0) in (None, Entry(b"whole" * 500, 1))
+        assert other.pid is not None
+        os.kill(other.pid, signal.SIGKILL)
+        other.join()
+        mine.forget_process(other.pid)
+        mine.forget(b"one", 1e9, False)
+        assert kept(mine, b"one", Entry(b"mine", 1), 1e9) == 0
+        assert mine.find(b"one", 1e9) == Entry(b"mine", 1)
+        mine.prune(1e9)
+        mine.forget_all(b"")
+        assert mine.count == 0
