@@ -1,6 +1,7 @@
 """How long a start and a reload take with many endpoints: `python -m bench.reload [--routines 22000] [--workers 2]`.
 
-The database is one of `many.sql` with so many routines. A start ends when the log says that it listens, a reload when
+The databases are those of `many.sql`, whose routines are all alike, and of `many_kinds.sql`, with 2,000 signatures and
+comments of several lines; each with so many routines. A start ends when the log says that it listens, a reload when
 it says that the new edition is served; then a request sees that this is so. Beside the time on the clock, which other
 load of the machine lengthens, stands the CPU of the service and of PostgreSQL: both together are about what it takes on
 a machine that has nothing else to do.
@@ -23,6 +24,7 @@ from bench.postgres import Server, throw_away
 from bench.scenarios import Scenario
 from bench.services import ask, free_port
 
+KINDS = MANY.with_name("many_kinds.sql")
 CHANGES = {
     "a comment": "comment on function many.routine_77(int, text, date) is "
     "e'HTTP GET /many/changed-{n}\\nallow_anonymous'",
@@ -68,11 +70,11 @@ def _cpu(process: psutil.Process) -> float:
     return total
 
 
-def load_many(server: Server, routines: int) -> None:
+def load_many(server: Server, script: Path, routines: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "many.sql"
-        script.write_text(MANY.read_text("utf-8").replace("1..1000", f"1..{routines}"), "utf-8")
-        server.load(script, "many")
+        written = Path(folder) / script.name
+        written.write_text(script.read_text("utf-8").replace("1..1000", f"1..{routines}"), "utf-8")
+        server.load(written, "many")
 
 
 def wait_for(what: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
@@ -136,8 +138,10 @@ def main() -> None:
     parser.add_argument("--postgres", default="auto", help="system, wheel, auto, or a folder with programs")
     given = parser.parse_args()
     with throw_away(given.postgres) as server, tempfile.TemporaryDirectory() as folder:
-        load_many(server, given.routines)
-        measure(server, given.workers, Path(folder) / "log")
+        for script in (MANY, KINDS):
+            load_many(server, script, given.routines)
+            print(f"{script.name}, {given.routines} routines:")
+            measure(server, given.workers, Path(folder) / "log")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class Line:
         self.shown = text
         """The text without what must not be shown."""
         self._bare = text.removeprefix("@")
-        self.words = tuple(word for word in self._bare.replace(",", " ").split(" ") if word)
+        self.words = tuple(filter(None, self._bare.replace(",", " ").split(" ")))
         """Split at blanks and commas; tabs belong to words."""
         self.keyword = self.words[0].lower() if self.words else ""
 
@@ -65,8 +65,9 @@ class Line:
     def split_at(self, separator: str) -> tuple[str, str] | None:
         """Both sides of the first `separator`, if the left one is a single name (reference 01, 5.1 rule 5)."""
         left, found, right = self._bare.partition(separator)
-        left = left.strip()
-        return (left, right.strip()) if found and _is_name(left) else None
+        if not found or not _is_name(left := left.strip()):
+            return None
+        return left, right.strip()
 
 
 def _is_name(text: str) -> bool:

@@ -109,6 +109,8 @@ def _has_named_columns(endpoint: Endpoint) -> bool:
 
 
 def _unknown_hashes(endpoint: Endpoint) -> Iterator[str]:
+    if not endpoint.options.hashes:
+        return
     known = {name.lower() for parameter in endpoint.parameters for name in (parameter.db_name, parameter.api_name)}
     for pair in endpoint.options.hashes:
         yield from (name for name in dict.fromkeys(pair) if name.lower() not in known)

@@ -28,12 +28,21 @@ from rowcall.core.building.switched_off import SwitchedOff, switched_off, unsent
 from rowcall.core.building.uploads import UploadEndpoint, UploadNames
 from rowcall.core.cache.diagnostics import cache_diagnostics
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
-from rowcall.core.catalogue.catalog import Catalog, Routine, Volatility
+from rowcall.core.catalogue.catalog import Catalog, Parameter, Routine, RoutineKind, Volatility
 from rowcall.core.catalogue.source import Transport
-from rowcall.core.data.interning import Same
+from rowcall.core.data.interning import REMEMBERED, Same
 from rowcall.core.endpoint.capabilities import Tool
 from rowcall.core.endpoint.chosen_response import chosen_diagnostics, without_chosen
-from rowcall.core.endpoint.endpoint import Endpoint, HeadersMode, NullText, Options, QueryNull, ResultPath, ResultShape
+from rowcall.core.endpoint.endpoint import (
+    Endpoint,
+    EndpointParameter,
+    HeadersMode,
+    NullText,
+    Options,
+    QueryNull,
+    ResultPath,
+    ResultShape,
+)
 from rowcall.core.endpoint.parameter_changes import change_parameters
 from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
 from rowcall.core.endpoint.refusals import FIELD, Refusals
@@ -48,7 +57,11 @@ from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.text.naming import default_path
 
 _SEGMENT = re.compile(r"\{(\w+)\??\}")
-_VOLATILITY_TAGS = {Volatility.IMMUTABLE: "immutable", Volatility.STABLE: "stable", Volatility.VOLATILE: "volatile"}
+_TAGS = {
+    (kind, volatility): frozenset((kind.value, volatility.name.lower()))
+    for kind in RoutineKind
+    for volatility in Volatility
+}
 
 
 _NO_TOOL = Tool()
@@ -163,7 +176,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *identity_diagnostics(endpoint, defaults.claims),
         *cache_diagnostics(endpoint, defaults.cache, defaults.claims),
         *outgoing_diagnostics(endpoint),
-        *(() if defaults.proxies is not None else disabled_proxies(endpoint.name, routine.identity, draft.used)),
+        *(() if defaults.proxies is not None else disabled_proxies(endpoint.name, draft.name, draft.used)),
     )
     return Built(None if any(one.left_out for one in noticed) else endpoint, noticed)
 
@@ -258,17 +271,21 @@ def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
     source = routine.source
     method = (defaults.method or default_method(routine)) if source is None else source.method
     reads = defaults.transport or (Transport.QUERY if method == "GET" else Transport.BODY)
-    tags = frozenset((routine.kind.value, _VOLATILITY_TAGS.get(routine.volatility, "other")))
     return Draft(
         name=routine.identity,
         method=method,
         changes={"transport": reads if source is None else source.transport},
-        tags=tags if source is None else source.tags,
-        parameters=frozenset(one.name or f"${number}" for number, one in enumerate(routine.parameters, 1)),
+        tags=_TAGS[routine.kind, routine.volatility] if source is None else source.tags,
+        parameters=_names(Same(routine.parameters)),
         claimed=frozenset() if source is None else source.claimed,
         methods=frozenset() if source is None else source.methods,
         writes=source is not None and source.writes,
     )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _names(parameters: Same[tuple[Parameter, ...]]) -> frozenset[str]:
+    return frozenset(one.name or f"${number}" for number, one in enumerate(parameters.value, 1))
 
 
 def _signing(options: Options, path: str, defaults: EndpointDefaults) -> Options:
@@ -308,9 +325,9 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     parameters, wrong = change_parameters(declared, draft.parameter_changes, routine, catalog.types, naming)
     draft.diagnostics += wrong
     variables = dict(defaults.variables)
-    options = _with_variables(options, placeholder_names(parameters), variables)
+    options = _with_variables(options, parameters, variables)
     upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used)
-    draft.diagnostics += upload.noticed(routine.identity, draft.used)
+    draft.diagnostics += upload.noticed(draft.name, draft.used)
     options = upload.options
     # Raw text has no way to nest (reference 02, 9).
     nested = options.nested and not options.raw
@@ -343,10 +360,13 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     )
 
 
-def _with_variables(options: Options, names: Mapping[str, int], variables: Mapping[str, str | None]) -> Options:
+def _with_variables(
+    options: Options, parameters: tuple[EndpointParameter, ...], variables: Mapping[str, str | None]
+) -> Options:
     """Fills them in where values of requests may stand too."""
     if not variables:
         return options
+    names = placeholder_names(parameters)
 
     def pairs(some: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
         return tuple((name, with_variables(value, names, variables)) for name, value in some)

@@ -100,8 +100,11 @@ def _with_variables(definition: RequestDefinition, names: Mapping[str, int], var
 
 def outgoing_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
     """Placeholders that look like a parameter's name and are none, or stand where none are filled in."""
+    options = endpoint.options
+    if options.proxy is None and options.proxy_out is None and not endpoint.outgoing.calls:
+        return
     names = placeholder_names(endpoint.parameters)
-    for word, wish in (("proxy", endpoint.options.proxy), ("proxy_out", endpoint.options.proxy_out)):
+    for word, wish in (("proxy", options.proxy), ("proxy_out", options.proxy_out)):
         if wish is not None and "{" in (wish.url or ""):
             message = f"nothing is filled in for {{…}} in the URL of {word}, which stays as it is"
             yield Diagnostic(endpoint.routine.identity, None, message)

@@ -17,9 +17,10 @@ from rowcall.core.tables.routines import TableOperation
 
 
 def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[Diagnostic]:
-    identity = endpoint.routine.identity
+    if endpoint.options.caching is None:
+        return
     for message in (*rule_problems(endpoint, options), *_doubts(endpoint, options, mapping)):
-        yield Diagnostic(identity, None, message)
+        yield Diagnostic(endpoint.routine.identity, None, message)
 
 
 def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[str]:

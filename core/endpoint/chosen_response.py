@@ -103,6 +103,8 @@ def _columns(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
 
 def chosen_diagnostics(routine: Routine, options: Options, whole: ResultShape) -> Iterator[Diagnostic]:
     """whole: the result with all its columns."""
+    if options.status_column is None and options.headers_column is None:
+        return
     known = {column.column.name.lower() for column in whole.columns}
     for wanted in (options.status_column, options.headers_column):
         if wanted is not None and routine.source is not None:

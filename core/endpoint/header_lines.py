@@ -101,6 +101,8 @@ def shared_personal_answers(endpoint: Endpoint) -> Iterator[Diagnostic]:
 def unknown_placeholders(endpoint: Endpoint) -> Iterator[Diagnostic]:
     """Placeholders that look like a parameter's name and are none, most likely misspelt."""
     options = endpoint.options
+    if not (options.headers or options.content_type or options.custom or options.upload):
+        return
     names = placeholder_names(endpoint.parameters)
     content_type = () if options.content_type is None else (("Content-Type", options.content_type),)
     written = [(f"{name}: {value}", value) for name, value in (*options.headers, *content_type)]

@@ -75,6 +75,8 @@ def supplied_by_nobody(endpoint: Endpoint) -> frozenset[int]:
 
 def expression_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
     """Names in braces that are none, and parameters that an expression cannot fill."""
+    if not endpoint.options.expressions:
+        return
     identity = endpoint.routine.identity
     names = placeholder_names(endpoint.parameters)
     filled = {endpoint.parameters[one.target].db_name for one in resolved_parameters(endpoint)}

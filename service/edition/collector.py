@@ -22,3 +22,13 @@ def paused() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def keep(*, first: bool) -> None:
+    """What there is now lives until an edition after this one: the collector never looks at it again, and references
+    that end still free it. first: nothing can be garbage yet. To be called while it is paused, or as soon as it goes on
+    it looks at everything once, and twice again when it has grown older: measured with 22,000 endpoints, 0.2 s each.
+    """
+    if not first:
+        gc.collect()
+    gc.freeze()

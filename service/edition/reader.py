@@ -7,6 +7,7 @@ be several databases to read, and endpoints may run elsewhere than where they we
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +33,7 @@ from rowcall.service.discovery.queries import GROUPS
 from rowcall.service.discovery.routed import missing_routines, types_of_the_same_names
 from rowcall.service.discovery.session_state import read_changed_functions, read_world
 from rowcall.service.edition.catalogue_watch import Watcher, watcher
-from rowcall.service.edition.collector import paused
+from rowcall.service.edition.collector import keep, paused
 from rowcall.service.edition.edition import Edition, reachable_types
 from rowcall.service.edition.endpoints import EndpointBuilder
 from rowcall.service.edition.exposure import Exposure
@@ -140,9 +141,11 @@ class EndpointReader:
             self._seen = {}
         with paused():
             try:
-                return await self._read(number, only_files=only_files)
+                edition = await self._read(number, only_files=only_files)
             finally:
                 forget()
+            keep(first=number == 1)
+            return edition
 
     async def _read(self, number: int, *, only_files: bool) -> Edition:
         keys = [self._key(name) for name in self._plan.sources]
@@ -237,13 +240,30 @@ class EndpointReader:
             fingerprint = self._seen.pop(key, None) or await catalogue_fingerprint(connection)
             found = None if known is None else await self._changes(connection, key, schema, known, fingerprint)
             if found is None:
-                discovered = await discover_all(connection, self._exposure.wanted, schema)
-                found = _Database(fingerprint, discovered, await read_world(connection))
-                if known is not None:
-                    found.world.remember(known.world)
+                if known is None:
+                    discovered, world = await self._at_once(key, connection, schema)
+                else:
+                    discovered = await discover_all(connection, self._exposure.wanted, schema)
+                    world = await read_world(connection)
+                    world.remember(known.world)
+                found = _Database(fingerprint, discovered, world)
                 self._affected[key] = None
         self._databases[key] = found
         self._worlds[key] = found.world
+
+    async def _at_once(
+        self, key: str, connection: psycopg.AsyncConnection[Any], schema: str | None
+    ) -> tuple[Discovered, World]:
+        """Both readings of a start, when there are no other connections yet: one processor of the server reads while
+        another one does, or while what has come is made into something.
+        """
+        async with await self._connector(key).open_plain() as other:
+            world = asyncio.ensure_future(read_world(other))
+            try:
+                return await discover_all(connection, self._exposure.wanted, schema), await world
+            finally:
+                world.cancel()
+                await asyncio.wait({world})
 
     async def _changes(
         self,

@@ -132,6 +132,24 @@ def test_what_is_everywhere_counts_for_everybody() -> None:
     assert World(functions[:1], texts=["check (lastval() > 1)"]).of_function(1).reads_sequences
 
 
+def test_a_function_alone_is_judged_as_one_among_others() -> None:
+    texts = [*NOTHING, *(text for some in LEAVING.values() for text in some), "select lastval()", "select helper()"]
+    functions = [thing(oid, f"f{oid}", text) for oid, text in enumerate(texts, 20_000)]
+    harmless, harmful = thing(1, "helper", "select 1"), thing(1, "helper", "set x = 1")
+    world = World(functions, mark="m")
+    for now in (
+        world,
+        world.with_functions({1: harmful}, ()).world,
+        world.with_functions({1: harmless}, ()).world.with_functions({1: harmful}, ()).world,
+        World(functions, everywhere=(functions[-1].oid,)),
+        World(functions, texts=["check (lastval() > 1)"]),
+    ):
+        for one in functions:
+            assert now.of_function(one.oid) == now.of_functions([one.oid, one.oid]), one.texts
+    assert world.of_function(functions[-1].oid).traces == set()
+    assert world.with_functions({1: harmful}, ()).world.of_function(functions[-1].oid).traces == {Trace.SETTINGS}
+
+
 def test_a_mark_changes_with_each_definition() -> None:
     root, helper = thing(1, "root", "select helper()"), thing(2, "helper", "select 1")
     reach = World([root, helper], mark="m").of_function(1).reach

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import pytest
 
-from rowcall.service.edition.collector import paused
+from rowcall.service.edition.collector import keep, paused
 
 
 def test_the_collector_rests_and_works_again() -> None:
@@ -27,3 +28,20 @@ def test_an_error_ends_the_pause_too() -> None:
     with pytest.raises(ValueError, match="broken"), paused():
         raise ValueError("broken")
     assert gc.isenabled()
+
+
+def test_what_is_kept_is_not_looked_at_again_and_garbage_is_not_kept() -> None:
+    class Ring:
+        def __init__(self) -> None:
+            self.ring = self
+
+    kept = Ring()
+    mark = weakref.ref(Ring())
+    try:
+        with paused():
+            keep(first=False)
+            assert mark() is None
+            assert not any(one is kept for one in gc.get_objects())
+    finally:
+        gc.unfreeze()
+    assert any(one is kept for one in gc.get_objects())
