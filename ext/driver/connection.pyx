@@ -53,6 +53,7 @@ from rowcall.ext.driver.request cimport (
     check_values,
     error_field,
     error_of,
+    formats_of,
     now,
     types_of,
 )
@@ -249,15 +250,18 @@ cdef class Connection:
     cdef int _command(self, Request request, Statement statement, list values, Step step) except -1:
         cdef const char *few[FEW_PARAMETERS]
         cdef const char **texts = few
+        cdef int few_sizes[FEW_PARAMETERS]
+        cdef int *sizes = few_sizes
         cdef tuple picks = statement.picks
         cdef int n = statement.count
         cdef int i, place, sent
         if request.step_count + 2 > request.room:
             raise ValueError("too many statements for one segment")
         if n > FEW_PARAMETERS:
-            texts = <const char **>malloc(n * sizeof(char *))
+            texts = <const char **>malloc(n * (sizeof(char *) + sizeof(int)))
             if texts == NULL:
                 raise MemoryError()
+            sizes = <int *>(texts + n)
         self.unsent_bytes += MESSAGE_BYTES + 4 * n
         try:
             for i in range(n):
@@ -270,16 +274,21 @@ cdef class Connection:
                     texts[i] = NULL
                 else:
                     texts[i] = PyBytes_AS_STRING(<bytes>value)
-                    self.unsent_bytes += PyBytes_GET_SIZE(value)
+                    # Of texts libpq finds it out itself.
+                    sizes[i] = <int>PyBytes_GET_SIZE(value)
+                    self.unsent_bytes += sizes[i]
             if not self.named:
                 self.unsent_bytes += PyBytes_GET_SIZE(statement.sql)
                 sent = pq.sendQueryParams(
-                    self.conn, PyBytes_AS_STRING(statement.sql), n, types_of(statement), texts, NULL, NULL, 0
+                    self.conn, PyBytes_AS_STRING(statement.sql), n, types_of(statement), texts, sizes,
+                    formats_of(statement), 0
                 )
             else:
                 if statement.name not in self.prepared:
                     self._parse(request, statement)
-                sent = pq.sendQueryPrepared(self.conn, PyBytes_AS_STRING(statement.name), n, texts, NULL, NULL, 0)
+                sent = pq.sendQueryPrepared(
+                    self.conn, PyBytes_AS_STRING(statement.name), n, texts, sizes, formats_of(statement), 0
+                )
         finally:
             if texts != few:
                 free(texts)

@@ -54,6 +54,9 @@ cdef class Statement:
     cdef readonly int count
     cdef readonly tuple types
     cdef bytes type_memory
+    # Of its values, those that are sent as they are, without being a text; None: none of them.
+    cdef readonly tuple binary
+    cdef bytes format_memory
     # Runs only where a connection was made ready for it beforehand; `armed` says how many are.
     cdef readonly bint wired
     cdef readonly int armed
@@ -145,6 +148,11 @@ cdef ServerError error_of(const PGresult *result)
 
 # Raises ValueError or TypeError for what libpq would send wrongly.
 cdef int check_values(Statement statement, list values) except -1
+
+cdef inline const int *formats_of(Statement statement) noexcept:
+    if statement.format_memory is None:
+        return NULL
+    return <const int *>PyBytes_AS_STRING(statement.format_memory)
 
 cdef inline const Oid *types_of(Statement statement) noexcept:
     if statement.type_memory is None:

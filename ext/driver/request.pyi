@@ -54,6 +54,7 @@ class Statement:
         picks: tuple[int, ...] | None = None,
         types: tuple[int, ...] | None = None,
         wired: bool = False,
+        binary: tuple[int, ...] | None = None,
     ) -> None: ...
     @property
     def wired(self) -> bool: ...

@@ -62,13 +62,14 @@ cdef class Statement:
 
     `nparams` is how many values a request has; `picks` are the places of those that the statement takes as `$1`, `$2` …
     (None: all of them; -1: NULL), and `types` the oids of their types (None, or 0 for one: the server finds out).
+    `binary` are the places of values that are sent in the binary format of their type.
 
     `wired`: it is prepared ahead of its first use (`Request.arms`, `Connection.admit`), and never on the way; only
     connections that have admitted it run it. `armed` is their number.
     """
 
     def __init__(self, int id, bytes sql not None, int nparams, BodyWriter renderer=None, bint repeatable=False,
-                 int generation=0, tuple picks=None, tuple types=None, bint wired=False):
+                 int generation=0, tuple picks=None, tuple types=None, bint wired=False, tuple binary=None):
         cdef int index
         self.id = id
         self.sql = sql
@@ -81,6 +82,11 @@ cdef class Statement:
         self.picks = picks
         self.count = nparams if picks is None else len(picks)
         self.types = types
+        self.binary = binary
+        if binary is not None:
+            self.format_memory = PyBytes_FromStringAndSize(NULL, self.count * sizeof(int))
+            for index in range(self.count):
+                (<int *>PyBytes_AS_STRING(self.format_memory))[index] = (index if picks is None else picks[index]) in binary
         if picks is not None and any(not -1 <= place < nparams for place in picks):
             raise ValueError(f"statement {id} takes a value that requests do not have")
         if types is not None:
@@ -93,7 +99,7 @@ cdef class Statement:
     def next_generation(self):
         return Statement(
             self.id, self.sql, self.nparams, self.renderer, self.repeatable, self.generation + 1, self.picks, self.types,
-            self.wired,
+            self.wired, self.binary,
         )
 
 
@@ -306,6 +312,8 @@ cdef int check_values(Statement statement, list values) except -1:
     cdef Py_ssize_t count = 0 if values is None else len(values)
     if count != statement.nparams:
         raise ValueError(f"statement {statement.id} takes {statement.nparams} values, got {count}")
+    if statement.binary is not None:
+        values = [None if place in statement.binary else value for place, value in enumerate(values)]
     for value in values:
         if value is not None and <Py_ssize_t>strlen(PyBytes_AS_STRING(<bytes?>value)) != PyBytes_GET_SIZE(value):
             raise ValueError("a value holds a NUL, where libpq would cut it off")

@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Callable
 
 from rowcall.core.auth.filling import hashed_parameters
-from rowcall.core.cache.key import characters, encode_key, hashed
+from rowcall.core.cache.key import characters, hashed
 from rowcall.core.cache.plan import CachePlan
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.ext.driver.kept import encode_key
 from rowcall.service.cache.user import claims_of
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.pipeline.services import Services
@@ -52,6 +53,13 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
         return None if length > longest else found
 
     return bounded
+
+
+def has_plain_key(endpoint: Endpoint, plan: CachePlan) -> bool:
+    """Prefix and values, and nothing else."""
+    if endpoint.passes_through or plan.everything or plan.per_user or changes_values(endpoint):
+        return False
+    return plan.hash_from is None and plan.longest_key is None
 
 
 def reads_body(endpoint: Endpoint, plan: CachePlan) -> bool:

@@ -16,7 +16,7 @@ from rowcall.core.cache.plan import CachePlan, cache_plan
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.ext.driver.request import Request, finished_request
-from rowcall.service.cache.keys import KeyOf, key_of, reads_body
+from rowcall.service.cache.keys import KeyOf, has_plain_key, key_of, reads_body
 from rowcall.service.cache.outdated import OutdatedAnswers
 from rowcall.service.cache.refreshing import Refresher
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
@@ -26,6 +26,7 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
 from rowcall.service.response.headers import argument_text
 from rowcall.service.store.flights import ALONE, AnswerStore, Found, Ticket, ending
+from rowcall.service.store.memory_answers import MemoryAnswers
 
 log = logging.getLogger("rowcall.cache")
 
@@ -74,6 +75,11 @@ def around(
 
     if plan.stale is None:
         look_up = _look_up(key_for, store, patience, take)
+        if isinstance(store, MemoryAnswers) and not plan.rules and has_plain_key(endpoint, plan):
+            look_up = store.lookup(plan.prefix, plan.parameters, patience, needless, log_hit, tell, look_up)
+            largest = services.answers.largest(plan.place)
+            needs_row = _needs_row(endpoint) or endpoint.shape.path is ResultPath.SCALAR
+            keep = store.keeping(plan.seconds, largest, plan.max_rows, keep, needs_row=needs_row)
     else:
         refresher = Refresher(endpoint.name, (*run, keep), services.database)
         outdated = OutdatedAnswers(store, plan.stale, refresher, give, needless)
@@ -226,10 +232,14 @@ def _is_no_answer(endpoint: Endpoint, request: Request) -> bool:
 
 def _shareable(endpoint: Endpoint, plan: CachePlan) -> Callable[[Request], bool]:
     """Whether a result is one that is kept (reference 05, 1.4)."""
-    if endpoint.shape.path is ResultPath.ROWS and endpoint.options.single:
+    if _needs_row(endpoint):
         return lambda request: request.rows > 0
     most = plan.max_rows
     return (lambda request: request.rows <= most) if most else (lambda _request: True)
+
+
+def _needs_row(endpoint: Endpoint) -> bool:
+    return endpoint.shape.path is ResultPath.ROWS and endpoint.options.single
 
 
 def forgetting(

@@ -104,6 +104,7 @@ class _Call:
         self._services = services
         self._binary = {index for index, _ in call.fields if endpoint.parameters[index].cast == "bytea"}
         self._named = names_its_host(definition.url)
+        self._own = definition.url.startswith("/")
         self._url = parse(definition.url)
         self._headers = tuple((name, parse(value)) for name, value in definition.headers)
         self._content_type = None if definition.content_type is None else parse(definition.content_type)
@@ -158,10 +159,10 @@ class _Call:
         if inside is None:
             raise RefusedError("Service:HttpClientOptions:Enabled is false")
         limit = None if self._services.client is None else self._services.client.options.max_response
-        call = partial(inside, self._definition.method, target, headers, body, exchange)
-        return _Attempt(
-            request_key(self._definition.method, target, headers, body), call, _nobody_knows, None, limit, inside=True
-        )
+        # Where a value says what is called, it may name what anybody may call, and nothing else.
+        call = partial(inside, self._definition.method, target, headers, body, exchange, public=not self._own)
+        key = request_key(self._definition.method, target, headers, body)
+        return _Attempt(key if self._own else b"public" + key, call, _nobody_knows, None, limit, inside=True)
 
     def _traced(self, exchange: Exchange, value_of: ValueOf) -> Headers:
         """The headers of the request, and the trace that it belongs to (W3C Trace Context)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.ext.rendering.codecs import Codecs
@@ -23,8 +23,24 @@ from rowcall.service.upstream.messages import Answer, Headers
 if TYPE_CHECKING:
     from rowcall.service.upstream.client import Client
 
-Inside = Callable[[str, str, Headers, bytes | None, Exchange], Awaitable[Answer]]
-"""Method, path with query, headers, body, the exchange that it is for → the answer of an endpoint of this service."""
+
+class Inside(Protocol):
+    """Method, path with query, headers, body, the exchange that it is for → the answer of an endpoint of this service.
+
+    public: endpoints that are `internal` are not found, as the client has chosen the path.
+    """
+
+    def __call__(
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes | None,
+        outer: Exchange,
+        /,
+        *,
+        public: bool = False,
+    ) -> Awaitable[Answer]: ...
 
 
 def _nobody_hears(_endpoint: Endpoint) -> Hear | None:

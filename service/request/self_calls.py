@@ -216,16 +216,32 @@ class SelfCalls:
         self._router = router
         self._steps = steps
 
-    async def call(self, method: str, target: str, headers: Headers, body: bytes | None, outer: Exchange) -> Answer:
+    async def call(
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes | None,
+        outer: Exchange,
+        *,
+        public: bool = False,
+    ) -> Answer:
         """For nobody in particular. Raises `OutboundError` for calls that call each other without end."""
-        return await self._called(method, target, headers, body, outer)
+        return await self._called(method, target, headers, body, outer, public=public)
 
     async def call_for_caller(
-        self, method: str, target: str, headers: Headers, body: bytes | None, outer: Exchange
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes | None,
+        outer: Exchange,
+        *,
+        public: bool = False,
     ) -> Answer:
         """As `call`, and as if it came from where the outer request comes from."""
-        scope = outer.scope
-        return await self._called(method, target, headers, body, outer, str(scope.client), str(scope.scheme))
+        client, scheme = str(outer.scope.client), str(outer.scope.scheme)
+        return await self._called(method, target, headers, body, outer, client, scheme, public=public)
 
     async def _called(
         self,
@@ -236,6 +252,8 @@ class SelfCalls:
         outer: Exchange,
         client: str = "",
         scheme: str = "http",
+        *,
+        public: bool,
     ) -> Answer:
         depth = getattr(outer.scope, "depth", 0) + 1
         if depth > DEEPEST:
@@ -252,7 +270,7 @@ class SelfCalls:
         except MalformedPathError as error:
             self._fail(exchange, error)
             return await capture.begun
-        if match is None:
+        if match is None or (public and match.route.primary.options.internal):
             self._fail(exchange, Problem(404, f"there is no endpoint {method} {raw_path[:200]}"))
             return await capture.begun
         exchange.values = match.values

@@ -118,31 +118,31 @@ class Waiters:
     """The requests of this process that wait, by key."""
 
     def __init__(self) -> None:
-        self._futures: dict[bytes, dict[asyncio.Future[Outcome], bytes]] = {}
-        """With the ticket that each waits for, as far as that is known."""
+        self.futures: dict[bytes, dict[asyncio.Future[Outcome], bytes]] = {}
+        """With the ticket that each waits for, as far as that is known. Empty when nobody waits."""
         self._loop = asyncio.get_running_loop()
 
     def join(self, key: bytes) -> asyncio.Future[Outcome]:
         """From here on whatever is told about the key reaches this one; `wait` follows."""
         future: asyncio.Future[Outcome] = self._loop.create_future()
-        self._futures.setdefault(key, {})[future] = b""
+        self.futures.setdefault(key, {})[future] = b""
         return future
 
     def awaits(self, key: bytes, future: asyncio.Future[Outcome], number: bytes) -> None:
         """It waits for this ticket."""
-        waiting = self._futures.get(key)
+        waiting = self.futures.get(key)
         if waiting is not None and future in waiting:
             waiting[future] = number
 
     def has(self, key: bytes) -> bool:
-        return key in self._futures
+        return key in self.futures
 
     def leave(self, key: bytes, future: asyncio.Future[Outcome]) -> None:
-        waiting = self._futures.get(key)
+        waiting = self.futures.get(key)
         if waiting is not None:
             waiting.pop(future, None)
             if not waiting:
-                del self._futures[key]
+                del self.futures[key]
 
     async def wait(
         self, key: bytes, future: asyncio.Future[Outcome], patience: float, late: Again | None = None
@@ -168,7 +168,7 @@ class Waiters:
     def tell(self, key: bytes, outcome: Outcome, number: bytes | None = None) -> None:
         """number: of the ticket that has come to this, for stores that hear of an end later than it was: whoever waits
         for another one, which was begun when this had been forgotten, asks again."""
-        for future, awaited in self._futures.pop(key, {}).items():
+        for future, awaited in self.futures.pop(key, {}).items():
             if future.done():
                 continue
             if number is not None and awaited != number:
@@ -179,7 +179,7 @@ class Waiters:
 
     def tell_all(self) -> None:
         """Whoever waits shall look again."""
-        for key in tuple(self._futures):
+        for key in tuple(self.futures):
             self.tell(key, AGAIN)
 
 

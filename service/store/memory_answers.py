@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from rowcall.core.cache.entry import Entry
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.base.answers import AWAITED, FORGOTTEN, FULL, GONE, HELD, AnswerTable
+from rowcall.ext.driver.kept import Keeping, Lease, Lookup
+from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.store.bus import WORKER_GONE, Bus
 from rowcall.service.store.flights import (
     AGAIN,
@@ -27,6 +30,7 @@ from rowcall.service.store.flights import (
     Outcome,
     Outdated,
     Waiters,
+    ending,
     problem_of,
     problem_text,
 )
@@ -56,22 +60,17 @@ def stored_name(key: bytes) -> bytes:
     return name + bytes(LONGEST_NAME + 1 - len(name))
 
 
-class MemoryTicket:
-    __slots__ = ("_answers", "began", "name", "number", "tags")
+class MemoryTicket(Lease):
+    __slots__ = ()
 
-    def __init__(self, answers: MemoryAnswers, name: bytes, number: int, began: float) -> None:
-        self._answers = answers
-        self.name = name
-        self.number = number
-        self.began = began
-        self.tags: tuple[str, ...] = ()
+    answers: MemoryAnswers
 
     def announce(self, tags: tuple[str, ...], seconds: float | None) -> None:
         """Forgetting a tag notes when, and this ticket knows since when it is out."""
         self.tags = tags
 
     def last(self, stale: Stale) -> Entry | None:
-        return self._answers.last_named(self.name, stale)
+        return self.answers.last_named(self.name, stale)
 
     def keep(self, entry: Entry, seconds: float | None, stale: float = 0.0) -> None:
         at = now()
@@ -79,13 +78,13 @@ class MemoryTicket:
             body, rows, is_null, _written, _ends, _fresh, head, tags = entry
             fresh = at + seconds
             entry = Entry(body, rows, is_null, at, fresh + stale, fresh if stale else 0.0, head, tags)
-        self._answers.land(self, entry, at)
+        self.answers.land(self, entry, at)
 
     def pass_on(self) -> None:
-        self._answers.pass_on(self)
+        self.answers.pass_on(self)
 
     def give_up(self, problem: Problem | None) -> None:
-        self._answers.end(self, AGAIN if problem is None else problem)
+        self.answers.end(self, AGAIN if problem is None else problem)
 
 
 class MemoryAnswers:
@@ -171,6 +170,37 @@ class MemoryAnswers:
         del self._unshared[name]
         return False
 
+    # --- as steps --------------------------------------------------------------------------------------------------
+
+    def lookup(
+        self,
+        prefix: bytes,
+        wanted: int,
+        patience: float,
+        needless: int,
+        on_hit: Step | None,
+        tell: Callable[[Exchange, str], None] | None,
+        otherwise: Step,
+    ) -> Step:
+        """`begin` as the step in front of a run, with as little as there is to do for a hit or a miss that nobody else
+        computes. prefix, wanted: of the keys. needless: how many steps a hit leaves out. on_hit, tell: called for the
+        log and for the answer's header. otherwise: the same step for all cases."""
+        seconds = patience + GRACE if patience > 0 else 0.0
+        key = (prefix, wanted, self._table, seconds, LONGEST_NAME, self._unshared)
+        return Lookup(*key, self, MemoryTicket, ending, needless, on_hit, tell, otherwise)
+
+    def keeping(self, seconds: float | None, largest: int, most: int, otherwise: Step, *, needs_row: bool) -> Step:
+        """`MemoryTicket.keep` as the step behind it. largest: bytes from which an answer is not kept. most: rows; 0:
+        however many."""
+        lifetime = -1.0 if seconds is None else seconds
+        most_bytes = min(largest, self._largest + 1)
+        landed = self._landed
+        waiting = self._waiters.futures
+        return Keeping(self._table.keep, waiting, landed, ending, lifetime, most_bytes, needs_row, most, otherwise)
+
+    def _landed(self, ticket: Lease, values: tuple[Any, ...], flags: int) -> None:
+        self._tell_kept(ticket, Entry._make(values), flags)
+
     # --- ending ----------------------------------------------------------------------------------------------------
 
     def land(self, ticket: MemoryTicket, entry: Entry, at: float) -> None:
@@ -179,6 +209,9 @@ class MemoryAnswers:
             self.pass_on(ticket)
             return
         flags = self._table.keep(ticket.name, ticket.number, ticket.began, entry, at)
+        self._tell_kept(ticket, entry, flags)
+
+    def _tell_kept(self, ticket: Lease, entry: Entry, flags: int) -> None:
         self._tell(ticket.name, AGAIN if flags != GONE and flags & FORGOTTEN else entry, flags)
 
     def pass_on(self, ticket: MemoryTicket) -> None:

@@ -47,7 +47,7 @@ class LargeObject:
         waiting: deque[Request] = deque()
         place = 0
         async for piece in file.in_pieces_of(self._piece):
-            values: list[bytes | None] = [oid, str(place).encode(), b"\\x" + piece.hex().encode()]
+            values: list[bytes | None] = [oid, str(place).encode(), piece]
             waiting.append(transaction.send(self._commands.write, values))
             place += len(piece)
             if len(waiting) >= IN_FLIGHT:

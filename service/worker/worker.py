@@ -26,7 +26,7 @@ from rowcall.service.log.sinks import say_on_stderr
 from rowcall.service.options.server.client_connections import client_connections
 from rowcall.service.sockets.accepting import stop_accepting
 from rowcall.service.sockets.open_files import raise_limit
-from rowcall.service.sockets.unused_connections import close_unused
+from rowcall.service.sockets.unused_connections import Clients, close_unused
 from rowcall.service.supervisor.channel import (
     Channel,
     EventsArrived,
@@ -59,6 +59,9 @@ from rowcall.service.worker.http_server import HttpServer
 from rowcall.service.worker.middleware import with_middleware
 
 log = logging.getLogger("rowcall")
+
+LAST_SILENCE = 5.0
+"""Seconds after which a stop closes a connection on which nothing is sent any more."""
 
 
 class Worker:
@@ -190,7 +193,10 @@ class Worker:
 
     async def _stop(self) -> None:
         self._application.end_streams()
+        # granian waits for each client of HTTP/2 to confirm its goodbye, and one that keeps a connection may not read.
+        silent = asyncio.create_task(close_unused(self._listeners, LAST_SILENCE, self._unread, self._clients))
         ended = await asyncio.gather(*(server.stop(self._stop_within) for server in self._servers))
+        silent.cancel()
         if not all(ended):
             log.warning(
                 "%d requests did not finish within %g s and are cut off, and so is every answer that is still read",
@@ -198,6 +204,11 @@ class Worker:
                 self._stop_within,
             )
         await self._application.close()
+
+    def _clients(self) -> Clients:
+        """A client that is sending is left alone as well: the stop has an end of its own."""
+        clients = self._application.clients()
+        return Clients(clients.busy | clients.sending, frozenset())
 
 
 def _tell_failure(starting: asyncio.Task[None]) -> None:

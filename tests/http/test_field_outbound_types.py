@@ -151,6 +151,8 @@ def schema(url: str) -> str:
         + "comment on function inner_flaky is 'HTTP GET /inner-flaky\ninternal';\n"
         + asking("to_told", 'POST /inner/told?ignored=1\nX-Key: {_k}\n\n{"a": "{_k}"}', "_k text")
         + asking("to_id", "GET /INNER/{_n}/end?x={_x}", "_n text, _x text")
+        + asking("to_kept", "@cache\nGET /inner/8/end")
+        + asking("to_any", "@cache\nGET {_url}", "_url text")
         + asking("to_slash", "GET /inner/7/end/")
         + asking("to_other_method", "DELETE /inner/7/end")
         + asking("to_closed", "GET /inner-closed")
@@ -352,3 +354,13 @@ def test_what_is_wrong_with_a_comment_is_told_at_the_start(service: Service) -> 
         "'HEAD' is none of",
     ):
         assert told in service.log
+
+
+def test_a_client_that_chooses_the_url_reaches_what_it_could_ask_for_itself(service: Service) -> None:
+    """Neither an internal endpoint nor what has been kept of one; another way in leads as far as ever."""
+    assert service.get("/to-kept").text.startswith("8 -|200|")
+    for target in ("/inner/8/end", "/INNER/8/end", "/inner-flaky"):
+        found = service.get("/to-any", params={"url": target})
+        assert (found.status_code, "|404|f|Internal request returned 404" in found.text) == (200, True), found.text
+    found = service.get("/to-any", params={"url": "/to-id?n=7&x=y"})
+    assert found.text == "7 y|200|t|NULL|200|t|NULL"

@@ -8,6 +8,9 @@ import socket
 from pathlib import Path
 
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import StreamEnded
 
 from tests.harness.database import Database
 from tests.harness.routines import routines
@@ -103,3 +106,23 @@ def _refused(port: int) -> bool:
     except ConnectionRefusedError:
         return True
     return False
+
+
+def test_a_client_of_http2_that_has_fallen_silent_keeps_nobody_waiting(
+    own_database: Database, serve_once: Serve
+) -> None:
+    """It never confirms the goodbye: the stop, which may take longer than the test waits, goes on without it."""
+    patient = {"ConnectionSettings:Pool:ShutdownTimeout": "10 minutes"}
+    service = serve_once(own_database, SQL, patient, workers=2)
+    protocol = H2Connection(H2Configuration(client_side=True))
+    protocol.initiate_connection()
+    headers = [(":method", "GET"), (":path", "/missing"), (":scheme", "http"), (":authority", "x")]
+    protocol.send_headers(1, headers, end_stream=True)
+    with service.connect() as connection:
+        connection.sendall(protocol.data_to_send())
+        ended = False
+        while not ended:
+            events = protocol.receive_data(connection.recv(65_536))
+            ended = any(isinstance(event, StreamEnded) for event in events)
+        assert service.stop() == 0
+    assert "did not finish" not in service.log

@@ -39,7 +39,7 @@ def large_object_commands(endpoint: Endpoint, services: Services) -> Commands:
             "lo_create",
             lambda: Statement(next(numbers), create, 1, CellRows(services.codecs, True)),
         ),
-        own_call(endpoint, services, "lo_put", lambda: Statement(next(numbers), write, 3)),
+        own_call(endpoint, services, "lo_put", lambda: Statement(next(numbers), write, 3, binary=(2,))),
     )
 
 

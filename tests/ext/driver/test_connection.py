@@ -143,6 +143,29 @@ def test_values_that_cannot_be_sent_are_refused_without_harm_to_others(server: D
     run(work())
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
+@pytest.mark.parametrize("count", [2, 100])
+def test_bytes_go_as_they_are_where_a_statement_says_so(server: Database, count: int, named: bool) -> None:
+    every = bytes(range(256)) * 300
+
+    async def work() -> None:
+        texts = " || ".join(f"${place}::text" for place in range(2, count + 1))
+        sql = f"select encode($1::bytea, 'hex') as bytes, {texts} as texts".encode()
+        picks = tuple(reversed(range(count)))
+        echo = Statement(-2, sql, count, Renderer(Codecs(), "rows", True, True, []), picks=picks, binary=(count - 1,))
+        async with connected(server, named=named) as connection:
+            for one in (echo, echo.next_generation()):
+                sent = Request(one, [*[b"a"] * (count - 1), every])
+                sent.waiter = asyncio.get_running_loop().create_future()
+                assert connection.submit(sent)
+                await outcome(sent)
+                assert json.loads(sent.body) == [{"bytes": every.hex(), "texts": "a" * (count - 1)}]
+            with pytest.raises(ValueError, match="NUL"):
+                connection.submit(Request(echo, [*[b"\0"] * (count - 1), every]))
+
+    run(work())
+
+
 def test_settings_hold_for_their_own_request_only(server: Database) -> None:
     async def work() -> None:
         show = statement("select current_setting('my.name', true) as v")

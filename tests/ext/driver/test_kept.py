@@ -1,0 +1,134 @@
+"""The steps around kept answers: two different requests never have the same key (reference 05, 1.3), a miss is kept,
+and a hit is what was kept."""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rowcall.core.cache.entry import Entry
+from rowcall.ext.base.answers import LEAST, AnswerTable
+from rowcall.ext.driver.exchange import Exchange
+from rowcall.ext.driver.kept import Keeping, Lease, Lookup, encode_key
+from rowcall.ext.driver.request import finished_request
+
+TRICKY = st.sampled_from([b"", b"-", b"1:", b"NULL", b"\x1f"])
+VALUES = st.lists(st.one_of(st.just("absent"), st.none(), st.binary(max_size=6), TRICKY), max_size=5)
+
+
+def key(values: list[object]) -> bytes:
+    mask = sum(1 << index for index, value in enumerate(values) if value != "absent")
+    arguments = [value for value in values if value != "absent"]
+    return encode_key(b"p", mask, arguments, (1 << 8) - 1)  # type: ignore[arg-type]
+
+
+def meant(values: list[object]) -> list[object]:
+    """Without what was left out at the end: that is no difference."""
+    while values and values[-1] == "absent":
+        values = values[:-1]
+    return values
+
+
+@given(VALUES, VALUES)
+def test_keys_are_equal_exactly_when_requests_are(one: list[object], other: list[object]) -> None:
+    assert (key(one) == key(other)) == (meant(one) == meant(other))
+
+
+@given(VALUES, st.integers(0, 31))
+def test_only_what_is_wanted_counts(values: list[object], wanted: int) -> None:
+    mask = sum(1 << index for index, value in enumerate(values) if value != "absent")
+    arguments = [value for value in values if value != "absent"]
+    left = [value if wanted >> index & 1 else "absent" for index, value in enumerate(values)]
+    assert encode_key(b"p", mask, arguments, wanted) == key(left)  # type: ignore[arg-type]
+
+
+def ending(_exchange: Exchange, _error: Exception | None) -> None: ...
+
+
+class Steps:
+    """Both of them, around one table; what is left to the others is noted."""
+
+    def __init__(self, seconds: float = 60.0, most: int = 3) -> None:
+        self.table = AnswerTable(mmap.mmap(-1, LEAST), os.getpid(), Entry)
+        self.unshared: dict[bytes, float] = {}
+        self.waiting: dict[bytes, object] = {}
+        self.landed: list[tuple[bytes, int]] = []
+        self.told: list[str] = []
+        tell = lambda _exchange, word: self.told.append(word)  # noqa: E731
+        other = lambda _exchange: self.told.append("otherwise")  # noqa: E731
+        key = (b"p", 0b11, self.table, 30.0, 100, self.unshared)
+        self.look_up = Lookup(*key, self, Lease, ending, 1, None, tell, other)
+        landed = lambda ticket, _entry, flags: self.landed.append((ticket.name, flags))  # noqa: E731
+        self.keep = Keeping(self.table.keep, self.waiting, landed, ending, seconds, 50, True, most, other)
+
+    def ask(self, mask: int, *values: bytes | None) -> Exchange:
+        exchange = Exchange(None, None)
+        exchange.mask, exchange.arguments = mask, list(values)
+        self.look_up(exchange)
+        return exchange
+
+    def run(self, body: bytes, rows: int = 1, *values: bytes | None) -> Exchange:
+        exchange = self.ask(0b11, *(values or (b"a", None)))
+        exchange.request = finished_request(body, rows, False)
+        self.keep(exchange)
+        return exchange
+
+
+def test_a_miss_is_kept_and_found_by_the_same_request_only() -> None:
+    steps = Steps()
+    exchange = steps.run(b"one")
+    assert exchange.ticket is None
+    assert exchange.endings is None
+    request = steps.ask(0b11, b"a", None).request
+    assert request is not None
+    assert (request.body, request.rows, request.finished) == (b"one", 1, True)
+    assert steps.ask(0b11, b"a", b"").ticket is not None
+    assert steps.ask(0b01, b"a").ticket is not None
+    assert steps.told == ["miss", "hit", "miss", "miss"]
+    assert steps.table.find(encode_key(b"p", 0b11, [b"a", None], 0b11), 1.0) is not None
+    assert steps.landed == []
+
+
+def test_everything_else_is_left_to_others() -> None:
+    steps = Steps()
+    held = steps.ask(0b11, b"a", None)
+    steps.ask(0b11, b"a", None)
+    steps.ask(0b111, b"a", None, b"")
+    steps.ask(0b11, b"a" * 100, None)
+    assert steps.told == ["miss", "otherwise", "otherwise", "otherwise"]
+    held.request = finished_request(b"x" * 50, 1, False)
+    steps.keep(held)
+    steps.run(b"", 0, b"no row", None)
+    steps.run(b"", 4, b"too many", None)
+    assert steps.told[4:] == ["otherwise", "miss", "otherwise", "miss", "otherwise"]
+    steps.unshared[b"something"] = 1.0
+    steps.ask(0b11, b"b", None)
+    assert steps.told[-1] == "otherwise"
+    assert steps.table.count == 0
+
+
+def test_whoever_waits_is_told() -> None:
+    steps = Steps()
+    steps.waiting[b"somebody"] = None
+    name = encode_key(b"p", 0b11, [b"a", None], 0b11)
+    steps.run(b"one")
+    assert steps.landed == [(name, 0)]
+    steps.waiting.clear()
+    steps.table.forget(name, 1.0, False)
+    held = steps.ask(0b11, b"a", None)
+    steps.table.forget(name, 1.0, False)
+    held.request = finished_request(b"old", 1, False)
+    steps.keep(held)
+    assert steps.landed[1:] == [(name, -1)]
+    assert steps.table.count == 0
+
+
+def test_a_lifetime_of_nothing_keeps_nothing_and_none_keeps_for_ever() -> None:
+    assert Steps(0.0).run(b"one").ticket is None
+    assert Steps(0.0).table.count == 0
+    steps = Steps(-1.0)
+    steps.run(b"one")
+    assert steps.table.find(encode_key(b"p", 0b11, [b"a", None], 0b11), 1e12) is not None
