@@ -293,6 +293,7 @@ async def body_pieces(scope: Any, protocol: Any, limit: int, patience: float) ->
 
     patience: seconds for which a client may send nothing. Raises `Problem` as `read_body` does, and 408.
     """
+    _refuse_encoded(scope)
     announced = scope.headers.get("content-length")
     if announced is not None:
         if not announced.isascii() or not announced.isdigit():

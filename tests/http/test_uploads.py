@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -621,6 +622,12 @@ def test_what_is_no_form_is_refused(service: Service) -> None:
     cut = b'--b\r\ncontent-disposition: form-data; name="a"; filename="x"\r\n\r\ntext'
     headers = {"content-type": "multipart/form-data; boundary=b"}
     assert "ends in the middle" in problem(service.post("/api/up-default", content=cut, headers=headers), 400)["detail"]
+
+
+def test_a_compressed_form_is_refused(service: Service) -> None:
+    headers = {"content-type": "multipart/form-data; boundary=b", "content-encoding": "gzip"}
+    found = problem(service.post("/api/up-default", content=gzip.compress(b"--b--\r\n"), headers=headers), 415)
+    assert "Content-Encoding 'gzip'" in found["detail"]
 
 
 def test_parameters_are_checked_before_files_are_stored(service: Service, database: Database) -> None:
