@@ -31,6 +31,9 @@ log = logging.getLogger("rowcall")
 
 PIPE_BYTES = 262_144
 """Where the system lets a pipe have a size: on Linux. Elsewhere it is what the system gives."""
+OPENED_WITHIN = 5.0
+"""Seconds: granian opens what it is to send at once. It has not, or has closed it unread and says nothing of it, where
+the client has left in that moment."""
 
 
 class PipeBody:
@@ -78,9 +81,15 @@ class PipeBody:
 
     async def _wait_for_room(self) -> None:
         room = self._loop.create_future()
+        patience = self._patience
         self._loop.add_writer(self._write_end, _wake, room)
         try:
-            await self.wait_for(room, self._patience)
+            if self._read_end >= 0 and patience > OPENED_WITHIN:
+                await self.wait_for(room, OPENED_WITHIN)
+                if not room.done() and self._is_unread():
+                    raise ClientGoneError("the client has closed the connection")
+                patience -= OPENED_WITHIN
+            await self.wait_for(room, patience)
         finally:
             self._loop.remove_writer(self._write_end)
         if not room.done():
@@ -91,6 +100,11 @@ class PipeBody:
         """Once something was read, granian has the reading end open; ours would hide that it closes it."""
         if self._read_end >= 0 and _unread(self._read_end) < self._written:
             self._close_read_end()
+
+    def _is_unread(self) -> bool:
+        """Nobody else has the reading end open."""
+        own = (self._read_end, self._write_end)
+        return not any(number not in own and _inode(number) == self._pipe for number in _descriptors())
 
     def _close_read_end(self) -> None:
         if self._read_end >= 0:
@@ -106,8 +120,13 @@ class PipeBody:
         os.close(self._write_end)
 
     async def _until_read(self) -> None:
-        deadline = self._loop.time() + self._patience
-        while _unread(self._read_end) >= self._written > 0 and not self._gone.done() and self._loop.time() < deadline:  # noqa: ASYNC110
+        begun = self._loop.time()
+        looked = False
+        while _unread(self._read_end) >= self._written > 0 and not self._gone.done():
+            waited = self._loop.time() - begun
+            if waited >= self._patience or (not looked and waited >= OPENED_WITHIN and self._is_unread()):
+                break
+            looked = waited >= OPENED_WITHIN
             # There is no event for it: nobody says when a file has been opened.
             await asyncio.sleep(0.002)
 

@@ -1,0 +1,69 @@
+"""Bodies through a pipe whose other end is opened by granian, or by nobody any more."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import pytest
+
+from rowcall.service.exchange.exchange import ClientGoneError
+from rowcall.service.response import streaming
+from rowcall.service.response.streaming import PipeBody
+
+MORE_THAN_A_PIPE = bytes(1_000_000)
+
+
+class Left:
+    """As granian is when a client of HTTP/2 leaves in the moment of the answer: the file is closed at once,
+    and nobody is told."""
+
+    def response_file(self, _status: int, _headers: object, path: str) -> None:
+        os.close(os.open(path, os.O_RDONLY))
+
+    async def client_disconnect(self) -> None:
+        await asyncio.Event().wait()
+
+
+class Idle(Left):
+    """Has it open, and takes nothing."""
+
+    reading = -1
+
+    def response_file(self, _status: int, _headers: object, path: str) -> None:
+        self.reading = os.open(path, os.O_RDONLY)
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "OPENED_WITHIN", 0.1)
+
+
+def body_for(protocol: Any, patience: float) -> PipeBody:
+    return PipeBody(protocol, 200, [], patience)
+
+
+def test_a_body_that_nobody_will_read_does_not_wait_for_its_reader() -> None:
+    async def send() -> None:
+        body = body_for(Left(), patience=3600)
+        with pytest.raises(ClientGoneError, match="has closed the connection"):
+            await body.write(MORE_THAN_A_PIPE)
+        await body.close()
+        short = body_for(Left(), patience=3600)
+        await short.write(b"short")
+        await short.close()
+
+    asyncio.run(asyncio.wait_for(send(), 60))
+
+
+def test_a_body_whose_reader_is_slow_is_waited_for() -> None:
+    async def send() -> None:
+        reader = Idle()
+        body = body_for(reader, patience=0.5)
+        with pytest.raises(ClientGoneError, match=r"has not read for 0\.5 s"):
+            await body.write(MORE_THAN_A_PIPE)
+        os.close(reader.reading)
+        await body.close()
+
+    asyncio.run(asyncio.wait_for(send(), 60))
