@@ -1,15 +1,18 @@
-"""Kept answers, and who is computing which, in memory that processes share: one table behind one lock.
+"""Kept answers, and who is computing which, in memory that processes share.
 
-An answer lies in blocks of one size, so that whatever is removed makes room for whatever comes. Behind the head stand
+A table consists of shards, which share nothing, so that many processors seldom meet at one lock: an answer and its
+lease are in the shard that its key tells, and a tag is in each shard that has answers with it. In a shard an answer
+lies in blocks of one size, so that whatever is removed makes room for whatever comes. Behind the head stand
 
     leases   who computes an answer: rows of eight places, by the hash of its key
     wheel    the answers that end, by the moment at which they do
     buckets  answers and tags, by the hash of their key or name
     blocks   an answer with its key, or a tag, or which answers have which tags; free ones are linked
 
-Every operation holds the lock while it looks or writes, for a microsecond and the time that it takes to copy the body;
-nothing is ever waited for inside. So what one process has written or forgotten, the next one to ask sees. The lock is
-robust: when a process dies in it, the next one clears everything. That loses answers, and a lease that is gone only
+Every operation holds the lock of the shard while it looks or writes, for a microsecond and the time that it takes to
+copy the body; nothing is ever waited for inside, and nothing made that could start the collector of cycles, whose
+finalizers may want the lock too. So what one process has written or forgotten, the next one to ask sees. The lock is
+robust: when a process dies in it, the next one clears the shard. That loses answers, and a lease that is gone only
 means that its answer is not kept; nothing that was forgotten comes back.
 """
 
@@ -40,7 +43,8 @@ cdef enum:
     BLOCK = 256
     LINK = 4          # each block begins with the next one
     PLACES = 8        # leases of one row
-    MOST_ROWS = 4096
+    MOST_ROWS = 512
+    SHARDS = 8
     SLOTS = 4096
     TICKS = 16        # slots of the wheel for one second
     SLOTS_AT_ONCE = 64
@@ -59,6 +63,7 @@ cdef enum:
     OF_KEY = 1
     OF_TAG = 2
     OF_MARK = 3
+    OF_SHARD = 4
 
 cdef enum:
     AWAITED_BIT = 1
@@ -149,6 +154,8 @@ HELD, FULL = 0, -1
 """What `begin` says instead of a number."""
 LEAST = 131_072
 """Bytes of a table."""
+SPLIT = 8_388_608
+"""Bytes from which a table has shards."""
 
 
 cdef inline bint is_over(double ends, double now) noexcept:
@@ -168,11 +175,16 @@ cdef uint32_t buckets_for(uint64_t size) noexcept:
     return buckets
 
 
-cdef class AnswerTable:
-    """memory: LEAST bytes or more that all processes map; where they are zero they are made ready, and nobody else may
-    be doing so. process: whose leases are taken. entry: the tuple that an answer is: body, rows, whether it is NULL,
-    when it was written, when it ends and ceases to be fresh (0: never), head, tags. Times on the monotonic clock, which
-    is past 0."""
+cdef struct Given:
+    uint64_t rows
+    bint is_null
+    double written
+    double ends
+    double fresh
+
+
+cdef class Shard:
+    """See `AnswerTable`."""
 
     cdef Py_buffer _view
     cdef Head *_head
@@ -184,21 +196,21 @@ cdef class AnswerTable:
     cdef uint32_t _mask
     cdef int32_t _process
     cdef object _entry
-    cdef readonly uint64_t size
+    cdef uint64_t _size
+    cdef Given _given
+    cdef bytes _body
+    cdef bytes _texts
+    cdef bytes _lines
 
     def __cinit__(self, memory not None, int process, type entry not None):
         cdef int failure
         cdef uint64_t blocks, begin
-        if process <= 0:
-            raise ValueError("no process")
         PyObject_GetBuffer(memory, &self._view, PyBUF_WRITABLE)
-        self.size = self._view.len
-        if self.size < LEAST:
-            raise ValueError("too little memory for answers")
+        self._size = self._view.len
         self._process = process
         self._entry = entry
-        self._rows = rows_for(self.size)
-        self._mask = buckets_for(self.size) - 1
+        self._rows = rows_for(self._size)
+        self._mask = buckets_for(self._size) - 1
         self._head = <Head *>self._view.buf
         self._leases = <Lease *>(<char *>self._view.buf + HEAD)
         self._wheel = <uint32_t *>(self._leases + self._rows * PLACES)
@@ -212,7 +224,7 @@ cdef class AnswerTable:
                 raise OSError(failure, "the lock of the answers")
             secret = urandom(16)
             memcpy(self._head.secret, PyBytes_AS_STRING(secret), 16)
-            blocks = (self.size - begin) // BLOCK
+            blocks = (self._size - begin) // BLOCK
             self._head.blocks = <uint32_t>min(blocks, <uint64_t>1 << (32 - NODE_BITS))
             self._head.fresh = 1
             self._head.room = self._head.blocks - 1
@@ -559,25 +571,34 @@ cdef class AnswerTable:
             head.tick += 1
         return count
 
-    cdef object _given(self, uint32_t index):
-        """As a tuple."""
+    cdef int _copy(self, uint32_t index) except -1:
+        """For `_made`, which follows without the lock."""
         cdef Answer *one = self._answer(index)
         cdef Place place
-        cdef bytes body = PyBytes_FromStringAndSize(NULL, one.body)
-        cdef bytes head = b""
-        cdef bytes texts
-        tags = ()
+        self._given.rows, self._given.is_null = one.rows, one.is_null != 0
+        self._given.written, self._given.ends, self._given.fresh = one.written, one.ends, one.fresh
+        self._body = PyBytes_FromStringAndSize(NULL, one.body)
+        self._lines = self._texts = b""
         place.block, place.at = index, sizeof(Answer)
         self._skip(&place, one.key)
         if one.head:
-            head = PyBytes_FromStringAndSize(NULL, one.head)
-            self._read(&place, PyBytes_AS_STRING(head), one.head)
+            self._lines = PyBytes_FromStringAndSize(NULL, one.head)
+            self._read(&place, PyBytes_AS_STRING(self._lines), one.head)
         if one.tags:
-            texts = PyBytes_FromStringAndSize(NULL, one.tags)
-            self._read(&place, PyBytes_AS_STRING(texts), one.tags)
-            tags = tuple(texts.decode().split("\n"))
-        self._read(&place, PyBytes_AS_STRING(body), one.body)
-        values = (body, one.rows, one.is_null != 0, one.written, one.ends, one.fresh, head, tags)
+            self._texts = PyBytes_FromStringAndSize(NULL, one.tags)
+            self._read(&place, PyBytes_AS_STRING(self._texts), one.tags)
+        self._read(&place, PyBytes_AS_STRING(self._body), one.body)
+        return 0
+
+    cdef object _made(self):
+        """The answer that has been copied, as a tuple."""
+        cdef Given given = self._given
+        cdef bytes body = self._body
+        cdef bytes head = self._lines
+        cdef bytes texts = self._texts
+        self._body = self._lines = self._texts = None
+        tags = tuple(texts.decode().split("\n")) if texts else ()
+        values = (body, given.rows, given.is_null, given.written, given.ends, given.fresh, head, tags)
         return tuple.__new__(self._entry, values)
 
     cdef void _skip(self, Place *place, size_t length) noexcept:
@@ -668,46 +689,51 @@ cdef class AnswerTable:
 
     # --- for the store -----------------------------------------------------------------------------------------------
 
-    def find(self, bytes key not None, double now):
-        """The answer, unless it has ended; None."""
+    cdef object find(self, bytes key, double now):
         cdef uint64_t[2] name
         cdef uint32_t index
         self._name(OF_KEY, key, name)
         self._lock()
         try:
             index = self._find_answer(name, key)
-            return None if not index or is_over(self._answer(index).ends, now) else self._given(index)
+            if index and is_over(self._answer(index).ends, now):
+                index = 0
+            if index:
+                self._copy(index)
         finally:
             self._unlock()
+        return self._made() if index else None
 
-    def begin(self, bytes key not None, double ends, double now, bint fresh=False):
-        """The answer; else the number of the lease to compute it, HELD where somebody has that, FULL where there is no
-        place for one. ends: when it is nobody's any more; 0: never. fresh: only an answer that is."""
+    cdef object begin(self, bytes key, double ends, double now, bint fresh):
         cdef uint64_t[2] name
         cdef uint32_t index
+        cdef int64_t number = 0
         self._name(OF_KEY, key, name)
         self._lock()
         try:
             index = self._find_answer(name, key)
-            if index and not is_over(self._answer(index).ends, now):
-                if not (fresh and is_over(self._answer(index).fresh, now)):
-                    return self._given(index)
-            return self._take(name, ends, now)
+            if index and is_over(self._answer(index).ends, now):
+                index = 0
+            if index and fresh and is_over(self._answer(index).fresh, now):
+                index = 0
+            if index:
+                self._copy(index)
+            else:
+                number = self._take(name, ends, now)
         finally:
             self._unlock()
+        return self._made() if index else number
 
-    def has(self, bytes key not None, uint64_t number):
-        """This lease is ours."""
+    cdef bint has(self, bytes key, uint64_t number) except -1:
         cdef uint64_t[2] name
+        cdef Lease *found
         self._name(OF_KEY, key, name)
         self._lock()
-        found = self._own(name, number) != NULL
+        found = self._own(name, number)
         self._unlock()
-        return found
+        return found != NULL
 
-    def keep(self, bytes key not None, uint64_t number, double began, entry not None, double now):
-        """Ends the lease, and keeps the answer if the lease was ours: AWAITED, where other processes wait for it, and
-        FORGOTTEN, where one of its tags was meanwhile. GONE: it was not ours, and the answer is not kept."""
+    cdef int keep(self, bytes key, uint64_t number, double began, entry, double now) except? -2:
         cdef uint64_t[2] name
         cdef int flags
         cdef tuple values = _values(entry)
@@ -727,8 +753,7 @@ cdef class AnswerTable:
         finally:
             self._unlock()
 
-    def put(self, bytes key not None, entry not None, double began, double now):
-        """An answer that nobody had a lease for, unless it was forgotten (`forget`, noted) since it was begun."""
+    cdef bint put(self, bytes key, entry, double began, double now) except -1:
         cdef uint64_t[2] name
         cdef uint64_t[2] mark
         cdef tuple values = _values(entry)
@@ -744,34 +769,33 @@ cdef class AnswerTable:
         finally:
             self._unlock()
 
-    def drop(self, bytes key not None, uint64_t number):
-        """Ends the lease: AWAITED, or GONE where it was not ours."""
+    cdef int drop(self, bytes key, uint64_t number) except? -2:
         cdef uint64_t[2] name
+        cdef int flags
         self._name(OF_KEY, key, name)
         self._lock()
         flags = self._end(self._own(name, number))
         self._unlock()
         return flags
 
-    def forget(self, bytes key not None, double now, bint noted):
-        """Ends answer and lease: whether there was an answer, and whether other processes wait for one. noted: `put`
-        shall know of it too."""
+    cdef object forget(self, bytes key, double now, bint noted):
         cdef uint64_t[2] name
+        cdef uint64_t[2] mark
         cdef uint32_t index
+        cdef int flags
+        cdef bint found
         self._name(OF_KEY, key, name)
+        self._name(OF_MARK, key, mark)
         self._lock()
-        try:
-            index = self._find_answer(name, key)
-            found = index != 0 and not is_over(self._answer(index).ends, now)
-            if index:
-                self._remove(index)
-            flags = self._end(self._lease(name))
-            if noted:
-                self._name(OF_MARK, key, name)
-                self._note(name, now)
-            return found, flags != NOBODY and (flags & AWAITED_BIT) != 0
-        finally:
-            self._unlock()
+        index = self._find_answer(name, key)
+        found = index != 0 and not is_over(self._answer(index).ends, now)
+        if index:
+            self._remove(index)
+        flags = self._end(self._lease(name))
+        if noted:
+            self._note(mark, now)
+        self._unlock()
+        return found, flags != NOBODY and (flags & AWAITED_BIT) != 0
 
     cdef void _note(self, const uint64_t *name, double now) noexcept:
         cdef uint32_t index = self._find(TAG, name)
@@ -783,29 +807,27 @@ cdef class AnswerTable:
         else:
             self._head.floor = now
 
-    def forget_tag(self, bytes tag not None, double now, int most):
-        """Ends so many answers that have it: how many of them had not ended, and whether there are more. Whatever was
-        begun before is not kept with it."""
+    cdef int forget_tag(self, bytes tag, double now, int most, bint *more) except -1:
         cdef uint64_t[2] name
         cdef uint32_t index, answer
         cdef int count = 0, turn
         self._name(OF_TAG, tag, name)
         self._lock()
-        try:
-            self._note(name, now)
-            for turn in range(most):
-                index = self._find(TAG, name)
-                if index == 0 or self._tag(index).first == 0:
-                    return count, False
-                answer = self._node(self._tag(index).first).answer
-                count += not is_over(self._answer(answer).ends, now)
-                self._remove(answer)
-            return count, True
-        finally:
-            self._unlock()
+        self._note(name, now)
+        more[0] = False
+        for turn in range(most):
+            index = self._find(TAG, name)
+            if index == 0 or self._tag(index).first == 0:
+                break
+            answer = self._node(self._tag(index).first).answer
+            count += not is_over(self._answer(answer).ends, now)
+            self._remove(answer)
+        else:
+            more[0] = True
+        self._unlock()
+        return count
 
-    def forget_all(self, bytes prefix not None):
-        """Ends all answers whose key begins so."""
+    cdef int forget_all(self, bytes prefix) except -1:
         cdef uint64_t bucket = 0, end
         cdef uint32_t index, behind
         cdef Place place
@@ -825,45 +847,141 @@ cdef class AnswerTable:
                     index = behind
                 bucket += 1
             self._unlock()
+        return 0
 
-    def prune(self, double now):
-        """Ends what has ended: how many answers."""
+    cdef int prune(self, double now) except -1:
         cdef uint64_t tick = <uint64_t>(now * TICKS) + 1
         cdef int count = 0
-        more = True
+        cdef bint more = True
         while more:
             self._lock()
             count += self._remove_ended(now, tick)
-            more = self._head.tick and self._head.tick < tick
+            more = self._head.tick != 0 and self._head.tick < tick
             if not more and self._head.tick:
                 # In the slot of this moment there are others.
                 self._head.tick = tick - 1
             self._unlock()
         return count
 
-    def forget_process(self, int process):
-        """All leases that it had."""
+    cdef int forget_process(self, int process) except -1:
         cdef uint64_t index
         self._lock()
         for index in range(self._rows * PLACES):
             if self._leases[index].process == process:
                 self._end(&self._leases[index])
         self._unlock()
+        return 0
+
+
+cdef class AnswerTable:
+    """memory: LEAST bytes or more that all processes map; where they are zero they are made ready, and nobody else may
+    be doing so. process: whose leases are taken. entry: the tuple that an answer is: body, rows, whether it is NULL,
+    when it was written, when it ends and ceases to be fresh (0: never), head, tags. Times on the monotonic clock, which
+    is past 0."""
+
+    cdef list _shards
+    cdef int _count
+    cdef readonly uint64_t size
+
+    def __cinit__(self, memory not None, int process, type entry not None):
+        cdef uint64_t part
+        if process <= 0:
+            raise ValueError("no process")
+        view = memoryview(memory)
+        self.size = view.nbytes
+        if self.size < LEAST:
+            raise ValueError("too little memory for answers")
+        self._count = SHARDS if self.size >= SPLIT else 1
+        part = self.size // self._count // HEAD * HEAD
+        self._shards = [Shard(view[one * part : (one + 1) * part], process, entry) for one in range(self._count)]
+
+    cdef Shard _of(self, bytes key):
+        cdef Shard first = <Shard>self._shards[0]
+        cdef uint64_t[2] name
+        if self._count == 1:
+            return first
+        first._name(OF_SHARD, key, name)
+        return <Shard>self._shards[name[0] % self._count]
+
+    def find(self, bytes key not None, double now):
+        """The answer, unless it has ended; None."""
+        return self._of(key).find(key, now)
+
+    def begin(self, bytes key not None, double ends, double now, bint fresh=False):
+        """The answer; else the number of the lease to compute it, HELD where somebody has that, FULL where there is no
+        place for one. ends: when it is nobody's any more; 0: never. fresh: only an answer that is."""
+        return self._of(key).begin(key, ends, now, fresh)
+
+    def has(self, bytes key not None, uint64_t number):
+        """This lease is ours."""
+        return self._of(key).has(key, number)
+
+    def keep(self, bytes key not None, uint64_t number, double began, entry not None, double now):
+        """Ends the lease, and keeps the answer if the lease was ours: AWAITED, where other processes wait for it, and
+        FORGOTTEN, where one of its tags was meanwhile. GONE: it was not ours, and the answer is not kept."""
+        return self._of(key).keep(key, number, began, entry, now)
+
+    def put(self, bytes key not None, entry not None, double began, double now):
+        """An answer that nobody had a lease for, unless it was forgotten (`forget`, noted) since it was begun."""
+        return self._of(key).put(key, entry, began, now)
+
+    def drop(self, bytes key not None, uint64_t number):
+        """Ends the lease: AWAITED, or GONE where it was not ours."""
+        return self._of(key).drop(key, number)
+
+    def forget(self, bytes key not None, double now, bint noted):
+        """Ends answer and lease: whether there was an answer, and whether other processes wait for one. noted: `put`
+        shall know of it too."""
+        return self._of(key).forget(key, now, noted)
+
+    def forget_tag(self, bytes tag not None, double now, int most):
+        """Ends so many answers that have it in each shard: how many of them had not ended, and whether there are more.
+        Whatever was begun before is not kept with it."""
+        cdef Shard shard
+        cdef int count = 0
+        cdef bint more = False, here = False
+        for shard in self._shards:
+            count += shard.forget_tag(tag, now, most, &here)
+            more = more or here
+        return count, more
+
+    def forget_all(self, bytes prefix not None):
+        """Ends all answers whose key begins so."""
+        cdef Shard shard
+        for shard in self._shards:
+            shard.forget_all(prefix)
+
+    def prune(self, double now):
+        """Ends what has ended: how many answers."""
+        cdef Shard shard
+        cdef int count = 0
+        for shard in self._shards:
+            count += shard.prune(now)
+        return count
+
+    def forget_process(self, int process):
+        """All leases that it had."""
+        cdef Shard shard
+        for shard in self._shards:
+            shard.forget_process(process)
 
     @property
     def count(self):
         """Answers, those that have ended and were not removed yet among them."""
-        return self._head.count
+        cdef Shard shard
+        return sum([shard._head.count for shard in self._shards])
 
     @property
     def used(self):
         """Bytes of the blocks in use."""
-        return (<uint64_t>self._head.blocks - 1 - self._head.room) * BLOCK
+        cdef Shard shard
+        return sum([(<uint64_t>shard._head.blocks - 1 - shard._head.room) * BLOCK for shard in self._shards])
 
     @property
     def taken(self):
         """Leases, since the beginning."""
-        return self._head.taken
+        cdef Shard shard
+        return sum([shard._head.taken for shard in self._shards])
 
 
 cdef tuple _values(entry):

@@ -171,17 +171,9 @@ def locked(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def mapped(path: Path, size: int) -> Iterator[mmap.mmap]:
-    """Memory that all processes share, zeros at first. Whoever makes it ready does so in the `with`, alone."""
-    with locked(path) as file:
-        reserve(file, size)
-        yield mmap.mmap(file.fileno(), size)
-
-
-@contextlib.contextmanager
 def shared_memory(path: Path, size: int) -> Iterator[mmap.mmap]:
-    """`mapped`, in a folder of its own and of the size that all have agreed on. Pages come when they are written to,
-    unless there are too few."""
+    """Memory that all processes share, zeros at first, in a folder of its own and of the size that they have agreed on.
+    Whoever makes it ready does so in the `with`, alone. Pages come when they are written to, where enough are free."""
     with agreed(path, size, int) as fitting, (path / "memory").open("a+b", buffering=0) as file:
         if fitting < size:
             reserve(cast("BinaryIO", file), fitting)

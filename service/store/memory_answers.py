@@ -37,8 +37,8 @@ from rowcall.service.store.flights import (
 
 GRACE = 5.0
 """Seconds after its deadline for which whoever computes is still waited for."""
-LARGEST = 8
-"""An answer larger than this part of the room is not kept."""
+LARGEST = 16
+"""An answer larger than this part of the room is not kept: half of a shard of the table."""
 UNSHARED = 10.0
 """Seconds for which an answer that turned out to be too large is not waited for again."""
 MOST_UNSHARED = 4096

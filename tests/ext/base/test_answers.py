@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import mmap
 import multiprocessing
@@ -12,7 +13,7 @@ import signal
 import pytest
 
 from rowcall.core.cache.entry import Entry
-from rowcall.ext.base.answers import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, AnswerTable
+from rowcall.ext.base.answers import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, SPLIT, AnswerTable
 
 
 def tables(size: int = 1 << 20) -> tuple[mmap.mmap, AnswerTable[Entry], AnswerTable[Entry]]:
@@ -245,3 +246,58 @@ def test_a_process_that_is_killed_blocks_nobody() -> None:
         mine.prune(1e9)
         mine.forget_all(b"")
         assert mine.count == 0
+
+
+def test_a_large_table_is_one_although_it_has_shards() -> None:
+    memory = mmap.mmap(-1, SPLIT)
+    mine, yours = AnswerTable(memory, 1, Entry), AnswerTable(memory, 2, Entry)
+    keys = [b"key %d" % number for number in range(200)]
+    for key in keys:
+        assert kept(mine, key, Entry(key, 1, tags=("all", "even" if key[-1] % 2 == 0 else "odd"))) == 0
+    assert {yours.find(key, 100.0).body for key in keys} == {*keys}  # type: ignore[union-attr]
+    assert yours.count == len(keys)
+    late = [taken(mine, b"late %d" % number, 101.0) for number in range(50)]
+    assert len({yours.begin(b"late %d" % number, 0.0, 102.0) for number in range(50)} - {HELD}) == 0
+    assert yours.forget_tag(b"even", 103.0, 1000) == (100, False)
+    assert [key for key in keys if mine.find(key, 104.0)] == [key for key in keys if key[-1] % 2]
+    for number, lease in enumerate(late):
+        said = mine.keep(b"late %d" % number, lease, 101.0, Entry(b"", 0, tags=("even",)), 104.0)
+        assert said == AWAITED | FORGOTTEN
+    found, more = yours.forget_tag(b"all", 105.0, 1)
+    assert more
+    while more:
+        count, more = yours.forget_tag(b"all", 105.0, 1)
+        found += count
+    assert (found, mine.count) == (100, 0)
+    kept(mine, keys[0], Entry(b"again", 1), 106.0)
+    mine.forget_all(b"key")
+    assert mine.count == 0
+
+
+class _Finalized:
+    """Garbage that asks the table when it is collected."""
+
+    def __init__(self, table: AnswerTable[Entry]) -> None:
+        self.own = self
+        self.table = table
+
+    def __del__(self) -> None:
+        self.table.find(b"key", 100.0)
+        self.table.forget(b"other", 100.0, False)
+
+
+def test_the_collector_of_cycles_may_want_the_table_too() -> None:
+    """Whatever finalizers do, they never run while the lock is held: this would not end."""
+    _, mine, _ = tables()
+    kept(mine, b"key", Entry(b"body", 1, tags=("one", "two")))
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(300):
+            _Finalized(mine)
+            assert mine.find(b"key", 100.0) == Entry(b"body", 1, tags=("one", "two"))
+            assert mine.begin(b"key", 0.0, 100.0) == Entry(b"body", 1, tags=("one", "two"))
+            assert mine.forget(b"none", 100.0, False) == (False, False)
+            assert mine.forget_tag(b"none", 100.0, 1) == (0, False)
+    finally:
+        gc.set_threshold(*before)
