@@ -19,7 +19,7 @@ from tests.http.conftest import Serve, serve
 
 __all__ = ["serve"]
 
-pytestmark = needs_browser
+pytestmark = [needs_browser, pytest.mark.slow]
 
 SHOP = Path(__file__).parents[2] / "examples" / "record-shop"
 

@@ -98,5 +98,6 @@ def test_the_demo_is_as_it_says(couriers: Service) -> None:
     assert try_out(couriers, 4) == []
 
 
+@pytest.mark.slow
 def test_the_record_shop_is_as_it_says(shop: Service) -> None:
     assert try_out(shop, 4) == []

@@ -14,7 +14,7 @@ from tests.http.external import issuer_settings
 
 DAGNY = {**ALMA, "name": "Dagny", "email": "dagny@couriers.example"}
 
-pytestmark = needs_browser
+pytestmark = [needs_browser, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
