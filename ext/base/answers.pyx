@@ -97,6 +97,7 @@ cdef struct Head:
     uint64_t taken         # leases, since the beginning
     double floor           # what was forgotten until then is not known any more
     uint64_t secret[2]
+    uint32_t retired       # nothing is kept any more
 
 # Both begin alike.
 cdef struct Answer:
@@ -286,6 +287,8 @@ cdef class Shard:
         cdef Lease *found = self._lease(name)
         cdef Lease *row
         cdef int index
+        if self._head.retired:
+            return -1
         if found and not is_over(found.ends, now):
             if found.process != self._process:
                 found.flags |= AWAITED_BIT
@@ -763,7 +766,7 @@ cdef class Shard:
         self._name(OF_MARK, key, mark)
         self._lock()
         try:
-            if began <= self._head.floor or self._is_marked(mark, began) or self._is_forgotten(tags, began):
+            if self._head.retired or began <= self._head.floor or self._is_marked(mark, began) or self._is_forgotten(tags, began):
                 return False
             return self._put(name, key, values, texts, tags, now)
         finally:
@@ -863,6 +866,13 @@ cdef class Shard:
             self._unlock()
         return count
 
+    cdef int retire(self) except -1:
+        self._lock()
+        self._head.retired = 1
+        self._clear()
+        self._unlock()
+        return 0
+
     cdef int forget_process(self, int process) except -1:
         cdef uint64_t index
         self._lock()
@@ -959,11 +969,22 @@ cdef class AnswerTable:
             count += shard.prune(now)
         return count
 
+    def retire(self):
+        """Ends all answers and leases, and keeps none from now on: `begin` says FULL."""
+        cdef Shard shard
+        for shard in self._shards:
+            shard.retire()
+
     def forget_process(self, int process):
         """All leases that it had."""
         cdef Shard shard
         for shard in self._shards:
             shard.forget_process(process)
+
+    @property
+    def retired(self):
+        """By whichever process."""
+        return (<Shard>self._shards[self._count - 1])._head.retired != 0
 
     @property
     def count(self):

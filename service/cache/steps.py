@@ -270,6 +270,7 @@ def forgetting(
         answer(exchange, await waiting, key)
 
     def forget(exchange: Exchange) -> Awaitable[None] | None:
+        services.answers.expect_heard(plan.place)
         key = key_for(exchange)
         found = False if key is None else store.forget(key)
         # Nothing follows, where a proxy would go on.

@@ -40,6 +40,8 @@ def _forget(services: Services) -> Step:
             raise Problem(400, str(error)) from None
         if not tags:
             raise Problem(400, "the query names no tag: ?tag=orders")
+        for place in services.options.cache.places:
+            services.answers.expect_heard(place)
         count = 0
         for store in services.answers.every():
             for tag in tags:

@@ -12,7 +12,7 @@ from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.options import CacheOptions, Place
 from rowcall.core.cache.redis_address import BadAddressError, parse_redis
 from rowcall.core.endpoint.capabilities import Stale
-from rowcall.core.errors.problems import Problem
+from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.service.store.bus import WORKER_GONE
 from rowcall.service.store.flights import ALONE, AnswerStore, Found, FoundStale, not_forgotten
 from rowcall.service.store.host import FORGET_TAGS, HostStore
@@ -44,6 +44,9 @@ class AnswerStores:
         """Redis is not there, as it was for this host's first worker; it is looked for."""
         self._pruning: asyncio.TimerHandle | None = None
         self._forgetting: set[asyncio.Future[None]] = set()
+        self._retired = False
+        self._common: set[Place] = set()
+        """Where forgetting reaches other hosts, too."""
 
     def open(self) -> None:
         """Connects to Redis where that is asked for, so that it is known at the start whether it is there."""
@@ -62,6 +65,22 @@ class AnswerStores:
     def every(self) -> tuple[AnswerStore, ...]:
         """All that answers may be in: what another worker has kept, this one forgets too."""
         return tuple(self.of(place) for place in self.options.places)
+
+    def retire(self) -> None:
+        """Another process serves in the place of this one, and has a memory of its own: what is forgotten there is not
+        heard of here. What is in Redis is common to both."""
+        self._retired = True
+        if self._memory is not None:
+            self._memory.retire()
+
+    def expect_heard(self, place: Place) -> None:
+        """Raises `Problem` 503 where forgetting would not reach the process that serves by now."""
+        retired = self._retired or (self._memory is not None and self._memory.retired)
+        if retired and place not in self._common:
+            raise unavailable(
+                "another process serves in the place of this one by now, and keeps answers of its own; "
+                "on a new connection the request reaches it"
+            )
 
     def _hear_tags(self, message: bytes) -> None:
         """The supervisor has heard that these are out of date (`NOTIFY rowcall, 'forget orders, customer:5'`)."""
@@ -82,6 +101,7 @@ class AnswerStores:
         redis = await self._connect()
         if redis is None:
             return self._memory_answers()
+        self._common.add(place)
         if place is Place.REDIS:
             return redis
         from rowcall.service.store.hybrid_answers import HybridAnswers
@@ -139,6 +159,8 @@ class AnswerStores:
         if self._memory is None:
             self._memory = MemoryAnswers(self._host.answers("answers", self.options.memory), self._host.bus)
             self._prune_later(self._memory)
+            if self._retired:
+                self._memory.retire()
         return self._memory
 
     def _prune_later(self, memory: MemoryAnswers) -> None:

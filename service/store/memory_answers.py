@@ -280,6 +280,16 @@ class MemoryAnswers:
         """All answers whose key begins so. prefix: no longer than what is left of a long key."""
         self._table.forget_all(prefix)
 
+    def retire(self) -> None:
+        """Nothing is given or kept from now on: every request is answered for itself."""
+        self._table.retire()
+        self._waiters.tell_all()
+
+    @property
+    def retired(self) -> bool:
+        """For all processes of the host."""
+        return self._table.retired
+
     def count(self) -> int:
         """How many answers there are, those that have ended and were not removed yet among them."""
         return self._table.count

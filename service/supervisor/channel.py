@@ -171,11 +171,13 @@ class Leave:
     """Supervisor → worker: requests are served as ever, but not for long.
 
     unready: health says so. closing: clients are told to come back on other connections. deaf: none is accepted.
+    succeeded: another process serves already.
     """
 
     unready: bool = False
     closing: bool = False
     deaf: bool = False
+    succeeded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

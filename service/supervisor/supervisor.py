@@ -219,7 +219,7 @@ class Supervisor:
             await self._unless_hurried(options.delay)
         stay = self._listeners.stay
         if stay or (unready and options.delay):
-            self._tell_leaving(Leave(unready, closing=True, deaf=stay))
+            self._tell_leaving(Leave(unready, closing=True, deaf=stay, succeeded=not unready))
             await self._unless_hurried(options.goodbye)
         self.end(0)
 

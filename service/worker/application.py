@@ -217,6 +217,10 @@ class Application:
         """What is read there is no longer offered."""
         self.events.end_streams(lambda stream: stream.path not in self._table.streams)
 
+    def retire_answers(self) -> None:
+        """Another process serves already."""
+        self._answers.retire()
+
     def end_streams(self) -> None:
         """The service stops: they would never end by themselves."""
         self.events.end_streams(lambda stream: True)

@@ -188,6 +188,8 @@ class Worker:
             for server in self._servers:
                 server.say_goodbye()
         leaving.unready, leaving.closing = message.unready, message.closing
+        if message.succeeded:
+            self._application.retire_answers()
         if message.deaf:
             stop_accepting(self._listeners)
 

@@ -18,6 +18,7 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.events import EventStream
+from tests.harness.expect import problem
 from tests.harness.launcher import service_environment
 from tests.harness.load import Load
 from tests.harness.postgres import free_port
@@ -107,6 +108,46 @@ def test_versions_follow_each_other_and_no_client_notices(
     assert third.stop() == 0
     assert not path.exists()
     assert not (tmp_path / "handover").exists()
+
+
+def test_what_has_been_forgotten_does_not_come_back_from_the_old_process(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    settings = {
+        "HttpServer:HandoverSocket": str(tmp_path / "handover"),
+        "HttpServer:Shutdown:GoodbyeTime": "1 minute",
+        "CacheOptions:Enabled": "true",
+        "CacheOptions:InvalidateCacheSuffix": "forget",
+    }
+    cached = """create sequence runs;
+    create function kept() returns bigint language sql volatile as $$ select nextval('runs') $$;
+    comment on function kept() is e'HTTP GET /kept\ncached';"""
+    first = serve_once(own_database, cached, settings, workers=2)
+    clients = [first.new_client() for _ in range(32)]
+    assert {client.get("/kept").text for client in clients} == {"1"}
+    second = serve_once(own_database, "", settings, workers=2, port=first.port)
+    first.wait_for_log("another process serves; this one finishes what runs")
+    with second.new_client() as client:
+        assert client.get("/kept").text == "2"
+        assert client.get("/kept/forget").json() == {"invalidated": True}
+        assert client.get("/kept").text == "3"
+    wait_until(lambda: _says_goodbye(clients.pop()), "the old process tells its clients to go")
+    assert min(int(client.get("/kept").text) for client in clients[:2]) > 3
+    for client in clients[2:4]:
+        refused = problem(client.get("/kept/forget"), 503)
+        assert "another process serves in the place of this one" in refused["detail"]
+    with second.new_client() as client:
+        assert client.get("/kept").text == "3"
+    for client in clients:
+        client.close()
+    first.signal(signal.SIGTERM)
+    assert first.process.wait(60) == 0
+
+
+def _says_goodbye(client: httpx.Client) -> bool:
+    answer = client.get("/kept")
+    client.close()
+    return answer.headers.get("connection") == "close"
 
 
 def test_a_successor_that_fails_changes_nothing(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:

@@ -274,6 +274,19 @@ def test_a_large_table_is_one_although_it_has_shards() -> None:
     assert mine.count == 0
 
 
+def test_a_table_that_is_retired_gives_and_keeps_nothing() -> None:
+    _, mine, yours = tables()
+    kept(mine, b"old", Entry(b"old", 1))
+    number = taken(mine, b"coming")
+    assert not mine.retired
+    yours.retire()
+    assert mine.retired
+    assert mine.keep(b"coming", number, 100.0, Entry(b"late", 1), 101.0) == GONE
+    assert mine.put(b"copy", Entry(b"copy", 1), 101.0, 101.0) is False
+    assert {mine.begin(key, 0.0, 101.0) for key in (b"old", b"coming", b"copy")} == {FULL}
+    assert (mine.find(b"old", 101.0), mine.count, mine.used) == (None, 0, 0)
+
+
 class _Finalized:
     """Garbage that asks the table when it is collected."""
 
