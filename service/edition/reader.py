@@ -263,7 +263,8 @@ class EndpointReader:
                 return await discover_all(connection, self._exposure.wanted, schema), await world
             finally:
                 world.cancel()
-                await asyncio.wait({world})
+                # Where the server goes, both fail, and one of the two errors is enough.
+                await asyncio.gather(world, return_exceptions=True)
 
     async def _changes(
         self,
