@@ -36,7 +36,6 @@ cdef class Connection:
     cdef readonly Request head
     cdef set prepared
     cdef list admitted
-    cdef public int looks
     cdef Buffer buffer
     cdef int fd
     cdef bint named
@@ -67,7 +66,6 @@ cdef class Connection:
     cpdef accept_session(self)
     cpdef bint knows(self, Statement statement) except -1
     cpdef admit(self, Statement statement)
-    cpdef forget_statements(self)
     cpdef bytes reported(self, bytes name)
 
     cdef int place(self, Request request) except -1
@@ -105,5 +103,4 @@ cdef class Connection:
     cdef bint _session_changed(self) except -1
     cdef str _libpq_message(self)
     cdef int _lose(self, str reason) except -1
-    cdef int _dismiss(self) except -1
     cdef int _enter(self, ConnectionState state) except -1

@@ -121,8 +121,6 @@ cdef class Connection:
         self.queue = deque()
         self.prepared = set()
         self.admitted = []
-        # How often all statements of the session have been looked through since they were forgotten; whoever does, counts.
-        self.looks = 0
         self.buffer = Buffer()
         self.created = now()
         self.state = ConnectionState.READY
@@ -725,23 +723,6 @@ cdef class Connection:
             self.admitted.append(statement)
             statement.armed += 1
 
-    cpdef forget_statements(self):
-        """The last command that has been placed here deallocates every statement: who comes next prepares his own."""
-        self.prepared.clear()
-        self._dismiss()
-        self.looks = 0
-
-    cdef int _dismiss(self) except -1:
-        for statement in self.admitted:
-            (<Statement>statement).armed -= 1
-        self.admitted.clear()
-        return 0
-
-    @property
-    def statements(self):
-        """How many are prepared."""
-        return len(self.prepared)
-
     cpdef bytes reported(self, bytes name):
         """The value of a parameter that the server reports; empty where it reports none of that name."""
         cdef const char *value = NULL
@@ -899,7 +880,9 @@ cdef class Connection:
         self.head = None
         self.queue.clear()
         self.in_flight = 0
-        self._dismiss()
+        for statement in self.admitted:
+            (<Statement>statement).armed -= 1
+        self.admitted.clear()
         for request in lost:
             unsent = unsent or request.flush_mark == self.flushes
             if request.committed:

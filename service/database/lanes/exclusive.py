@@ -22,7 +22,6 @@ from rowcall.service.database.lanes.lane import (
     queue_time_of,
 )
 from rowcall.service.database.lanes.overload import Overload
-from rowcall.service.database.session.resets import FEW_STATEMENTS, LOOKS, forgetting
 
 log = logging.getLogger("rowcall.database")
 
@@ -272,18 +271,8 @@ class ExclusiveLane:
         cleanup = Request(resets[0], [])
         cleanup.timeout = RESET_SECONDS
         cleanup.on_done = lambda request: self._after_reset(connection, request)
-        if (instead := self._instead(connection, resets)) is None:
-            connection.submit_all(cleanup, resets)
-        elif connection.submit_all(cleanup, instead):
-            connection.forget_statements()
+        connection.submit_all(cleanup, resets)
         connection.flush()
-
-    def _instead(self, connection: Connection, resets: list[Statement]) -> list[Statement] | None:
-        """What is sent in place of `resets` where looking through all statements of the session has become too dear."""
-        if connection.statements <= FEW_STATEMENTS or (instead := forgetting(resets)) is None:
-            return None
-        connection.looks += 1
-        return instead if connection.looks > LOOKS else None
 
     def _after_reset(self, connection: Connection, request: Request) -> None:
         if connection.state == ConnectionState.CLOSED:

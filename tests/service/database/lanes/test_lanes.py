@@ -14,19 +14,18 @@ from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.request import Request, RequestState
+from rowcall.ext.driver.request import RequestState
 from rowcall.service.database.connector import Connector, Target
 from rowcall.service.database.lanes.exclusive import ExclusiveLane
 from rowcall.service.database.lanes.lane import LaneOptions
 from rowcall.service.database.lanes.shared import SharedLane
-from rowcall.service.database.session.resets import FEW_STATEMENTS, FULL_RESET, LOOKS
+from rowcall.service.database.session.resets import FULL_RESET
 from tests.ext.wire import outcome, request, run, until
 from tests.harness.database import Database
 
 OPTIONS = LaneOptions(
     shared_connections=2, shared_depth=3, exclusive_connections=2, queue_limit=4, queue_timeout=0.3
 )  # fmt: skip
-LEAVES_A_STATEMENT = "do $$ begin execute 'prepare left_over as select 1'; end $$"
 STUCK = "select pg_advisory_xact_lock_shared(7)"
 
 
@@ -292,49 +291,6 @@ def test_a_reset_undoes_what_the_session_was_left_with(database: Database) -> No
             lane.release(again)
 
     run(work())
-
-
-def test_a_session_with_many_statements_forgets_them_instead_of_looking_through_them(database: Database) -> None:
-    """What a routine has prepared goes with them, and who comes next prepares his own again."""
-
-    async def work() -> None:
-        async with exclusive(database, replace(OPTIONS, exclusive_connections=1)) as lane:
-            for number in range(FEW_STATEMENTS):
-                connection = await ran(lane, request(f"select {number} as n"))
-            usual = request("select 5 as n")
-            assert connection.statements > FEW_STATEMENTS
-            for _ in range(LOOKS - connection.looks):
-                assert await ran(lane, usual) is connection
-                usual = request(usual.statement)
-            assert connection.statements > FEW_STATEMENTS
-            assert await ran(lane, request(LEAVES_A_STATEMENT)) is connection
-            assert (connection.statements, connection.looks) == (0, 0)
-            look = request("select count(*) as n from pg_prepared_statements where name = 'left_over'")
-            assert await ran(lane, look) is connection
-            assert json.loads(look.body) == [{"n": 0}]
-            assert await ran(lane, usual) is connection
-            assert json.loads(usual.body) == [{"n": 5}]
-
-    run(work())
-
-
-def test_a_statement_that_is_left_costs_a_session_with_few_its_connection(database: Database) -> None:
-    async def work() -> None:
-        async with exclusive(database, replace(OPTIONS, exclusive_connections=1)) as lane:
-            connection = await ran(lane, request("select 1"))
-            assert await ran(lane, request(LEAVES_A_STATEMENT)) is connection
-            assert await ran(lane, request("select 2")) is not connection
-
-    run(work())
-
-
-async def ran(lane: ExclusiveLane, call: Request) -> Connection:
-    """On which connection, which has been reset behind it."""
-    connection = await lane.acquire()
-    connection.submit(call)
-    lane.finish(connection, resets=FULL_RESET)
-    await outcome(call)
-    return connection
 
 
 def test_a_cancelled_connection_returns_to_the_pool_once(database: Database) -> None:
