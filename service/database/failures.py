@@ -132,7 +132,7 @@ class Failures:
         if request.loss == Loss.IN_DOUBT:
             return repeats <= 1 and request.statement.repeatable
         error = request.error
-        if error is not None and error.sqlstate == "26000" and _is_stale(request):
+        if _has_lost_statement(request):
             # Gone from that connection, which closes; the statement itself is good. The next may have lost it too.
             return repeats <= 1 + self._connections
         if error is None or repeats > 1:
@@ -175,6 +175,10 @@ class Failures:
             return late
         if request.loss != Loss.NOT_LOST:
             return _lost(request, committed=call.procedure)
+        if _is_over(request) and _has_lost_statement(request):
+            # Nothing of it has run, and there was no time left to run it elsewhere.
+            log.warning("%s: no answer within its limit of %g s", call.label, request.timeout)
+            return call.policy.timeout.out_of_time()
         if _is_stale(request) and self._report(call.label):
             assert request.error is not None  # noqa: S101 (which is what makes it stale)
             log.warning(
@@ -331,6 +335,11 @@ def _is_stale(request: Request) -> bool:
     if error.sqlstate == NO_SCHEMA:
         return any(f'"{name}".'.encode() in request.statement.sql for name in _QUOTED.findall(error.message))
     return error.sqlstate not in NAMED or error.position is not None
+
+
+def _has_lost_statement(request: Request) -> bool:
+    """It is not prepared on that connection any more, which closes."""
+    return request.error is not None and request.error.sqlstate == "26000" and _is_stale(request)
 
 
 def _lost(request: Request, *, committed: bool) -> Problem:
