@@ -123,7 +123,7 @@ def service(database: Database, serve: Serve, settings: dict[str, str]) -> Servi
         "connection 'other' is not used, as Service:UseMultipleConnections is false",
         "public.only_tool(): mcp has no effect, as it is switched off (Service:McpOptions:Enabled)",
         "type asked: the request in its comment is not sent, as Service:HttpClientOptions:Enabled is false",
-        "GET /Health is not reached: HealthChecks:Path answers there; give one of them another path",
+        "GET /health/ is not reached: HealthChecks:Path answers there; give one of them another path",
         "HealthChecks:ReadyPath and HealthChecks:LivePath are both /alive; only one of them answers there",
         "GET /left/{{_y}} matches the same paths as GET /left/{{_x}}",
     ],
