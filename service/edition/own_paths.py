@@ -25,7 +25,9 @@ _AT: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
     (
         "Auth:PasskeyAuth:Enabled",
         "POST",
-        tuple(_PASSKEYS + name for name in ("AddPasskeyOptionsPath", "AddPasskeyPath", "LoginOptionsPath", "LoginPath")),
+        tuple(
+            _PASSKEYS + name for name in ("AddPasskeyOptionsPath", "AddPasskeyPath", "LoginOptionsPath", "LoginPath")
+        ),
     ),
     ("Service:OpenApiOptions:Enabled", "GET", ("Service:OpenApiOptions:UrlPath",)),
     ("Service:McpOptions:Enabled", "POST", ("Service:McpOptions:UrlPath",)),
