@@ -193,3 +193,15 @@ def test_payloads_are_filtered_by_claims(members: Service, database: Database) -
         for payload in payloads:
             database.fetch("select pg_notify('depots', %s)", payload)
         stream.wait_for(payloads[0], payloads[1], payloads[-1])
+
+
+def test_streams_of_an_endpoint_that_is_closed_end_and_others_go_on(members: Service, database: Database) -> None:
+    with EventStream(members, "/api/open-news/news") as news, EventStream(members, STREAM) as others:
+        database.execute(
+            "comment on function open_news() is E'HTTP GET\\nauthorize boss\\nsse_listen news'; notify rowcall, 'reload'"
+        )
+        news.wait_for_end()
+        assert news.ended
+        assert members.get("/api/open-news/news").status_code == 401
+        members.post("/api/tell", json={"text": "still here"})
+        others.wait_for("still here")
