@@ -125,7 +125,7 @@ class EndpointBuilder:
             raise StartupError("\n  ".join(("these endpoints cannot be served:", *map(str, fatal))))
         groups, clashes = _reached(groups)
         diagnostics += clashes
-        diagnostics += self._own.hidden(endpoint for group in groups for endpoint in group)
+        diagnostics += self._own.hidden([endpoint for group in groups for endpoint in group])
         self._report(diagnostics)
         debugging = log.isEnabledFor(logging.DEBUG)
         for group in groups:
