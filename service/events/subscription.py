@@ -21,9 +21,7 @@ from rowcall.service.pipeline.services import Services
 class Subscription:
     """What a stream of an endpoint is to a request."""
 
-    def __init__(
-        self, path: str, terms: object, wanted: Events, services: Services, broadcaster: Broadcaster
-    ) -> None:
+    def __init__(self, path: str, terms: object, wanted: Events, services: Services, broadcaster: Broadcaster) -> None:
         """terms: what has to stay as it is for a stream to go on when the schema is read again."""
         self._path = path
         self._terms = terms
