@@ -22,6 +22,7 @@ from rowcall.core.http.routing import Clashes
 from rowcall.core.outbound.address import shown_url
 from rowcall.core.outbound.request_definition import type_diagnostics
 from rowcall.core.tables.routines import TableOperation
+from rowcall.service.edition.own_paths import OwnPaths
 from rowcall.service.log import VERBOSE
 from rowcall.service.startup_error import StartupError
 
@@ -110,6 +111,7 @@ class EndpointBuilder:
         self._logs_annotations = settings.flag("Service:DebugLogCommentAnnotationEvents")
         self._caches = settings.flag("CacheOptions:Enabled")
         self._sends = settings.flag("Service:HttpClientOptions:Enabled")
+        self._own = OwnPaths(settings)
         self._reported: set[Diagnostic] = set()
         self._known: dict[int, KnownBuilds] = {}
         """By the place of the catalogue."""
@@ -140,6 +142,7 @@ class EndpointBuilder:
             raise StartupError("\n  ".join(("these endpoints cannot be served:", *map(str, fatal))))
         groups, clashes = _reached(groups, self._clashes)
         diagnostics += clashes
+        diagnostics += self._own.hidden(endpoint for group in groups for endpoint in group)
         self._report(diagnostics)
         debugging = log.isEnabledFor(logging.DEBUG)
         for group in groups:

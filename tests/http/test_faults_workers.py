@@ -14,7 +14,7 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from rowcall.service.supervisor.prefork import possible
+from rowcall.service.supervisor.processes.prefork import possible
 from tests.harness.database import Database
 from tests.harness.expect import TEXT, answer, problem
 from tests.harness.load import Load
