@@ -40,8 +40,8 @@ RUN_FOLDER = "ROWCALL_TEST_RUN_FOLDER"
 RUN_FOLDER_PREFIX = "rowcall-tests-"
 DISK = Path(tempfile.gettempdir())
 MEMORY = Path("/dev/shm")
-IN_MEMORY = 8 << 30
-"""Bytes that have to be free there: several times of what a run needs at once."""
+IN_MEMORY = 4 << 30
+"""Bytes that have to be free there: a run needs 0.9 GB at once."""
 
 INSTALLATIONS = postgres_servers.installations()
 IN_BETWEEN = INSTALLATIONS[1:-1]
