@@ -83,7 +83,6 @@ _SHARED = (
     "rowcall.service.supervisor.channel",
     "rowcall.service.edition.edition",
     "rowcall.service.events.batches",
-    "rowcall.service.mcp.server",
     "rowcall.service.pipeline.services",
     "rowcall.service.sockets.listeners",
 )
