@@ -13,7 +13,7 @@ import signal
 import pytest
 
 from rowcall.core.cache.entry import Entry
-from rowcall.ext.base.answers import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, SPLIT, AnswerTable
+from rowcall.ext.answers.table import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, SPLIT, AnswerTable
 
 
 def tables(size: int = 1 << 20) -> tuple[mmap.mmap, AnswerTable[Entry], AnswerTable[Entry]]:
