@@ -1,6 +1,6 @@
 """Fuzzes the table of kept answers: two processes' views of one small memory, and a dictionary as the judge.
 
-No answer is another one than what was kept last; none that has ended or was forgotten comes back, nor one that was begun
+No answer is another one than what was kept last; none that has ended or was forgotten comes back, nor one begun
 before; none is missing that was not too old for the room there is. Then something else writes to the memory: whatever
 stands in it, nothing outside is read, nothing goes on for ever, and once it is cleared it works.
 
