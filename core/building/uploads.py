@@ -92,3 +92,6 @@ def _side_effects(
     if unknown:
         instead = "" if len(unknown) < len(upload.handlers) else f"; {known.default_handler} is used"
         yield f"{', '.join(unknown)} is none of the upload handlers {', '.join(known.handlers)}{instead}"
+    for word, name in upload.settings:
+        if word.endswith("fallback_handler") and "{" not in name and name.strip().lower() not in keys:
+            yield f"{word}: {name} is none of the upload handlers {', '.join(known.handlers)}; it is not used"

@@ -9,6 +9,8 @@ from rowcall.core.endpoint.capabilities import Upload
 from rowcall.core.endpoint.template import Template, ValueOf, parse_template
 from rowcall.core.uploads.names import climbs
 
+MOST = 4_294_967_295
+
 
 class ClimbingPathError(ValueError):
     """The value of a request would lead out of the folder that the comment names."""
@@ -34,8 +36,12 @@ class HandlerSettings:
 
     def number(self, name: str, default: int, *, minimum: int = 0) -> int:
         text = self.texts.get(name, "").strip()
-        found = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else default
-        return found if found >= minimum else default
+        return int(text) if is_number(text) and int(text) >= minimum else default
+
+
+def is_number(text: str) -> bool:
+    """No larger than those of objects can be (oid)."""
+    return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MOST
 
 
 class SettingTemplates:

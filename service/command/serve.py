@@ -22,7 +22,7 @@ from rowcall.service.log import configure_logging
 from rowcall.service.options.connection_string import ConnectionInfo, Embedded, connection_for
 from rowcall.service.options.connections import Connections, connection_plan
 from rowcall.service.startup_error import START_AGAIN, StartupError
-from rowcall.service.supervisor.prefork import Template, forked_template
+from rowcall.service.supervisor.processes.prefork import Template, forked_template
 
 
 def serve(arguments: Arguments) -> int:

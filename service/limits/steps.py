@@ -6,7 +6,6 @@ A policy that counts by who is calling needs the caller first, so its step stand
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -21,8 +20,6 @@ from rowcall.service.pipeline.services import Services
 
 if TYPE_CHECKING:
     from rowcall.service.limits.redis_permits import RedisPermits
-
-log = logging.getLogger("rowcall")
 
 UNPARTITIONED = "unpartitioned"
 
@@ -46,12 +43,10 @@ def _policy_of(endpoint: Endpoint, services: Services) -> Policy | None:
 
 
 def limit_named(services: Services, name: str | None) -> Step | None:
-    """For a path that is no endpoint. The default policy is not for those; a name that is none is told at the start."""
+    """For a path that is no endpoint. The default policy is not for those; a name that is none is told at the start,
+    where the options are read.
+    """
     policy = services.options.limits.policy(name) if name else None
-    if name and services.options.limits.enabled and policy is None:
-        log.warning(
-            "the rate limiter policy '%s' is none of the enabled ones; paths that name it are not limited", name
-        )
     return None if policy is None else limit(policy, services)
 
 

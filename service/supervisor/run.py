@@ -15,7 +15,7 @@ from rowcall.service.options.connections import Connections
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.sockets.open_files import raise_limit
 from rowcall.service.startup_error import START_AGAIN
-from rowcall.service.supervisor.prefork import Template
+from rowcall.service.supervisor.processes.prefork import Template
 from rowcall.service.supervisor.supervisor import Supervisor
 
 

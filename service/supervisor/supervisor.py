@@ -7,7 +7,6 @@ could, all swap. When anything on that way fails, the last good edition stays.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import enum
 import itertools
 import logging
@@ -15,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,7 +23,7 @@ import psycopg
 
 from rowcall.core.config import Settings
 from rowcall.core.protection.key_ring import KeyRing
-from rowcall.service.background import Background, pause
+from rowcall.service.background import Background
 from rowcall.service.codegen.describing import Describer
 from rowcall.service.database.connector import Connector
 from rowcall.service.edition.edition import Difference, Edition
@@ -58,7 +57,6 @@ from rowcall.service.supervisor.channel import (
     Heard,
     Keys,
     KeysWanted,
-    Leave,
     Message,
     NoticeUnheard,
     ProfileWanted,
@@ -67,20 +65,20 @@ from rowcall.service.supervisor.channel import (
     TokenJudged,
     TokenUsed,
 )
+from rowcall.service.supervisor.departure import Departure
 from rowcall.service.supervisor.handover import HandoverPoint, Predecessor
-from rowcall.service.supervisor.prefork import Template
+from rowcall.service.supervisor.notifications import Notified, listen
+from rowcall.service.supervisor.processes.prefork import Template
+from rowcall.service.supervisor.processes.worker_process import SAMPLE_WITHIN, Gauges, WorkerProcess
+from rowcall.service.supervisor.processes.workers import Workers
 from rowcall.service.supervisor.profiling import Profiler, Subject
 from rowcall.service.supervisor.service_manager import ServiceManager
 from rowcall.service.supervisor.start_progress import Progress
-from rowcall.service.supervisor.worker_process import SAMPLE_WITHIN, Gauges, WorkerProcess
-from rowcall.service.supervisor.workers import Workers
 
 if TYPE_CHECKING:
     from rowcall.service.supervisor.admin import Admin
 
 log = logging.getLogger("rowcall")
-
-NOTIFY_CHANNEL = "rowcall"
 
 
 class _Reading(enum.IntEnum):
@@ -148,10 +146,7 @@ class Supervisor:
             on_gone=self._tell_gone,
         )
         self._stop = asyncio.Event()
-        self._leaving: Leave | None = None
-        """What workers are told meanwhile, once this process has been asked to end."""
-        self._hurry = asyncio.Event()
-        """Asked to end again: at once."""
+        self._departure = Departure(self._shutdown, self._workers.tell, lambda: self._listeners.stay)
         self._code = 0
         self._reload = asyncio.Event()
         self._looks = CatalogueLooks(reader, self._read_what_was_seen, self._reload.set)
@@ -189,52 +184,36 @@ class Supervisor:
 
     def _asked_to_end(self) -> None:
         """The first time in order; once more, at once."""
-        if self._leaving is not None or self._stop.is_set():
+        if self._departure.begun or self._stop.is_set():
             self._code = 0
-            self._hurry.set()
+            self._departure.hurry.set()
             return
         self._manager.stopping("stopping")
         if self._workers.edition.number:
-            self._leaving = Leave()
-            self._background.start(self._leave(unready=True))
+            self._departure.begin()
+            self._background.start(self._end_after(self._departure.stop()))
         else:
             self.end(0)
 
     def _give_way(self) -> None:
-        """A successor serves. Health stays as it is: the same address tells of both."""
-        if self._leaving is None:
-            log.info("another process serves; this one finishes what runs")
-            if self._admin is not None:
-                self._background.start(asyncio.to_thread(self._admin.close))
-                self._admin = None
-            self._leaving = Leave()
-            self._background.start(self._leave(unready=False))
+        """A successor serves."""
+        if self._departure.begun:
+            return
+        log.info("another process serves; this one finishes what runs")
+        if self._admin is not None:
+            self._background.start(asyncio.to_thread(self._admin.close))
+            self._admin = None
+        self._departure.begin()
+        self._background.start(self._end_after(self._departure.give_way()))
 
-    async def _leave(self, *, unready: bool) -> None:
-        """Serves for as long as others need to notice, and ends."""
-        options = self._shutdown
-        if unready and options.delay:
-            log.info("not ready any more; requests are served for another %g s", options.delay)
-            self._tell_leaving(Leave(unready=True))
-            await self._unless_hurried(options.delay)
-        stay = self._listeners.stay
-        if stay or (unready and options.delay):
-            self._tell_leaving(Leave(unready, closing=True, deaf=stay, succeeded=not unready))
-            await self._unless_hurried(options.goodbye)
+    async def _end_after(self, departure: Awaitable[None]) -> None:
+        await departure
         self.end(0)
-
-    def _tell_leaving(self, message: Leave) -> None:
-        self._leaving = message
-        self._workers.tell(message)
-
-    async def _unless_hurried(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._hurry.wait(), seconds)
 
     def _begin_succession(self) -> None:
         if self._handover is None:
             log.error("SIGUSR2: HttpServer:HandoverSocket has to name a path before another process can take over")
-        elif self._leaving is None:
+        elif not self._departure.begun:
             self._background.start(self._succession())
 
     async def _succession(self) -> None:
@@ -253,7 +232,8 @@ class Supervisor:
         spawning = asyncio.ensure_future(self._workers.start())
         try:
             if not self._options.target.pooler:
-                await self._listen()
+                heard = Notified(self._looks.wish, self._host.tell_forgotten, self._read_whole)
+                await listen(self._reader.sources(), heard, self._background)
             await self._watch_changes()
             with Progress(watched=is_watched()) as progress:
                 progress.tell("reading the catalogue of the database")
@@ -356,7 +336,7 @@ class Supervisor:
         self._listeners.close()
         self._channels.close()
         self._background.cancel()
-        await self._workers.end(self._shutdown.within, self._hurry)
+        await self._workers.end(self._shutdown.within, self._departure.hurry)
         self._host.close()
         self._store.remove()
         log.info("stopped")
@@ -367,7 +347,7 @@ class Supervisor:
         """What a new worker is told first."""
         listeners = self._listeners.of(number)
         start = Start(self._options, self._settings, listeners, self._listeners.https_port, self._cores[number])
-        return [start, Keys(self._keeper.ring), *([] if self._leaving is None else [self._leaving])]
+        return [start, Keys(self._keeper.ring), *self._departure.so_far]
 
     def _hear(self, worker: WorkerProcess, message: Heard) -> None:
         if isinstance(message, Stale):
@@ -423,6 +403,9 @@ class Supervisor:
     def _read_everything(self) -> None:
         self._read(_Reading.CHANGES)
 
+    def _read_whole(self) -> None:
+        self._read(_Reading.WHOLE)
+
     def _read_what_was_seen(self) -> None:
         self._read(_Reading.SEEN)
 
@@ -434,7 +417,7 @@ class Supervisor:
 
     async def _publish(self, edition: Edition) -> str | None:
         """Gives the reason when the workers do not serve it."""
-        channels = channels_of(edition.endpoints)
+        channels = channels_of(edition.options)
 
         async def before_swap() -> None:
             # A stream is open from its first answer on: what is notified right behind that has to be heard.
@@ -494,52 +477,6 @@ class Supervisor:
         watching = self._reader.watcher()
         if watching is not None:
             await watching.start(self._background, self._reload.set, self._read_everything)
-
-    async def _listen(self) -> None:
-        """Begins to listen where routines are read. A change between the first reading and the first LISTEN would go
-        unnoticed, so this returns when LISTEN has been tried everywhere.
-        """
-        tried = [asyncio.Event() for _ in self._reader.sources()]
-        for connector, event in zip(self._reader.sources(), tried, strict=True):
-            self._background.keep("listening for NOTIFY", partial(self._listen_for_notify, connector, event))
-        await asyncio.gather(*(event.wait() for event in tried))
-
-    async def _listen_for_notify(self, connector: Connector, tried: asyncio.Event) -> None:
-        """`NOTIFY rowcall, 'reload'` looks if the catalogue has changed; finding the database again after a loss reads
-        it again.
-
-        Anybody who can connect can notify, and what is sent is no secret: whoever listens reads it, so no signature
-        would stay one. A notification is therefore a hint, and costs a fingerprint a second at most.
-        """
-        attempt = 0
-        heard = False
-        """Before it listens for the first time, whoever reads the database tells that it is away."""
-        lost = False
-        while True:
-            try:
-                async with await connector.open_plain() as connection:
-                    await connection.execute(f"listen {NOTIFY_CHANNEL}")
-                    tried.set()
-                    heard = True
-                    attempt = 0
-                    if lost:
-                        # It may be another server than before.
-                        self._read(_Reading.WHOLE)
-                    async for notification in connection.notifies():
-                        if notification.payload.startswith("forget "):
-                            self._host.tell_forgotten(notification.payload.removeprefix("forget "))
-                        if notification.payload in ("", "reload"):
-                            self._looks.wish()
-            except (psycopg.Error, OSError) as error:
-                tried.set()
-                lost = True
-                log.log(
-                    logging.INFO if heard else logging.DEBUG,
-                    "not listening for NOTIFY: %s",
-                    " ".join(str(error).split()),
-                )
-            await asyncio.sleep(pause(attempt + 2))
-            attempt += 1
 
 
 def _log_difference(edition: Edition, difference: Difference) -> None:

@@ -19,6 +19,9 @@ from rowcall.service.uploads.incoming import File
 MOST_PARTS = 1024
 """Parts of one body. More are no form that anybody has made."""
 
+MOST_PREAMBLE = 65_536
+"""Bytes before the first boundary. Old mailers have a sentence there."""
+
 _EXTENDED_NAME = re.compile(rb"filename\*\s*=\s*([\w-]*)'[^']*'([^\s;]+)", re.IGNORECASE)
 
 
@@ -32,7 +35,7 @@ class Form:
         self._header = b""
         self._value = b""
         self._parts = 0
-        self._began = False
+        self._preamble = _Preamble(boundary)
         self._finished = False
         try:
             self._parser = MultipartParser(
@@ -83,12 +86,11 @@ class Form:
         while not self._events:
             piece = await anext(self._pieces, None)
             if piece is None:
-                if self._began and not self._finished:
-                    raise broken("it ends in the middle")
-                return False
-            self._began = self._began or bool(piece)
+                if self._finished or self._preamble.nothing_came:
+                    return False
+                raise broken("it ends in the middle" if self._preamble.is_over else "its boundary is not in it")
             try:
-                self._parser.write(piece)
+                self._parser.write(piece if self._preamble.is_over else self._preamble.behind(piece))
             except FormParserError as error:
                 raise broken(str(error)) from None
         return True
@@ -130,6 +132,34 @@ class Form:
 
     def _finish(self) -> None:
         self._finished = True
+
+
+class _Preamble:
+    """What may stand before the first boundary and means nothing (RFC 2046 5.1.1); none of it is kept."""
+
+    def __init__(self, boundary: bytes) -> None:
+        self._delimiter = b"\n--" + boundary
+        # At the very beginning it needs no line before it.
+        self._held = b"\n"
+        self._before = -1
+        """Bytes of the body that have gone before what is held."""
+        self.is_over = False
+
+    @property
+    def nothing_came(self) -> bool:
+        return not self.is_over and self._before + len(self._held) == 0
+
+    def behind(self, piece: bytes) -> bytes:
+        """From the first boundary on; nothing before it is there."""
+        held = self._held + piece
+        place = held.find(self._delimiter)
+        self.is_over = place >= 0
+        gone = place + 1 if self.is_over else max(0, len(held) + 1 - len(self._delimiter))
+        self._before += gone
+        if self._before > MOST_PREAMBLE:
+            raise broken(f"its boundary is not among the first {MOST_PREAMBLE} bytes")
+        self._held = b"" if self.is_over else held[gone:]
+        return held[gone:] if self.is_over else b""
 
 
 class _Part:

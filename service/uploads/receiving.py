@@ -61,6 +61,7 @@ class Receiving:
         self._limit = services.options.http.body_limit
         self._patience = services.options.http.slow_client
         self._factories = handler_factories(endpoint, services)
+        self._by_name = {key.lower(): factory for key, factory in self._factories.items()}
         self._keys = upload.handlers or (options.default_handler,)
         self._metadata = metadata_parameter(endpoint)
         self._in_transaction = services.options.wrap_in_transaction or in_transaction(endpoint, services)
@@ -174,7 +175,7 @@ class Receiving:
             if not await passes(self._command(command), stored):
                 return await self._refuse(handler, file, Status.REJECTED)
         status, file, entries = await self._try(handler, file)
-        fallback = self._factories.get(handler.common.fallback or "")
+        fallback = self._by_name.get((handler.common.fallback or "").strip().lower())
         if status is not Status.OK and fallback is not None:
             # One level: the other handler has the same settings, and with them the same fallback.
             handler = fallback(turn)

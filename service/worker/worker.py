@@ -1,6 +1,6 @@
 """One worker process: an event loop, a granian listener, the connections, and the edition it serves.
 
-Started by the supervisor as a copy of its template (`service.supervisor.prefork`), or else as
+Started by the supervisor as a copy of its template (`service.supervisor.processes.prefork`), or else as
 `python -m rowcall.service.worker.worker CHANNEL_FD`. It learns everything else over the channel, and stops when the
 channel ends: a worker never outlives its supervisor.
 """
@@ -53,7 +53,7 @@ from rowcall.service.supervisor.channel import (
     TokenJudged,
     TokenUsed,
 )
-from rowcall.service.supervisor.prefork import name_process
+from rowcall.service.supervisor.processes.prefork import name_process
 from rowcall.service.worker.application import Application
 from rowcall.service.worker.http_server import HttpServer
 from rowcall.service.worker.middleware import with_middleware

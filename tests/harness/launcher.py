@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from rowcall.service.supervisor.prefork import Template, copies, possible, single_threaded
+from rowcall.service.supervisor.processes.prefork import Template, copies, possible, single_threaded
 from tests.harness.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]

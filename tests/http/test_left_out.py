@@ -37,6 +37,7 @@ create function wishes() returns table (n int) language sql stable as 'select 1'
 create function only_tool() returns int language sql stable as 'select 1';
 create type asked as (body text);
 create function asks(_answer asked) returns int language sql stable as 'select 1';
+create function health() returns int language sql stable as 'select 1';
 create function left_x(_x int) returns int language sql stable as 'select 1';
 create function left_y(_y int) returns int language sql stable as 'select 2';
 create table shelf (id int primary key, label text);
@@ -55,6 +56,7 @@ comment on function wishes() is E'HTTP GET /wishes\\ntable_format = html\\ncache
 comment on function only_tool() is 'mcp A tool.';
 comment on type asked is 'GET http://127.0.0.1:1/';
 comment on function asks(asked) is 'HTTP GET /asks';
+comment on function health() is 'HTTP GET /Health/';
 comment on function left_x(int) is 'HTTP GET /left/{{_x}}';
 comment on function left_y(int) is 'HTTP GET /left/{{_y}}';
 comment on table shelf is E'HTTP\\npath /shelf\\ntimeout soon\\ncache_expires nil';
@@ -86,6 +88,9 @@ def settings(database: Database, role: str, folder: Path) -> dict[str, str]:
         "ConnectionStrings:Default": conninfo,
         "ConnectionStrings:Other": conninfo,
         "CommandRetryOptions:Enabled": "false",
+        "HealthChecks:Enabled": "true",
+        "HealthChecks:ReadyPath": "/alive",
+        "HealthChecks:LivePath": "/alive",
         "Service:SqlFileSource:FilePattern": f"{folder}/*.sql",
         "Service:SqlFileSource:ErrorMode": "Skip",
     }
@@ -118,6 +123,8 @@ def service(database: Database, serve: Serve, settings: dict[str, str]) -> Servi
         "connection 'other' is not used, as Service:UseMultipleConnections is false",
         "public.only_tool(): mcp has no effect, as it is switched off (Service:McpOptions:Enabled)",
         "type asked: the request in its comment is not sent, as Service:HttpClientOptions:Enabled is false",
+        "GET /health/ is not reached: HealthChecks:Path answers there; give one of them another path",
+        "HealthChecks:ReadyPath and HealthChecks:LivePath are both /alive; only one of them answers there",
         "GET /left/{{_y}} matches the same paths as GET /left/{{_x}}",
     ],
 )
@@ -128,7 +135,7 @@ def test_each_is_told_once_with_its_remedy(service: Service, role: str, told: st
 def test_the_rest_is_served_and_what_is_left_out_is_counted(service: Service) -> None:
     assert answer(service.get("/fine")) == (200, TEXT, "1")
     problem(service.get("/not-granted?id=1&name=x"), 404)
-    service.wait_for_log("6 endpoints of 5 functions and 1 file, 1 worker")
+    service.wait_for_log("7 endpoints of 6 functions and 1 file, 1 worker")
     told = service.wait_for_log("11 left out: ")
     assert "broken.sql, closed.deep(), public.hidden_shelf, public.left_y(integer)" in told
     assert told.endswith("rowcall --endpoints lists why [rowcall]")
@@ -136,7 +143,7 @@ def test_the_rest_is_served_and_what_is_left_out_is_counted(service: Service) ->
 
 def test_a_grant_makes_it_served_at_the_next_reading(database: Database, service: Service, role: str) -> None:
     database.execute(f"grant execute on function not_granted(int, text) to {role}; notify rowcall, 'reload'")
-    service.wait_for_log("edition 2 is served: 7 endpoints, 10 left out")
+    service.wait_for_log("edition 2 is served: 8 endpoints, 10 left out")
     service.wait_for_log("added GET /not-granted")
     assert answer(service.get("/not-granted?id=1&name=x")) == (200, TEXT, "1")
 

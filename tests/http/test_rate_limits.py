@@ -73,6 +73,8 @@ SETTINGS = {
              PER + "Name": "x-default"}),
     **policy("off", Type="FixedWindow", PermitLimit=1, Enabled="false"),
     **policy("typeless", Type="Turnstile", PermitLimit=1),
+    "HealthChecks:Enabled": "true",
+    "HealthChecks:RateLimiterPolicy": "offf",
 }  # fmt: skip
 
 
@@ -151,6 +153,7 @@ def test_a_name_that_means_nothing_is_told_at_the_start(service: Service) -> Non
     assert "rate_limiter 'unknown' is none of" in service.log
     assert "rate_limiter 'off' is none of" in service.log
     assert "RateLimiterOptions:Policies:typeless is skipped: its Type is none of FixedWindow" in service.log
+    assert service.log.count("HealthChecks:RateLimiterPolicy: 'offf' is no enabled policy") == 1
     assert {ask(service, "unknown_limited").status_code for _ in range(3)} == {200}
     assert "effect yet" not in service.log
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, switch
 from rowcall.core.endpoint.capabilities import Upload
+from rowcall.core.uploads.settings import MOST, is_number
 
 HANDLERS = ("large_object", "file_system", "csv", "excel", "s3")
 """Keys that the handlers have when the configuration does not give them others."""
@@ -46,7 +47,7 @@ def _is_bool(value: str) -> str | None:
 
 
 def _is_number(value: str) -> str | None:
-    return None if value.isascii() and value.isdecimal() and len(value) < 10 else "no whole number"
+    return None if is_number(value) else f"no whole number up to {MOST}"
 
 
 def _is_image_check(value: str) -> str | None:

@@ -23,6 +23,9 @@ _PERMITS = {
     Kind.CONCURRENCY: ("PermitLimit", 10),
 }
 
+_PATHS = ("Stats", "HealthChecks", "Service:McpOptions", "Auth:PasskeyAuth", "Auth:External")
+"""The sections of paths that are no endpoints, and name a policy."""
+
 
 def limit_options(settings: Settings) -> LimitOptions:
     node = find(settings.root, _POLICIES)
@@ -34,6 +37,11 @@ def limit_options(settings: Settings) -> LimitOptions:
     default = settings.text_or_none(_P + "DefaultPolicy") or None
     if default is not None and default not in {policy.name for policy in policies}:
         log.warning("%sDefaultPolicy: '%s' is no enabled policy; endpoints that name none are not limited", _P, default)
+    for section in _PATHS:
+        key = f"{section}:RateLimiterPolicy"
+        named = settings.text_or_none(key) if settings.flag(f"{section}:Enabled") else None
+        if named and named not in {policy.name for policy in policies}:
+            log.warning("%s: '%s' is no enabled policy; these paths are not limited", key, named)
     return LimitOptions(True, default, policies, settings.text_or_none(_P + "RedisConfiguration") or None)
 
 

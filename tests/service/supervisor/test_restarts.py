@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay, cause
+from rowcall.service.supervisor.processes.restarts import MANY, QUICK, RestartDelay, cause
 
 
 def test_one_death_is_an_accident() -> None:

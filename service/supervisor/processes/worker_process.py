@@ -27,7 +27,7 @@ from rowcall.service.supervisor.channel import (
     Swap,
     TakeProfile,
 )
-from rowcall.service.supervisor.prefork import Copy, Template
+from rowcall.service.supervisor.processes.prefork import Copy, Template
 
 log = logging.getLogger("rowcall")
 

@@ -14,9 +14,9 @@ from rowcall.service.background import Background, pause
 from rowcall.service.edition.edition import Edition, EditionChange
 from rowcall.service.sockets.listeners import Listeners
 from rowcall.service.supervisor.channel import EventsWanted, Heard, Message, Prepare, Prepared, Stop
-from rowcall.service.supervisor.prefork import Template
-from rowcall.service.supervisor.restarts import MANY, QUICK, RestartDelay, cause
-from rowcall.service.supervisor.worker_process import WorkerProcess
+from rowcall.service.supervisor.processes.prefork import Template
+from rowcall.service.supervisor.processes.restarts import MANY, QUICK, RestartDelay, cause
+from rowcall.service.supervisor.processes.worker_process import WorkerProcess
 
 log = logging.getLogger("rowcall")
 
