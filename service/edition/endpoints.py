@@ -142,7 +142,7 @@ class EndpointBuilder:
             raise StartupError("\n  ".join(("these endpoints cannot be served:", *map(str, fatal))))
         groups, clashes = _reached(groups, self._clashes)
         diagnostics += clashes
-        diagnostics += self._own.hidden(endpoint for group in groups for endpoint in group)
+        diagnostics += self._own.hidden([endpoint for group in groups for endpoint in group])
         self._report(diagnostics)
         debugging = log.isEnabledFor(logging.DEBUG)
         for group in groups:

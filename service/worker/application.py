@@ -32,7 +32,7 @@ from rowcall.service.events.unheard import Unheard
 from rowcall.service.exchange.deadline import DeadlineError, is_past
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 from rowcall.service.exchange.leaving import Leaving
-from rowcall.service.handler.streams import stream_steps
+from rowcall.service.handler.streams import offered_streams
 from rowcall.service.identity.asked_sessions import AskedSessions
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
@@ -187,7 +187,7 @@ class Application:
             hear=partial(hear_notices, options=self._options.events, publish=self._publish),
         )
         streaming = edition.endpoints if any(one.events is not None for one in options) else ()
-        streams = dict(stream_steps(streaming, services, self.events))
+        streams = offered_streams(streaming, services, self.events)
         fixed = {
             route: counted(route.method, route.path, steps, self._options, self._host)
             for route, steps in {**self._fixed, **dict(edition_routes(edition, services, inside))}.items()
@@ -216,15 +216,15 @@ class Application:
             self._prepared = None
             if self._options.events.warn_unbound:
                 self.unheard.watch(self._table.edition.endpoints)
-            self._end_streams_without_path()
+            self._end_streams_of_before()
             for database in self._databases:
                 database.forget_names()
             # What has just been built lives as long as the edition: the collector need not look at it again.
             gc.freeze()
 
-    def _end_streams_without_path(self) -> None:
-        """What is read there is no longer offered."""
-        self.events.end_streams(lambda stream: stream.path not in self._table.streams)
+    def _end_streams_of_before(self) -> None:
+        """What is read there is no longer offered, or no longer to the same people."""
+        self.events.end_streams(lambda stream: not self._table.still_offers(stream))
 
     def retire_answers(self) -> None:
         """Another process serves already."""
