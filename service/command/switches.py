@@ -102,7 +102,9 @@ SWITCHES = (
         "pass, 1 for failures, 2 for errors, 3 when the preparation fails, 4 when there is none.",
         run="testing.run:test",
     ),
-    Switch(("--update",), "With --test: write the answers that tests compare with as snapshots.", goes_with=("--test",)),
+    Switch(
+        ("--update",), "With --test: write the answers that tests compare with as snapshots.", goes_with=("--test",)
+    ),
     Switch(
         ("--audit",),
         "Read the database and tell what is exposed and to whom: open endpoints, rights that reach too far, policies "
