@@ -72,7 +72,7 @@ ORDER = {
         "annotations sqlfile building codegen documents testing",
         "config",
     ),
-    "ext": ("base", "binding rendering", "driver"),
+    "ext": ("base answers", "binding rendering", "driver"),
     "service": (
         "startup_error background",
         "sockets exchange store upstream database discovery log protection identity",

@@ -8,9 +8,10 @@ the same for callers that hold a raw one.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
@@ -74,12 +75,24 @@ _NO_VALUES: Mapping[str, str] = {}
 class _Node:
     """One position in the tree of segments of a method."""
 
+    maker: object
+    """Of the router that may change it: others share it."""
     literals: dict[str, _Node] = field(default_factory=dict)
     parameter: _Node | None = None
     route: Route | None = None
     """Ends here."""
     optional: Route | None = None
     """Ends here because its optional last segment is left out; counts less than `route`."""
+
+    def of(self, maker: object) -> _Node:
+        """The same for this maker to change."""
+        if self.maker is maker:
+            return self
+        return _Node(maker, self.literals.copy(), self.parameter, self.route, self.optional)
+
+    @property
+    def leads_nowhere(self) -> bool:
+        return not (self.literals or self.parameter or self.route or self.optional)
 
 
 class Router:
@@ -92,9 +105,26 @@ class Router:
         """The same in lower case, without slashes at the ends: no template is better than one without parameters."""
         self._trees: dict[str, _Node] = {}
         """Of the templates with parameters."""
+        self._maker = object()
         self.routes = tuple(routes)
         for route in self.routes:
             self._add(route)
+
+    def changed(self, gone: Collection[Route], come: Collection[Route]) -> Router:
+        """Another one, which shares with this one what is the same in both. What comes is added behind the others, as
+        in `Router`; what goes is one of its routes, and none of the others is met by the same paths.
+        """
+        new = Router()
+        new._exact = {method: found.copy() for method, found in self._exact.items()}
+        new._literal = {method: found.copy() for method, found in self._literal.items()}
+        new._trees = self._trees.copy()
+        for route in gone:
+            new._remove(route)
+        for route in come:
+            new._add(route)
+        without = set(map(id, gone))
+        new.routes = (*(one for one in self.routes if id(one) not in without), *come)
+        return new
 
     def find(self, method: str, path: str) -> Match | None:
         """The route for a decoded path, or None.
@@ -133,14 +163,51 @@ class Router:
             exact[route.path] = exact[route.path.rstrip("/") or "/"] = match
             literal[_bare(ascii_lower(route.path))] = match
             return
-        node = self._trees.setdefault(route.method, _Node())
+        node = self._tree(route.method)
         for segment in _segments(route.path):
             if _is_optional(segment):
                 node.optional = node.optional or route
-            node = _descend(node, segment)
+            node = self._below(node, segment)
         node.route = route
         if not route.path_values:
             exact[route.path] = exact[route.path.rstrip("/") or "/"] = Match(route, _NO_VALUES)
+
+    def _remove(self, route: Route) -> None:
+        exact = self._exact[route.method]
+        if "{" not in route.path:
+            del exact[route.path], self._literal[route.method][_bare(ascii_lower(route.path))]
+            return
+        if not route.path_values:
+            del exact[route.path]
+        node = self._tree(route.method)
+        way: list[tuple[_Node, str]] = []
+        for segment in _segments(route.path):
+            way.append((node, segment))
+            node = self._below(node, segment)
+        node.route = None
+        for above, segment in reversed(way):
+            if not node.leads_nowhere:
+                break
+            if _PARAMETER.fullmatch(segment):
+                above.parameter = None
+            else:
+                del above.literals[ascii_lower(segment)]
+            node = above
+
+    def _tree(self, method: str) -> _Node:
+        root = self._trees.get(method)
+        root = self._trees[method] = _Node(self._maker) if root is None else root.of(self._maker)
+        return root
+
+    def _below(self, node: _Node, segment: str) -> _Node:
+        """The next one in the tree, for this router to change."""
+        if _PARAMETER.fullmatch(segment):
+            node.parameter = below = _Node(self._maker) if node.parameter is None else node.parameter.of(self._maker)
+            return below
+        key = ascii_lower(segment)
+        known = node.literals.get(key)
+        below = node.literals[key] = _Node(self._maker) if known is None else known.of(self._maker)
+        return below
 
 
 def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tuple[Router, list[Diagnostic]]:
@@ -151,30 +218,99 @@ def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tu
     Raises:
         RouteError: a path is empty or longer than 2048 characters (`check_path`).
     """
-    routes, diagnostics = find_routes(endpoints, internal=internal)
+    routes, diagnostics = _find_routes(_places(endpoints, internal=internal))
     return Router(routes), diagnostics
 
 
-def find_routes(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tuple[list[Route], list[Diagnostic]]:
+MOST_CHANGES = 8
+"""Of endpoints, one of so many may have changed: beyond it a router is made anew."""
+
+
+class Routing:
+    """The routes of an edition, and how they follow from those of the edition before it."""
+
+    def __init__(self, endpoints: Iterable[Endpoint], *, internal: bool = False) -> None:
+        """internal: with those that are."""
+        places = _places(endpoints, internal=internal)
+        self._internal = internal
+        self._by_key = {one.key: one for one in places}
+        self._plain = len(self._by_key) == len(places) and all(map(_is_plain, places))
+        """Each has a route to itself, and no path is met by two of them."""
+        self.router = Router(_find_routes(places)[0])
+        self._routes = {id(route.primary): route for route in self.router.routes} if self._plain else {}
+
+    def changed(self, gone: Collection[Endpoint], come: Collection[Endpoint]) -> Routing | None:
+        """None: it has to be made anew."""
+        less, more = _places(gone, internal=self._internal), _places(come, internal=self._internal)
+        if not self._plain or MOST_CHANGES * (len(less) + len(more)) > len(self._by_key):
+            return None
+        by_key = self._by_key.copy()
+        for place in less:
+            if by_key.pop(place.key).endpoint is not place.endpoint:
+                return None
+        for place in more:
+            if by_key.setdefault(place.key, place) is not place:
+                return None
+        if not all(map(_is_plain, more)):
+            return None
+        added = [_route(one.method, one.template, [one.endpoint]) for one in more]
+        new = copy.copy(self)
+        new._by_key = by_key
+        new._routes = self._routes.copy()
+        new.router = self.router.changed([new._routes.pop(id(one.endpoint)) for one in less], added)
+        new._routes.update((id(route.primary), route) for route in added)
+        return new
+
+
+def _is_plain(place: _Place) -> bool:
+    """No other template is met by a path that is right for this one: none ends in an optional segment, nor in a slash,
+    which does not count."""
+    return "?}" not in place.template and (not place.template.endswith("/") or place.template == "/")
+
+
+class Clashes:
+    """Endpoints whose routes are others' already; asked about one edition after the other."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, _Place] = {}
+        """Of the last edition, by id of the endpoint."""
+
+    def among(self, endpoints: Iterable[Endpoint]) -> tuple[Collection[Endpoint] | None, list[Diagnostic]]:
+        """Those that can be reached, None where all can, and what is to be told."""
+        known = self._places
+        places = [known.get(id(one)) or _place(one) for one in endpoints if not one.options.internal]
+        self._places = {id(one.endpoint): one for one in places}
+        if len({one.key for one in places}) == len(places):
+            return None, []
+        routes, diagnostics = _find_routes(places)
+        if not any(one.left_out for one in diagnostics):
+            return None, diagnostics
+        return [endpoint for route in routes for endpoint in route.candidates], diagnostics
+
+
+def _places(endpoints: Iterable[Endpoint], *, internal: bool) -> list[_Place]:
+    return [_place(endpoint) for endpoint in endpoints if internal or not endpoint.options.internal]
+
+
+def _find_routes(places: Sequence[_Place]) -> tuple[list[Route], list[Diagnostic]]:
     """What `build_router` makes a router of."""
-    places = [_place(endpoint) for endpoint in endpoints if internal or not endpoint.options.internal]
-    if len(shared := Counter((one.method, one.shape) for one in places)) == len(places):
+    if len(shared := Counter(one.key for one in places)) == len(places):
         # As nearly always: each of them has a route to itself.
         return [_route(one.method, one.template, [one.endpoint]) for one in places], []
     overloads: dict[tuple[str, str], list[Endpoint]] = {}
-    templates: dict[tuple[str, str], Endpoint] = {}
+    templates: dict[str, Endpoint] = {}
     diagnostics: list[Diagnostic] = []
     repeated: dict[tuple[RoutineKind, int], list[Endpoint]] = {}
-    holders = _holders(one for one in places if shared[one.method, one.shape] > 1)
-    for endpoint, method, template, shape in places:
-        if shared[method, shape] == 1:
+    holders = _holders(one for one in places if shared[one.key] > 1)
+    for endpoint, method, template, key in places:
+        if shared[key] == 1:
             overloads[method, template] = [endpoint]
             continue
-        holder = holders[method, shape]
+        holder = holders[key]
         if not _may_share(endpoint, holder):
             diagnostics.append(_foreign(endpoint, holder))
             continue
-        first = templates.setdefault((method, shape), endpoint)
+        first = templates.setdefault(key, endpoint)
         if _template(first) != template:
             diagnostics.append(_ambiguity(endpoint, first))
             continue
@@ -186,37 +322,36 @@ def find_routes(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tup
             diagnostics.append(clash)
         others.append(endpoint)
     diagnostics += map(_repeated, repeated.values())
-    for key, candidates in overloads.items():
+    for place, candidates in overloads.items():
         if len(candidates) == 1:
             continue
         unreached = dict(hidden(candidates))
         diagnostics += (*unreached.values(), *_met_from_elsewhere(candidates))
-        overloads[key] = [one for index, one in enumerate(candidates) if index not in unreached]
+        overloads[place] = [one for index, one in enumerate(candidates) if index not in unreached]
     return [_route(method, path, candidates) for (method, path), candidates in overloads.items()], diagnostics
 
 
 class _Place(NamedTuple):
-    """shape: equal for templates that match the same paths with the same precedence."""
+    """key: the method, and what is equal for templates that match the same paths with the same precedence."""
 
     endpoint: Endpoint
     method: str
     template: str
-    shape: str
+    key: str
 
 
 def _place(endpoint: Endpoint) -> _Place:
     template = _template(endpoint)
     bare = _PARAMETER.sub("{}", template) if "{" in template else template
-    return _Place(endpoint, endpoint.method, template, ascii_lower(bare))
+    return _Place(endpoint, endpoint.method, template, f"{endpoint.method} {ascii_lower(bare)}")
 
 
-def _holders(places: Iterable[_Place]) -> dict[tuple[str, str], Endpoint]:
+def _holders(places: Iterable[_Place]) -> dict[str, Endpoint]:
     """Whose a route is, among owners who do not share: that of the owner who is trusted by nature, else of the older
     object. Whoever comes later does not get it by the name of his schema.
     """
-    holders: dict[tuple[str, str], Endpoint] = {}
-    for endpoint, method, _, shape in places:
-        key = method, shape
+    holders: dict[str, Endpoint] = {}
+    for endpoint, _, _, key in places:
         holder = holders.setdefault(key, endpoint)
         if not _may_share(endpoint, holder) and _standing(endpoint.routine) < _standing(holder.routine):
             holders[key] = endpoint
@@ -320,14 +455,6 @@ def _parameters(template: str) -> Iterator[tuple[int, str]]:
     for index, segment in enumerate(_segments(template)):
         if match := _PARAMETER.fullmatch(segment):
             yield index, match[1]
-
-
-def _descend(node: _Node, segment: str) -> _Node:
-    if not _PARAMETER.fullmatch(segment):
-        return node.literals.setdefault(ascii_lower(segment), _Node())
-    if node.parameter is None:
-        node.parameter = _Node()
-    return node.parameter
 
 
 def _walk(root: _Node, segments: list[str]) -> Route | None:

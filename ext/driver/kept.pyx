@@ -78,7 +78,7 @@ cdef class Lease:
 cdef class Lookup:
     """In front of the run: gives the answer, or takes the lease to make one.
 
-    table: of the answers (`ext.base.answers`). seconds: for which a lease lasts; 0: until it ends. longest: bytes of a
+    table: of the answers (`ext.answers.table`). seconds: for which a lease lasts; 0: until it ends. longest: bytes of a
     key that is its own name. unshared: empty, unless some keys are of no use. ticket(answers, name, number, began):
     makes the ticket. ending: called at the end of the exchange. needless: how many steps are left out for a hit. on_hit,
     tell: called with the exchange, and with `hit` or `miss`; None. otherwise: the step for everything else.

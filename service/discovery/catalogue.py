@@ -5,6 +5,7 @@ A handful of statements, whatever the number of routines. What is found follows 
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -106,7 +107,8 @@ async def discover_all(connection: AsyncConnection[Any], wanted: Wanted, search_
     return _put_together(
         Discovered(
             catalog, routines, untrusted, overlooked, [*tables_untrusted.values()], tables_overlooked, table_types
-        )
+        ),
+        sorted(routines.values(), key=_order),
     )
 
 
@@ -138,10 +140,15 @@ async def discover_changes(
         overlooked = await overlooked_routines(
             cursor, owners, _with_use(wanted.routines, wanted.unserved_routines), listed
         )
-    routines = _others(known.routines, groups) | _Routines(types, owners).of(rows)
-    before = (routine for oid, routine in known.routines.items() if oid % GROUPS in groups)
+    # What has only met the others of its group stays the same object: whoever has it knows what was made of it.
+    read = {oid: _same(known.routines.get(oid), one) for oid, one in _Routines(types, owners).of(rows).items()}
+    routines = _others(known.routines, groups) | read
+    before = [routine for oid, routine in known.routines.items() if oid % GROUPS in groups]
     if not set().union(*map(_types_of, before)) <= roots:
         types = types_below({*known.table_types}.union(*map(_types_of, routines.values())), types)
+    ordered = [one for one in known.catalog.routines if one.oid % GROUPS not in groups]
+    for one in read.values():
+        bisect.insort(ordered, one, key=_order)
     return _put_together(
         replace(
             known,
@@ -149,7 +156,8 @@ async def discover_changes(
             routines=routines,
             untrusted=_others(known.untrusted, groups) | untrusted,
             overlooked=_others(known.overlooked, groups) | overlooked,
-        )
+        ),
+        ordered,
     )
 
 
@@ -166,13 +174,22 @@ def _is_renamed(row: TupleRow, known: Mapping[int, Routine]) -> bool:
     return before is not None and (before.schema, before.name) != (row[2], row[3])
 
 
-def _put_together(found: Discovered) -> Discovered:
-    """With the catalogue that follows from the parts. Names are in the order of the server, which is that of UTF-8."""
+def _same(before: Routine | None, now: Routine) -> Routine:
+    return before if before is not None and before == now else now
+
+
+def _order(routine: Routine) -> tuple[str, str, int]:
+    """That of the server, which is that of UTF-8."""
+    return routine.schema, routine.name, routine.oid
+
+
+def _put_together(found: Discovered, routines: Iterable[Routine]) -> Discovered:
+    """With the catalogue that follows from the parts. routines: all of them in their order."""
     untrusted = (*found.untrusted.values(), *found.tables_untrusted)
     overlooked = sorted(found.overlooked.values(), key=lambda one: (one.object, one.message))
     catalog = replace(
         found.catalog,
-        routines=tuple(sorted(found.routines.values(), key=lambda one: (one.schema, one.name, one.oid))),
+        routines=tuple(routines),
         left_out=(*left_out(untrusted), *overlooked, *found.tables_overlooked),
     )
     return replace(found, catalog=catalog)

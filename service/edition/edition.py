@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import TypeInfo, types_below
-from rowcall.core.endpoint.endpoint import Endpoint, ResultShape
+from rowcall.core.endpoint.endpoint import Endpoint, Options, ResultShape
 from rowcall.core.errors.diagnostics import Diagnostic
 
 
@@ -30,6 +30,11 @@ class Edition:
     def left_out_count(self) -> int:
         return sum(one.left_out for one in self.left_out)
 
+    @property
+    def options(self) -> Collection[Options]:
+        """Of all endpoints; those of many are one object."""
+        return {id(one.options): one.options for one in self.endpoints}.values()
+
     def types_of(self, endpoint: Endpoint) -> Mapping[int, TypeInfo]:
         """Those of the database that the endpoint runs on."""
         return self.other_types.get((endpoint.options.connection or "").casefold(), self.types)
@@ -45,8 +50,7 @@ class Difference:
 
     @classmethod
     def between(cls, old: Edition, new: Edition) -> Difference:
-        kept = {id(one) for one in old.endpoints}.intersection(map(id, new.endpoints))
-        names = {one.name for edition in (old, new) for one in edition.endpoints if id(one) not in kept}
+        names = {one.name for some in moved(old, new) for one in some}
         before = _by_name(old, names)
         after = _by_name(new, names)
         return cls(
@@ -59,12 +63,21 @@ class Difference:
         return bool(self.added or self.changed or self.removed)
 
 
+def moved(old: Edition, new: Edition) -> tuple[list[Endpoint], list[Endpoint]]:
+    """Endpoints that are in the old one alone, and in the new one alone, as objects."""
+    before, after = set(map(id, old.endpoints)), set(map(id, new.endpoints))
+    return [one for one in old.endpoints if id(one) not in after], [
+        one for one in new.endpoints if id(one) not in before
+    ]
+
+
 def _by_name(edition: Edition, names: set[str]) -> dict[str, list[Endpoint]]:
     endpoints: dict[str, list[Endpoint]] = {}
-    if names:
-        for endpoint in edition.endpoints:
-            if (name := endpoint.name) in names:
-                endpoints.setdefault(name, []).append(endpoint)
+    paths = {name.partition(" ")[2] for name in names}
+    for endpoint in edition.endpoints if paths else ():
+        # The name is put together of two others each time.
+        if endpoint.path in paths and (name := endpoint.name) in names:
+            endpoints.setdefault(name, []).append(endpoint)
     return endpoints
 
 
@@ -87,19 +100,25 @@ class EditionChange:
 
     @classmethod
     def between(cls, old: Edition, new: Edition) -> EditionChange:
-        places = {id(one): place for place, one in enumerate(old.endpoints)}
         parts: list[tuple[int, int] | list[Endpoint]] = []
+        places = dict(zip(map(id, old.endpoints), range(len(old.endpoints)), strict=True))
+        begin = end = 0
         for one in new.endpoints:
-            place, last = places.get(id(one)), parts[-1] if parts else None
-            if place is None:
-                if isinstance(last, list):
-                    last.append(one)
-                else:
-                    parts.append([one])
-            elif isinstance(last, tuple) and last[1] == place:
-                parts[-1] = last[0], place + 1
+            place = places.get(id(one))
+            if place == end > begin:
+                end += 1
+                continue
+            if end > begin:
+                parts.append((begin, end))
+                begin = end = 0
+            if place is not None:
+                begin, end = place, place + 1
+            elif parts and isinstance(last := parts[-1], list):
+                last.append(one)
             else:
-                parts.append((place, place + 1))
+                parts.append([one])
+        if end > begin:
+            parts.append((begin, end))
         return cls(
             old.number,
             len(old.endpoints),
@@ -140,8 +159,10 @@ def _shapes(shape: ResultShape) -> Iterator[ResultShape]:
 
 def reachable_types(endpoints: tuple[Endpoint, ...], types: Mapping[int, TypeInfo]) -> dict[int, TypeInfo]:
     """The types that the results of `endpoints` lead to: elements, bases and attributes included."""
-    columns = [column for endpoint in endpoints for shape in _shapes(endpoint.shape) for column in shape.columns]
-    pending = [column.column.type_oid for column in columns]
-    pending += [column.group.type_oid for column in columns if column.group is not None]
-    pending += [endpoint.routine.return_type_oid for endpoint in endpoints]
+    pending = {endpoint.routine.return_type_oid for endpoint in endpoints}
+    # Endpoints with the same signature share their shape.
+    for whole in {id(endpoint.shape): endpoint.shape for endpoint in endpoints}.values():
+        columns = [column for shape in _shapes(whole) for column in shape.columns]
+        pending.update(column.column.type_oid for column in columns)
+        pending.update(column.group.type_oid for column in columns if column.group is not None)
     return types_below(pending, types)

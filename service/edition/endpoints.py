@@ -6,6 +6,7 @@ stops nothing else; unknown cache profiles alone stop the start, with one error 
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
-from rowcall.core.http.routing import find_routes
+from rowcall.core.http.routing import Clashes
 from rowcall.core.outbound.address import shown_url
 from rowcall.core.outbound.request_definition import type_diagnostics
 from rowcall.core.tables.routines import TableOperation
@@ -60,33 +61,48 @@ class KnownBuilds:
 
     def __init__(self) -> None:
         self._types: Mapping[int, TypeInfo] = {}
-        self._built: defaultdict[tuple[int, str], list[_Known]] = defaultdict(list)
-        """By oid and name: a table is several operations, and files have no oid."""
+        self._built: dict[int, _Known] = {}
+        """By id of the routine, which is the same object again where nothing has happened to it."""
+        self._named: defaultdict[tuple[int, str], list[_Known]] = defaultdict(list)
+        """By oid and name, as a table is several operations, and files have no oid: for all others."""
 
     def over(self, catalog: Catalog) -> Build:
         """For one reading. What it does not ask for is forgotten with the next one."""
         same = self._types is catalog.types or self._types.items() <= catalog.types.items()
         before = self._built if same else {}
         self._types = catalog.types
-        built: defaultdict[tuple[int, str], list[_Known]] = defaultdict(list)
+        built: dict[int, _Known] = {}
         self._built = built
+        if len(self._named) > 2 * len(before):
+            self._named = _by_name(before.values())
+        named = self._named
 
         def build(routine: Routine, defaults: EndpointDefaults) -> _Known:
-            key = routine.oid, routine.name
-            for known in before.get(key, ()):
-                if (known.routine is routine or known.routine == routine) and (
-                    known.defaults is defaults or known.defaults == defaults
-                ):
-                    break
-            else:
-                one = _build(routine, catalog, defaults)
-                made = one.endpoint
-                endpoints = () if made is None else (made, *invalidations(made, defaults.cache))
-                known = _Known(routine, defaults, one, endpoints)
-            built[key].append(known)
+            known = before.get(id(routine))
+            if known is None or known.defaults is not defaults:
+                those = named[routine.oid, routine.name]
+                equal = (one for one in those if one.routine == routine and one.defaults == defaults)
+                found = next(equal, None)
+                known = _made(routine, catalog, defaults) if found is None else replace(found, routine=routine)
+                those[:] = [*(one for one in those if one is not found and id(one.routine) in before), known]
+            built[id(routine)] = known
             return known
 
         return build
+
+
+def _by_name(builds: Iterable[_Known]) -> defaultdict[tuple[int, str], list[_Known]]:
+    found: defaultdict[tuple[int, str], list[_Known]] = defaultdict(list)
+    for one in builds:
+        found[one.routine.oid, one.routine.name].append(one)
+    return found
+
+
+def _made(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> _Known:
+    built = _build(routine, catalog, defaults)
+    made = built.endpoint
+    endpoints = () if made is None else (made, *invalidations(made, defaults.cache))
+    return _Known(routine, defaults, built, endpoints)
 
 
 class EndpointBuilder:
@@ -99,6 +115,7 @@ class EndpointBuilder:
         self._reported: set[Diagnostic] = set()
         self._known: dict[int, KnownBuilds] = {}
         """By the place of the catalogue."""
+        self._clashes = Clashes()
 
     def build(self, found: Iterable[tuple[Catalog, Exposed]], *, first: bool = True) -> Found:
         """The endpoints of each catalogue, every one with the defaults of its source. One that cannot be served is left
@@ -123,16 +140,18 @@ class EndpointBuilder:
         if fatal:
             self._report(diagnostic for diagnostic in diagnostics if not diagnostic.fatal)
             raise StartupError("\n  ".join(("these endpoints cannot be served:", *map(str, fatal))))
-        groups, clashes = _reached(groups)
+        groups, clashes = _reached(groups, self._clashes)
         diagnostics += clashes
-        diagnostics += self._own.hidden(endpoint for group in groups for endpoint in group)
+        diagnostics += self._own.hidden([endpoint for group in groups for endpoint in group])
         self._report(diagnostics)
         debugging = log.isEnabledFor(logging.DEBUG)
         for group in groups:
             for endpoint in group:
                 if debugging or endpoint.options.internal:
                     self._log_created(endpoint)
-                _log_forwarding(endpoint)
+                options = endpoint.options
+                if options.proxy is not None or options.proxy_out is not None:
+                    _log_forwarding(endpoint)
         broken = (diagnostic for catalog, _ in catalogs for diagnostic in catalog.broken)
         return Found(groups, (*(one for one in dict.fromkeys(diagnostics) if one.left_out), *broken))
 
@@ -200,12 +219,14 @@ def _once(diagnostics: Iterable[Diagnostic]) -> Iterable[Diagnostic]:
     return found.values()
 
 
-def _reached(groups: tuple[tuple[Endpoint, ...], ...]) -> tuple[tuple[tuple[Endpoint, ...], ...], list[Diagnostic]]:
+def _reached(
+    groups: tuple[tuple[Endpoint, ...], ...], clashes: Clashes
+) -> tuple[tuple[tuple[Endpoint, ...], ...], list[Diagnostic]]:
     """Without those that another one's route leaves no request for."""
-    routes, diagnostics = find_routes(endpoint for group in groups for endpoint in group)
-    if not any(one.left_out for one in diagnostics):
+    reached, diagnostics = clashes.among(itertools.chain.from_iterable(groups))
+    if reached is None:
         return groups, diagnostics
-    routed = {id(endpoint) for route in routes for endpoint in route.candidates}
+    routed = set(map(id, reached))
     kept = tuple(
         tuple(endpoint for endpoint in group if endpoint.options.internal or id(endpoint) in routed) for group in groups
     )

@@ -1,13 +1,16 @@
-"""The paths at which the service itself answers. An endpoint there is never reached, which its author is told."""
+"""The paths at which the service itself answers, or a stream is. An endpoint there is never reached, which its author
+is told, as he is of two streams at one path."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rowcall.core.config import Settings
+from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.events.stream_path import stream_path
 
 log = logging.getLogger("rowcall")
 
@@ -38,17 +41,40 @@ _AT: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
 class OwnPaths:
     def __init__(self, settings: Settings) -> None:
         self._keys: Mapping[tuple[str | None, str], str] = _keys(settings)
+        self._level = NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel"))
 
-    def hidden(self, endpoints: Iterable[Endpoint]) -> Iterator[Diagnostic]:
+    def hidden(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Of endpoints that no request finds."""
-        if not self._keys:
+        streams: dict[str, Endpoint] = {}
+        for endpoint in endpoints:
+            if endpoint.options.events is not None and (path := stream_path(endpoint, self._level)) is not None:
+                first = streams.setdefault(path, endpoint)
+                if _heard(first) != _heard(endpoint):
+                    message = (
+                        f"the stream at {path} is also that of {first.routine.identity}, which tells something else or "
+                        "lets others in; give one of them another path"
+                    )
+                    yield Diagnostic(endpoint.routine.identity, None, message)
+        if not self._keys and not streams:
             return
         for endpoint in endpoints:
+            if (stream := streams.get(endpoint.path)) is not None and not endpoint.options.internal:
+                message = f"{endpoint.name} is not reached: the stream of {stream.name} is there"
+                yield Diagnostic(endpoint.routine.identity, None, f"{message}; give one of them another path")
             path = _bare(endpoint.path)
             key = self._keys.get((_ANY, path)) or self._keys.get((endpoint.method, path))
             if key is not None and not endpoint.options.internal:
                 message = f"{endpoint.name} is not reached: {key} answers there; give one of them another path"
                 yield Diagnostic(endpoint.routine.identity, None, message)
+
+
+def _heard(endpoint: Endpoint) -> object:
+    """What a channel tells, and to whom. Other streams tell all the same, to everybody."""
+    events = endpoint.options.events
+    if events is None or events.channel is None:
+        return None
+    asked = endpoint.options
+    return events.channel, events.filters, asked.connection, asked.requires_authorization, asked.roles, asked.basic_auth
 
 
 def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:

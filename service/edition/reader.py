@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -69,6 +69,14 @@ class _Database:
     world: World
 
 
+class _Judged(NamedTuple):
+    """An endpoint, and the same with what it may leave. lasts: for as long as nothing that it leads to changes."""
+
+    endpoint: Endpoint
+    judged: Endpoint
+    lasts: bool
+
+
 class EndpointReader:
     def __init__(self, settings: Settings, options: WorkerOptions, plan: ConnectionPlan, exposure: Exposure) -> None:
         self._settings = settings
@@ -84,8 +92,8 @@ class EndpointReader:
         """What statements can reach, by case-folded name of the connection; read together with the catalogues."""
         self._affected: dict[str, frozenset[Key] | None] = {}
         """What may be judged differently than at the last reading; None: anything."""
-        self._judgements: dict[int, tuple[Endpoint, Endpoint]] = {}
-        """Endpoints as they were built, by id, and as they were judged."""
+        self._judgements: dict[int, _Judged] = {}
+        """By id of the endpoint."""
         self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.wanted.trust)
         self._exact = settings.flag("Service:ExactTypes")
         self._verify = settings.choice("Service:RoutineOptions:VerifyRoutedEndpoints")
@@ -170,7 +178,7 @@ class EndpointReader:
         types: dict[str, dict[int, TypeInfo]] = {MAIN: {}}
         routed: dict[str, _Routed] = {}
         for key, catalog, endpoints in zip(keys, catalogs, found, strict=True):
-            for place, there in _by_place(self._place, endpoints).items():
+            for place, there in self._by_place(endpoints).items():
                 reached = reachable_types(tuple(there), catalog.types)
                 if place == key:
                     types.setdefault(place, {}).update(reached)
@@ -183,9 +191,7 @@ class EndpointReader:
             for name in unused_profiles(self._options.cache, (one for group in found for one in group)):
                 log.info("cache profile '%s' is used by no endpoint", name)
         main = types.pop(MAIN)
-        placed = (self._at_its_place(key, one) for key, group in zip(keys, found, strict=True) for one in group)
-        homes = (key for key, group in zip(keys, found, strict=True) for _ in group)
-        judged = self._all_judged(zip(homes, placed, strict=True))
+        judged = self._all_judged(zip(keys, found, strict=True))
         looked_at = tuple(self._looked_at(catalogs))
         return Edition(number, judged, main, types, built.left_out, looked_at)
 
@@ -323,35 +329,33 @@ class EndpointReader:
             for routine, defaults in objects
         )
 
-    def _all_judged(self, endpoints: Iterable[tuple[str, Endpoint]]) -> tuple[Endpoint, ...]:
-        """With what they may leave in their sessions, where they run; each comes with the key of the connection that it
-        was found on. Whoever is judged as before stays the same object: what is sent to workers is told by that.
+    def _all_judged(self, groups: Iterable[tuple[str, Iterable[Endpoint]]]) -> tuple[Endpoint, ...]:
+        """With what they may leave in their sessions, where they run; each group comes with the key of the connection
+        that it was found on. Whoever is judged as before stays the same object: what is sent to workers is told by
+        that.
         """
         before, self._judgements = self._judgements, {}
         judged: list[Endpoint] = []
-        for key, endpoint in endpoints:
-            known = before.get(id(endpoint))
-            former = known[1] if known is not None and known[0] is endpoint else None
-            one = self._judged(key, endpoint, former)
-            self._judgements[id(endpoint)] = endpoint, one
-            judged.append(one)
+        for key, endpoints in groups:
+            affected = self._affected.get(key)
+            touched = frozenset(oid for _, oid in affected or ())
+            for endpoint in endpoints:
+                known = before.get(id(endpoint))
+                if known is None or not known.lasts or affected is None or endpoint.routine.oid in touched:
+                    known = self._judged(key, endpoint, known)
+                self._judgements[id(endpoint)] = known
+                judged.append(known.judged)
         return tuple(judged)
 
-    def _judged(self, key: str, endpoint: Endpoint, former: Endpoint | None) -> Endpoint:
+    def _judged(self, key: str, endpoint: Endpoint, former: _Judged | None) -> _Judged:
         place = self._place(endpoint)
         world = self._worlds.get(place)
-        if world is None:
-            return endpoint
-        if former is not None and place == key and not self._is_affected(key, endpoint.routine):
+        placed = self._at_its_place(key, endpoint) if former is None else former.judged
+        session = endpoint.session if world is None else session_state(placed, world, by_name=place != key)
+        if former is not None and former.judged.session == session:
             return former
-        session = session_state(endpoint, world, by_name=place != key)
-        return former if former is not None and former.session == session else replace(endpoint, session=session)
-
-    def _is_affected(self, key: str, routine: Routine) -> bool:
-        affected = self._affected.get(key)
-        if affected is None or isinstance(routine.source, FileSource):
-            return True
-        return (routine.source is None, routine.oid) in affected
+        lasts = world is not None and place == key and not isinstance(endpoint.routine.source, FileSource)
+        return _Judged(endpoint, replace(placed, session=session), lasts)
 
     # --- places ----------------------------------------------------------------------------------------------------
 
@@ -361,8 +365,20 @@ class EndpointReader:
 
     def _place(self, endpoint: Endpoint) -> str:
         """Where it runs."""
-        name = endpoint.options.connection
-        return MAIN if name is None else self._key(name)
+        return self._place_of(endpoint.options.connection)
+
+    def _place_of(self, connection: str | None) -> str:
+        return MAIN if connection is None else self._key(connection)
+
+    def _by_place(self, endpoints: Sequence[Endpoint]) -> dict[str, Sequence[Endpoint]]:
+        names = {one.options.connection for one in endpoints}
+        if len(names) == 1:
+            # As nearly always.
+            return {self._place_of(*names): endpoints}
+        places: dict[str, list[Endpoint]] = {}
+        for endpoint in endpoints:
+            places.setdefault(self._place(endpoint), []).append(endpoint)
+        return {**places}
 
     def _connector(self, key: str) -> Connector:
         return Connector(self._options.target if key == MAIN else self._options.others[key].target)
@@ -396,13 +412,6 @@ class EndpointReader:
             log.warning("%s", message)
         if self._verify != "None" and not missing:
             log.info("%d routed endpoints have what they need where they run", count)
-
-
-def _by_place(place_of: Callable[[Endpoint], str], endpoints: Iterable[Endpoint]) -> dict[str, list[Endpoint]]:
-    places: dict[str, list[Endpoint]] = {}
-    for endpoint in endpoints:
-        places.setdefault(place_of(endpoint), []).append(endpoint)
-    return places
 
 
 def _called(endpoints: Iterable[Endpoint]) -> list[Routine]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 import psycopg
 from psycopg import sql
 
-from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.endpoint import Options
 from rowcall.service.background import pause
 from rowcall.service.database.connector import Connector
 
@@ -23,8 +23,8 @@ Hear = Callable[[str, str], None]
 """Channel and payload."""
 
 
-def channels_of(endpoints: Iterable[Endpoint]) -> frozenset[str]:
-    wanted = (endpoint.options.events for endpoint in endpoints)
+def channels_of(options: Iterable[Options]) -> frozenset[str]:
+    wanted = (one.events for one in options)
     return frozenset(events.channel for events in wanted if events is not None and events.channel is not None)
 
 

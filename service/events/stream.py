@@ -47,6 +47,7 @@ class Stream:
         "group",
         "number",
         "path",
+        "terms",
         "viewer",
     )
 
@@ -56,6 +57,7 @@ class Stream:
         headers: Headers,
         client: str,
         path: str,
+        terms: object,
         viewer: Viewer,
         connections: Connections,
         options: EventOptions,
@@ -63,6 +65,7 @@ class Stream:
         on_slow: Callable[[Stream], None],
     ) -> None:
         self.path = path
+        self.terms = terms
         self.viewer = viewer
         self.number = 0
         self.group: Any = None

@@ -21,8 +21,10 @@ from rowcall.service.pipeline.services import Services
 class Subscription:
     """What a stream of an endpoint is to a request."""
 
-    def __init__(self, path: str, wanted: Events, services: Services, broadcaster: Broadcaster) -> None:
+    def __init__(self, path: str, terms: object, wanted: Events, services: Services, broadcaster: Broadcaster) -> None:
+        """terms: what has to stay as it is for a stream to go on when the schema is read again."""
         self._path = path
+        self._terms = terms
         self._wanted = wanted
         self._options = services.options.events
         self._headers = list(self._options.headers)
@@ -57,6 +59,7 @@ class Subscription:
             self._headers_of(scope.http_version),
             scope.client,
             self._path,
+            self._terms,
             Viewer(scope.query_string or "", exchange.user, self._wanted.channel or "", self._wanted.filters),
             broadcaster.connections,
             self._options,

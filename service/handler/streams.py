@@ -7,6 +7,7 @@ each event.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from rowcall.core.endpoint.capabilities import Events
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -20,9 +21,15 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.tracing.steps import trace_streams
 
 
-def stream_steps(
-    endpoints: Iterable[Endpoint], services: Services, broadcaster: Broadcaster
-) -> Iterator[tuple[str, tuple[Step, ...]]]:
+class Offered(NamedTuple):
+    """terms: who is let in and what he is told, as a value to compare."""
+
+    path: str
+    terms: object
+    steps: tuple[Step, ...]
+
+
+def offered_streams(endpoints: Iterable[Endpoint], services: Services, broadcaster: Broadcaster) -> Iterator[Offered]:
     """Each stream that endpoints offer. A path that several of them ask for is one stream."""
     found: dict[str, Endpoint] = {}
     for endpoint in endpoints:
@@ -30,16 +37,34 @@ def stream_steps(
         if path is not None:
             found[path] = endpoint
     for path, endpoint in found.items():
-        yield path, tuple(_steps(endpoint, path, services.there(endpoint.options.connection), broadcaster))
+        terms = _terms(endpoint, services)
+        steps = _steps(endpoint, path, terms, services.there(endpoint.options.connection), broadcaster)
+        yield Offered(path, terms, tuple(steps))
 
 
-def _steps(endpoint: Endpoint, path: str, services: Services, broadcaster: Broadcaster) -> Iterator[Step]:
+def _is_closed(wanted: Events, services: Services) -> bool:
+    """What a channel says has no scope of its own: who may call the endpoint may hear it."""
+    return services.options.events.authorize or wanted.channel is not None
+
+
+def _terms(endpoint: Endpoint, services: Services) -> object:
+    asked = endpoint.options
+    wanted = asked.events or Events()
+    told = (wanted.channel, wanted.filters, asked.connection)
+    if not _is_closed(wanted, services):
+        return told
+    access = (asked.requires_authorization, asked.roles, asked.fresh, asked.impersonation, asked.basic_auth)
+    return (*told, asked.open_login, *access)
+
+
+def _steps(
+    endpoint: Endpoint, path: str, terms: object, services: Services, broadcaster: Broadcaster
+) -> Iterator[Step]:
     wanted = endpoint.options.events or Events()
     traced = trace_streams(endpoint, path, services)
     if traced is not None:
         yield traced
-    # What a channel says has no scope of its own: who may call the endpoint may hear it.
-    closed = services.options.events.authorize or wanted.channel is not None
+    closed = _is_closed(wanted, services)
     if wants_basic(endpoint, services):
         check = basic_step(endpoint, services)
         yield check if closed else _if_given(check)
@@ -48,7 +73,7 @@ def _steps(endpoint: Endpoint, path: str, services: Services, broadcaster: Broad
     let_in = authorize(endpoint, services) if closed else None
     if let_in is not None:
         yield let_in
-    yield Subscription(path, wanted, services, broadcaster).open
+    yield Subscription(path, terms, wanted, services, broadcaster).open
 
 
 def _if_given(check: Step) -> Step:

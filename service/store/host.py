@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rowcall.core.cache.entry import Entry
-from rowcall.ext.base.answers import AnswerTable
+from rowcall.ext.answers.table import AnswerTable
 from rowcall.service.store.bus import WORKER_GONE, Bus
 from rowcall.service.store.environment import Environment, shared_memory
 

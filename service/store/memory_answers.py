@@ -1,6 +1,6 @@
 """Answers in the store of the host: what one worker has computed or forgotten, all of them know at once.
 
-They stand in a table in shared memory (`ext.base.answers`), together with the leases: somebody is computing the
+They stand in a table in shared memory (`ext.answers.table`), together with the leases: somebody is computing the
 answer, and whether other processes wait. A lease is what makes forgetting final: it ends together with the answer, and
 an answer whose lease is gone is not kept any more. So nothing that was read before the invalidation outlives it.
 """
@@ -16,7 +16,7 @@ from typing import Any
 from rowcall.core.cache.entry import Entry
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
-from rowcall.ext.base.answers import AWAITED, FORGOTTEN, FULL, GONE, HELD, AnswerTable
+from rowcall.ext.answers.table import AWAITED, FORGOTTEN, FULL, GONE, HELD, AnswerTable
 from rowcall.ext.driver.kept import Keeping, Lease, Lookup
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.store.bus import WORKER_GONE, Bus

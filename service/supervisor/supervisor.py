@@ -417,7 +417,7 @@ class Supervisor:
 
     async def _publish(self, edition: Edition) -> str | None:
         """Gives the reason when the workers do not serve it."""
-        channels = channels_of(edition.endpoints)
+        channels = channels_of(edition.options)
 
         async def before_swap() -> None:
             # A stream is open from its first answer on: what is notified right behind that has to be heard.

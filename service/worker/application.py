@@ -16,7 +16,7 @@ import psycopg
 
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
-from rowcall.core.http.routing import MalformedPathError, build_router
+from rowcall.core.http.routing import MalformedPathError, Routing
 from rowcall.core.uploads.options import ObjectStore
 from rowcall.ext.driver.exchange import Runner
 from rowcall.service.auth.access import stranger_refusal
@@ -25,14 +25,14 @@ from rowcall.service.background import Background
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.database.replicas.replicas import Replicas
-from rowcall.service.edition.edition import Edition
+from rowcall.service.edition.edition import Edition, moved
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.publishing import hear_notices
 from rowcall.service.events.unheard import Unheard
 from rowcall.service.exchange.deadline import DeadlineError, is_past
 from rowcall.service.exchange.exchange import ClientGoneError, Exchange
 from rowcall.service.exchange.leaving import Leaving
-from rowcall.service.handler.streams import stream_steps
+from rowcall.service.handler.streams import offered_streams
 from rowcall.service.identity.asked_sessions import AskedSessions
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
@@ -159,7 +159,8 @@ class Application:
     def prepare(self, edition: Edition) -> None:
         """Builds the table of an edition beside the one in use."""
         codecs = codecs_for(edition.types, self._options)
-        names = {(endpoint.options.connection or "").casefold() for endpoint in edition.endpoints}
+        options = edition.options
+        names = {(one.connection or "").casefold() for one in options}
         others = {
             key: (
                 database,
@@ -185,16 +186,24 @@ class Application:
             replicas=self._replicas,
             hear=partial(hear_notices, options=self._options.events, publish=self._publish),
         )
-        streams = dict(stream_steps(edition.endpoints, services, self.events))
+        streaming = edition.endpoints if any(one.events is not None for one in options) else ()
+        streams = offered_streams(streaming, services, self.events)
         fixed = {
             route: counted(route.method, route.path, steps, self._options, self._host)
             for route, steps in {**self._fixed, **dict(edition_routes(edition, services, inside))}.items()
         }
-        self._prepared = Table(edition, services, fixed, streams)
-        self._background.start(tidy(edition.endpoints, self._options.uploads))
+        former = self._table
+        gone, come = moved(former.edition, edition)
+        routing = None if former.routing is None else former.routing.changed(gone, come)
+        table = Table(edition, services, routing or Routing(edition.endpoints), fixed, streams)
+        if any(one.upload is not None for one in options):
+            self._background.start(tidy(edition.endpoints, self._options.uploads))
         if inside is not None:
-            router = build_router(edition.endpoints, internal=True)[0]
+            routing = None if former.inside is None else former.inside.changed(gone, come)
+            table.inside = routing or Routing(edition.endpoints, internal=True)
+            router = table.inside.router
             inside.serve(router, Compiled(router.routes, replace(services, limited=False)))
+        self._prepared = table
 
     def swap(self, number: int) -> None:
         """Serves the prepared edition from the next request on; those under way end with the old one."""
@@ -207,15 +216,15 @@ class Application:
             self._prepared = None
             if self._options.events.warn_unbound:
                 self.unheard.watch(self._table.edition.endpoints)
-            self._end_streams_without_path()
+            self._end_streams_of_before()
             for database in self._databases:
                 database.forget_names()
             # What has just been built lives as long as the edition: the collector need not look at it again.
             gc.freeze()
 
-    def _end_streams_without_path(self) -> None:
-        """What is read there is no longer offered."""
-        self.events.end_streams(lambda stream: stream.path not in self._table.streams)
+    def _end_streams_of_before(self) -> None:
+        """What is read there is no longer offered, or no longer to the same people."""
+        self.events.end_streams(lambda stream: not self._table.still_offers(stream))
 
     def retire_answers(self) -> None:
         """Another process serves already."""

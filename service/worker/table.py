@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.events.stream_path import with_parameters
-from rowcall.core.http.routing import Match, Route, Router, build_router
+from rowcall.core.http.routing import Match, Route, Router, Routing
 from rowcall.service.edition.edition import Edition
+from rowcall.service.events.stream import Stream
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.pieces import piece_routes
+from rowcall.service.handler.streams import Offered
 from rowcall.service.pipeline.services import Services
 from rowcall.service.response.headers import Headers
 from rowcall.service.uploads.resumable.protocol import announced, resumes
@@ -37,29 +39,41 @@ class Table:
         self,
         edition: Edition,
         services: Services,
+        routing: Routing,
         fixed: Mapping[Route, tuple[Step, ...]],
-        streams: Mapping[str, tuple[Step, ...]],
+        streams: Iterable[Offered],
     ) -> None:
-        """fixed: routes that no routine stands behind; they win over endpoints on the same method and path. streams:
-        by paths, which win over everything, with any method (reference 05, 6.4).
+        """routing: of the edition. fixed: routes that no routine stands behind; they win over endpoints on the same
+        method and path. streams: by paths, which win over everything, with any method (reference 05, 6.4).
         """
         self.edition = edition
-        routes = build_router(edition.endpoints)[0].routes
-        pieces = dict(piece_routes(routes, services))
-        self.router = Router((*routes, *pieces, *fixed))
-        self.closed = frozenset(id(route) for route in (*routes, *pieces) if not route.primary.options.cors)
+        self.routing: Routing | None = routing
+        self.inside: Routing | None = None
+        """With internal endpoints, where others call them."""
+        routes = routing.router.routes
+        tell = any(not one.cors or (one.upload is not None and one.upload.resumable) for one in edition.options)
+        telling = routes if tell else ()
+        pieces = dict(piece_routes(telling, services))
+        self.router = routing.router.changed((), (*pieces, *fixed))
+        self.closed = frozenset(id(route) for route in (*telling, *pieces) if not route.primary.options.cors)
         """Routes that pages of other origins are told nothing about."""
         self.steps: dict[int, tuple[Step, ...]] = Compiled(routes, services)
         self.steps.update((id(route), steps) for route, steps in (*pieces.items(), *fixed.items()))
-        whole = (route for route in routes if all(map(resumes, route.candidates)))
+        whole = (route for route in telling if all(map(resumes, route.candidates)))
         self.told = {id(route): announced(services) for route in (*whole, *pieces)}
         """What OPTIONS tells about a route."""
         self.find = self.router.find
-        self.streams = {path: Match(Route("*", path, (), ()), {}) for path in streams}
-        self._patterns = with_parameters(streams)
-        if streams:
+        offered = {one.path: one for one in streams}
+        self.streams = {path: Match(Route("*", path, (), ()), {}) for path in offered}
+        self._terms = {path: one.terms for path, one in offered.items()}
+        self._patterns = with_parameters(offered)
+        if offered:
             self.find = self._find_stream_first if self._patterns is None else self._find_any_stream_first
-            self.steps.update((id(match.route), streams[path]) for path, match in self.streams.items())
+            self.steps.update((id(match.route), offered[path].steps) for path, match in self.streams.items())
+
+    def still_offers(self, stream: Stream) -> bool:
+        """To the same people, and on the same terms. Who reads the stream comes back, and is asked anew."""
+        return stream.path in self._terms and self._terms[stream.path] == stream.terms
 
     def _find_stream_first(self, method: str, path: str) -> Match | None:
         return self.streams.get(path) or self.router.find(method, path)
@@ -115,9 +129,11 @@ def empty_table() -> Table:
     """Until the first edition is there."""
     table = Table.__new__(Table)
     table.edition = Edition(0, (), {})
+    table.routing = table.inside = None
     table.router = Router()
     table.find = table.router.find
     table.streams = {}
+    table._terms = {}
     table.closed = frozenset()
     table.told = {}
     table.steps = {}

@@ -11,7 +11,7 @@ from prometheus_client import openmetrics, parser
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics import parser as open_parser
 
-from tests.harness.service import Service
+from tests.harness.service import NO_TLS, Service
 
 __all__ = ["Numbers", "admin_of", "numbers_of", "openmetrics"]
 
@@ -61,4 +61,4 @@ def admin_of(service: Service, token: str | None = None) -> httpx.Client:
     told = _TOLD.search(service.wait_for_log("the admin listener is at"))
     assert told is not None
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=told[1], headers=headers, timeout=30, trust_env=False)
+    return httpx.Client(base_url=told[1], headers=headers, timeout=30, trust_env=False, verify=NO_TLS)

@@ -65,6 +65,11 @@ class Service:
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         return self.client.request(method, path, **options)
 
+    def request_once(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Over a connection of its own, which the system gives to any worker."""
+        with self.new_client() as client:
+            return client.request(method, path, **options)
+
     def get(self, path: str, **options: Any) -> httpx.Response:
         return self.request("GET", path, **options)
 

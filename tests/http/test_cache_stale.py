@@ -122,9 +122,7 @@ def service(
 
 
 def ask(service: Service, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
-    """On a connection of its own: any worker may get it."""
-    with httpx.Client(base_url=service.url, timeout=30, trust_env=False) as client:
-        return client.get(f"/api/{path}", headers=headers)
+    return service.request_once("GET", f"/api/{path}", headers=headers)
 
 
 def word(response: httpx.Response) -> str:

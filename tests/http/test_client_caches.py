@@ -89,10 +89,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 
 
 def ask(service: Service, path: str, headers: dict[str, str] | None = None, method: str = "GET") -> httpx.Response:
-    with httpx.Client(
-        base_url=service.url, timeout=30, trust_env=False, headers={"accept-encoding": "identity"}
-    ) as one:
-        return one.request(method, f"/api/{path}", headers=headers)
+    return service.request_once(method, f"/api/{path}", headers={"accept-encoding": "identity", **(headers or {})})
 
 
 @pytest.mark.parametrize("path", ["shelf", "kept", "uncached", "one"])

@@ -42,8 +42,7 @@ def hosts(request: pytest.FixtureRequest, database: Database, redis: RedisServer
 
 
 def tell(service: Service, text: str) -> None:
-    """Over a connection of its own: any of the workers may answer."""
-    assert httpx.post(f"{service.url}/api/tell", json={"text": text}, trust_env=False, timeout=60).status_code == 200
+    assert service.request_once("POST", "/api/tell", json={"text": text}).status_code == 200
 
 
 def test_every_stream_of_every_host_gets_each_event_once_and_in_order(hosts: Hosts) -> None:

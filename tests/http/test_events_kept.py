@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 
-import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
@@ -55,8 +54,7 @@ def service(database: Database, serve: Serve) -> Service:
 def tell(service: Service, *texts: str) -> None:
     """Over connections of their own: any of the workers may answer, and none may be gone."""
     for text in texts:
-        answer = httpx.post(f"{service.url}/api/tell", json={"text": text}, trust_env=False, timeout=30)
-        assert answer.status_code == 200
+        assert service.request_once("POST", "/api/tell", json={"text": text}).status_code == 200
 
 
 def test_who_comes_back_gets_what_was_missed(service: Service) -> None:

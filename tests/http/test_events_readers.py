@@ -127,6 +127,12 @@ create function orders() returns void language sql as '';
 comment on function orders() is E'HTTP GET\\nauthorize boss\\nsse_listen Orders changes';
 create function open_news() returns void language sql as '';
 comment on function open_news() is E'HTTP GET\\nallow_anonymous\\nsse_listen news';
+create function twice() returns void language sql as '';
+comment on function twice() is E'HTTP GET\\nauthorize\\nsse_listen depots at';
+create function twice(_of int) returns void language sql as '';
+comment on function twice(int) is E'HTTP GET\\nauthorize boss\\nsse_listen depots at';
+create function behind() returns int language sql as 'select 1';
+comment on function behind() is 'HTTP GET /api/twice/at';
 """
 
 
@@ -139,6 +145,13 @@ def members(database: Database, serve: Serve) -> Service:
         "Service:ServerSentEvents:AuthorizeOnConnect": "true",
     }
     return serve(database, member_sql() + LISTENED, settings, workers=2)
+
+
+def test_what_meets_at_the_path_of_a_stream_is_told(members: Service) -> None:
+    assert members.log.count("public.twice(integer): the stream at /api/twice/at is also that of public.twice()") == 1
+    hidden = "public.behind(): GET /api/twice/at is not reached: the stream of GET /api/twice is there"
+    assert members.log.count(hidden) == 1
+    assert members.get("/api/twice/at").status_code == 401
 
 
 def test_only_those_who_may_call_the_endpoint_subscribe(members: Service) -> None:
@@ -193,3 +206,13 @@ def test_payloads_are_filtered_by_claims(members: Service, database: Database) -
         for payload in payloads:
             database.fetch("select pg_notify('depots', %s)", payload)
         stream.wait_for(payloads[0], payloads[1], payloads[-1])
+
+
+def test_streams_of_an_endpoint_that_is_closed_end_and_others_go_on(members: Service, database: Database) -> None:
+    with EventStream(members, "/api/open-news/news") as news, EventStream(members, STREAM) as others:
+        database.execute("comment on function open_news() is E'HTTP GET\\nauthorize boss\\nsse_listen news'")
+        database.execute("notify rowcall, 'reload'")
+        news.wait_for_end()
+        assert news.ended
+        members.post("/api/tell", json={"text": "still here"})
+        others.wait_for("still here")

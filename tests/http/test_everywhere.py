@@ -7,19 +7,15 @@ import json
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import httpx
 import openpyxl  # type: ignore[import-untyped]
-import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests.harness.database import Database
+from tests.harness.each_worker import Way, ways
 from tests.harness.expect import BYTES, JSON, PROBLEM, TEXT
 from tests.harness.postgres import free_port
-from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.test_table_excel import XLSX
 from tests.http.test_tls import certificate, settings
@@ -109,36 +105,6 @@ ANSWERS: list[tuple[str, int, str | None, bytes]] = [
 ]
 
 
-@dataclass(frozen=True)
-class Way:
-    """A kept connection to one worker."""
-
-    worker: int
-    client: httpx.Client
-    version: str
-
-
-def ways(service: Service, url: str, stack: ExitStack, **options: Any) -> Iterator[Way]:
-    """One for each worker: connections are opened until every worker has taken one."""
-    waiting = set(service.pids())
-    for _ in range(200):
-        if not waiting:
-            return
-        limits = httpx.Limits(max_connections=1, keepalive_expiry=None)
-        client = stack.enter_context(httpx.Client(base_url=url, limits=limits, trust_env=False, timeout=60, **options))
-        response = client.get("/api/bare")
-        _, port = response.extensions["network_stream"].get_extra_info("client_addr")[:2]
-        worker = next(pid for pid in service.pids() if port in _peers(pid))
-        if worker in waiting:
-            waiting.remove(worker)
-            yield Way(worker, client, response.http_version)
-    raise AssertionError(f"no connection was taken by {waiting}")
-
-
-def _peers(pid: int) -> set[int]:
-    return {one.raddr.port for one in psutil.Process(pid).net_connections("tcp") if one.raddr}
-
-
 @pytest.fixture(scope="module")
 def everywhere(database: Database, serve: Serve, certificate: tuple[Path, Path]) -> Iterator[list[Way]]:
     port, secure = free_port(), free_port()
@@ -158,8 +124,8 @@ def everywhere(database: Database, serve: Serve, certificate: tuple[Path, Path])
     context = ssl.create_default_context(cafile=str(certificate[0]))
     with ExitStack() as stack:
         yield [
-            *ways(service, f"http://127.0.0.1:{port}", stack),
-            *ways(service, f"https://127.0.0.1:{secure}", stack, verify=context, http1=False, http2=True),
+            *ways(service, f"http://127.0.0.1:{port}", "/api/bare", stack),
+            *ways(service, f"https://127.0.0.1:{secure}", "/api/bare", stack, verify=context, http1=False, http2=True),
         ]
 
 

@@ -305,7 +305,7 @@ def test_worker_that_dies_again_and_again_is_started_less_and_less_often(
     workers = all_workers(service, 2)
     assert other in workers
     for number in range(10):
-        assert answer(httpx.get(f"{service.url}/echo?id={number}", timeout=30)) == (200, TEXT, str(number))
+        assert answer(service.request_once("GET", f"/echo?id={number}")) == (200, TEXT, str(number))
 
 
 def test_service_stops_while_a_worker_waits_to_be_replaced(own_database: Database, serve_once: Serve) -> None:

@@ -58,8 +58,7 @@ def held(database: Database) -> Iterator[None]:
 
 
 def wait_for_lock(service: Service) -> httpx.Response:
-    with httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client:
-        return client.get(f"/wait-for?lock={LOCK}")
+    return service.request_once("GET", f"/wait-for?lock={LOCK}", timeout=120)
 
 
 def waiting(database: Database) -> bool:
@@ -195,7 +194,7 @@ def test_load_balancers_are_told_before_anything_ends(own_database: Database, se
     service.wait_for_log("not ready any more; requests are served for another 3600 s")
 
     def ask(path: str) -> int:
-        return httpx.get(service.url + path, trust_env=False, timeout=60).status_code
+        return service.request_once("GET", path).status_code
 
     wait_until(lambda: {ask("/health/ready") for _ in range(8)} == {503}, "all workers say so")
     assert (ask("/health"), ask("/health/live"), ask("/echo?id=1")) == (503, 200, 200)

@@ -15,7 +15,7 @@ import pytest
 from tests.harness.database import Database
 from tests.harness.expect import TEXT, answer, problem
 from tests.harness.raw_http import read_response
-from tests.harness.service import Service
+from tests.harness.service import NO_TLS, Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.test_tls import start_and_fail
@@ -162,7 +162,8 @@ def test_keep_alive_can_be_switched_off(own_database: Database, serve_once: Serv
 
 
 def on_socket(path: Path) -> httpx.Client:
-    return httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://x", timeout=30)
+    transport = httpx.HTTPTransport(uds=str(path), verify=NO_TLS)
+    return httpx.Client(transport=transport, verify=NO_TLS, base_url="http://x", timeout=30)
 
 
 @pytest.fixture(scope="module")

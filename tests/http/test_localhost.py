@@ -15,7 +15,7 @@ import pytest
 
 from tests.harness.database import Database
 from tests.harness.postgres import free_port
-from tests.harness.service import Service
+from tests.harness.service import NO_TLS, Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
@@ -41,7 +41,7 @@ needs_ipv6 = pytest.mark.skipif(not _has_ipv6(), reason="this machine has no add
 
 def seen_by_sql(port: int, host: str) -> str:
     shown = f"[{host}]" if ":" in host else host
-    with httpx.Client(trust_env=False, timeout=60) as client:
+    with httpx.Client(trust_env=False, verify=NO_TLS, timeout=60) as client:
         response = client.get(f"http://{shown}:{port}/address")
     assert response.status_code == 200, response.text
     return response.text.split()[0].strip('"')

@@ -30,8 +30,7 @@ SETTINGS = {
 
 
 def _post(service: Service, path: str, done: threading.Event | None = None) -> httpx.Response:
-    with httpx.Client(base_url=service.url, timeout=60) as client:
-        response = client.post(path)
+    response = service.request_once("POST", path)
     if done is not None:
         done.set()
     return response

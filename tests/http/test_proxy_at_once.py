@@ -240,7 +240,7 @@ def test_a_client_that_leaves_takes_its_request_along(service: Service, behind: 
 
 def test_everybody_gets_his_own_answer(service: Service, behind: Upstream) -> None:
     def ask(number: int) -> bool:
-        with httpx.Client(base_url=service.url, timeout=60) as client:
+        with service.new_client() as client:
             return all(
                 client.get(f"/any/{number}-{turn}").json()["target"] == f"/any/{number}-{turn}" for turn in range(20)
             )

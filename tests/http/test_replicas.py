@@ -213,8 +213,7 @@ def test_a_replica_that_dies_is_missed_by_nobody(shop: Database, servers: Server
         assert int(service.get("/here").text) == servers[2].port
 
     def held() -> httpx.Response:
-        with httpx.Client(base_url=service.url, timeout=60) as client:
-            return client.get("/held")
+        return service.request_once("GET", "/held")
 
     with ThreadPoolExecutor(4) as pool, psycopg.connect(servers[2].conninfo(shop.name), autocommit=True) as other:
         other.execute("select pg_advisory_lock(7)")

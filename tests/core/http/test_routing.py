@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from rowcall.core.catalogue.catalog import Parameter
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.http.routing import MalformedPathError, RouteError, Router, build_router, decode_path
+from rowcall.core.http.routing import (
+    MOST_CHANGES,
+    MalformedPathError,
+    RouteError,
+    Router,
+    Routing,
+    build_router,
+    decode_path,
+)
 from tests.core.routines import endpoint, parameter
 
 
@@ -168,3 +176,55 @@ def _fits(template: str, path: str) -> bool:
     return len(wanted) == len(given_) and all(
         "{" in segment or segment == actual for segment, actual in zip(wanted, given_, strict=True)
     )
+
+
+OTHERS = [made("GET", f"/others/{number}", name=f"other_{number}") for number in range(12 * MOST_CHANGES)]
+"""So many that a few changes are few."""
+FORMS = st.builds(
+    lambda method, segments, end: f"{method} /{'/'.join(segments)}{end}",
+    st.sampled_from(["GET", "PUT"]),
+    st.lists(st.sampled_from(["a", "B", "b", "{x}", "{y}", "c{z}"]), min_size=1, max_size=3),
+    st.sampled_from(["", "", "", "", "/", "/{o?}"]),
+)
+ASKED = [
+    f"/{'/'.join(parts)}{end}"
+    for parts in (
+        ["a"],
+        ["b"],
+        ["B"],
+        ["c{z}"],
+        ["a", "b"],
+        ["B", "1"],
+        ["a", "A", "b"],
+        ["c{z}", "b"],
+        ["a", "b", "1"],
+    )
+    for end in ("", "/")
+]
+
+
+@given(st.lists(st.tuples(FORMS, st.sampled_from(["old", "new", "both", "both"])), max_size=9))
+def test_routes_that_follow_from_others_are_those_made_anew(forms: list[tuple[str, str]]) -> None:
+    made_of = [(_from_text(form), when) for form, when in forms]
+    gone, come, kept = ([one for one, when in made_of if when == which] for which in ("old", "new", "both"))
+    former = Routing([*OTHERS, *kept, *gone])
+    before = _found_by(former.router)
+    changed = former.changed(gone, come)
+    assert _found_by(former.router) == before
+    anew = Routing([*OTHERS, *kept, *come]).router
+    if changed is None:
+        return
+    assert _found_by(changed.router) == _found_by(anew)
+    assert {one.path for one in changed.router.routes} == {one.path for one in anew.routes}
+    again = changed.changed(come, gone)
+    assert again is None or _found_by(again.router) == before
+
+
+def test_a_change_of_many_routes_has_all_made_anew() -> None:
+    routing = Routing(OTHERS)
+    assert routing.changed(OTHERS[:1], []) is not None
+    assert routing.changed(OTHERS[: len(OTHERS) // 2], []) is None
+
+
+def _found_by(built: Router) -> list[object]:
+    return [(path, built.allowed(path), *(found(built, method, path) for method in ("GET", "PUT"))) for path in ASKED]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowcall.core.cache.entry import Entry
-from rowcall.ext.base.answers import LEAST, AnswerTable
+from rowcall.ext.answers.table import LEAST, AnswerTable
 from rowcall.ext.driver.exchange import Exchange
 from rowcall.ext.driver.kept import Keeping, Lease, Lookup, encode_key
 from rowcall.ext.driver.request import finished_request

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from rowcall.service.embedded.demo import EXAMPLES
+from tests.harness.service import NO_TLS
 
 
 class Demo:
@@ -49,7 +50,9 @@ class Demo:
         command = curl.parse_args(self.commands[number][1:])
         method = command.method or ("GET" if command.json is None else "POST")
         headers = {} if command.json is None else {"Content-Type": "application/json"}
-        return httpx.request(method, command.url, content=command.json, headers=headers, trust_env=False, timeout=60)
+        return httpx.request(
+            method, command.url, content=command.json, headers=headers, trust_env=False, verify=NO_TLS, timeout=60
+        )
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)

@@ -37,7 +37,7 @@ static inline int rowcall_lock_take(rowcall_lock *lock)
         int32_t holder = 0;
         if (__atomic_compare_exchange_n(&lock->holder, &holder, own, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return 0;
-        if (turn % 256 == 0 && kill((pid_t)holder, 0) == -1 && errno == ESRCH &&
+        if (turn % 16 == 0 && kill((pid_t)holder, 0) == -1 && errno == ESRCH &&
             __atomic_compare_exchange_n(&lock->holder, &holder, own, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return EOWNERDEAD;
         sched_yield();

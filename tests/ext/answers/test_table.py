@@ -9,11 +9,12 @@ import multiprocessing
 import os
 import random
 import signal
+import time
 
 import pytest
 
 from rowcall.core.cache.entry import Entry
-from rowcall.ext.base.answers import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, SPLIT, AnswerTable
+from rowcall.ext.answers.table import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, SPLIT, AnswerTable
 
 
 def tables(size: int = 1 << 20) -> tuple[mmap.mmap, AnswerTable[Entry], AnswerTable[Entry]]:
@@ -285,6 +286,42 @@ def test_a_table_that_is_retired_gives_and_keeps_nothing() -> None:
     assert mine.put(b"copy", Entry(b"copy", 1), 101.0, 101.0) is False
     assert {mine.begin(key, 0.0, 101.0) for key in (b"old", b"coming", b"copy")} == {FULL}
     assert (mine.find(b"old", 101.0), mine.count, mine.used) == (None, 0, 0)
+
+
+@pytest.mark.parametrize("junk", [b"\xff", b"\x01\0\0\0", b"\x07", bytes(range(256))])
+def test_memory_that_something_else_has_written_to_is_cleared(junk: bytes) -> None:
+    """Whatever stands there leads nowhere. More of it: tests/fuzz/fuzz_answers.py."""
+    memory, mine, yours = tables(LEAST)
+    head = 4096
+    for number in range(40):
+        kept(mine, b"%d" % number, Entry(b"x" * 500, 1, ends=200.0 + number, tags=("all", f"{number}")))
+    memory[head:] = (junk * len(memory))[: len(memory) - head]
+    assert yours.find(b"1", 100.0) is None
+    yours.forget_tag(b"all", 101.0, 10)
+    yours.forget_all(b"")
+    yours.prune(300.0)
+    mine.forget_process(0x01010101)
+    at = time.monotonic() + 1
+    yours.put(b"may show it", Entry(b"x" * 40_000, 1, tags=("all",)), at, at)
+    yours.retire()
+    assert (mine.count, mine.used) == (0, 0)
+
+
+def test_memory_of_another_size_or_version_is_refused() -> None:
+    memory = mmap.mmap(-1, LEAST * 2)
+    AnswerTable(memoryview(memory)[:LEAST], 1, Entry)
+    with pytest.raises(ValueError, match="another version or size"):
+        AnswerTable(memory, 1, Entry)
+    with pytest.raises(ValueError, match="another version or size"):
+        AnswerTable(mmap_of(b"\x01" * LEAST), 1, Entry)
+    with pytest.raises(ValueError, match="too little memory"):
+        AnswerTable(memoryview(memory)[: LEAST - 1], 1, Entry)
+
+
+def mmap_of(content: bytes) -> mmap.mmap:
+    memory = mmap.mmap(-1, len(content))
+    memory.write(content)
+    return memory
 
 
 class _Finalized:

@@ -1,0 +1,409 @@
+"""Fuzzes the table of kept answers: two processes' views of one small memory, and a dictionary as the judge.
+
+No answer is another one than what was kept last; none that has ended or was forgotten comes back, nor one begun
+before; none is missing that was not too old for the room there is. Then something else writes to the memory: whatever
+stands in it, nothing outside is read, nothing goes on for ever, and once it is cleared it works.
+
+    python -m tests.fuzz.fuzz_answers [seconds]
+
+Reads out of bounds show when the extensions are built with ASAN=1 and Python runs with PYTHONMALLOC=malloc.
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from rowcall.core.cache.entry import Entry
+from rowcall.ext.answers.table import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, SPLIT, AnswerTable
+from tests.fuzz.mutation import main
+
+SIZES = (LEAST,) * 4 + (LEAST + 4096 * 3 + 77, 1 << 18, 1 << 20, SPLIT)
+BODIES = (0, 0, 1, 7, 40, 110, 135, 136, 137, 251, 252, 253, 700, 1000, 4001, 12_000, 60_000, 100_000, 2 << 20)
+KEYS = (0, 1, 2, 7, 15, 16, 90, 135, 136, 137, 388, 389, 1023, 1025, 30_000)
+TAGS = (*(f"tag {number}" for number in range(24)), "", "zwölf", "x" * 300)
+LOCK = 64
+"""Bytes in front, which the lock has: whoever writes to them holds it."""
+HEAD = 4096
+FIRST, FURTHER = 136, 252
+"""Bytes of an answer in its first block, and in each further one."""
+KNOWN = 3600.0
+"""Seconds for which it is known when a tag was forgotten."""
+
+
+class Choices:
+    """Bytes as decisions. When there are none left, it is over."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = iter(data)
+        self.over = False
+
+    def of(self, count: int) -> int:
+        byte = next(self._data, None)
+        if byte is None:
+            self.over = True
+            return 0
+        return byte % count
+
+
+@dataclass
+class Lease:
+    process: int
+    number: int
+    began: float
+    ends: float
+    awaited: bool = False
+
+
+@dataclass
+class Judge:
+    """What may be found, and what must be. entries: the newest is the last; those that have ended among them."""
+
+    entries: dict[bytes, Entry] = field(default_factory=dict)
+    leases: dict[bytes, Lease] = field(default_factory=dict)
+    forgotten: dict[bytes, float] = field(default_factory=dict)
+    forgotten_tags: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def marks(self) -> int:
+        return len(self.forgotten) + len(self.forgotten_tags)
+
+    @property
+    def blocks(self) -> int:
+        """So many at most are in use."""
+        tags = {tag for entry in self.entries.values() for tag in entry.tags} | self.forgotten_tags.keys()
+        return sum(blocks_of(*one) for one in self.entries.items()) + len(tags) + len(self.forgotten)
+
+
+def blocks_of(key: bytes, entry: Entry) -> int:
+    """Those of its tags, which others may have too, are not among them."""
+    length = len(key) + len(entry.body) + len(entry.head) + len("\n".join(entry.tags).encode())
+    return 1 + -(-max(0, length - FIRST) // FURTHER) + -(-len(entry.tags) // 15)
+
+
+def room_of(size: int) -> int:
+    """The blocks of a shard."""
+    buckets = 64
+    while buckets * 1024 < size:
+        buckets *= 2
+    leases = min(512, max(64, size >> 14)) * 8
+    return (size - HEAD - leases * 40 - 4096 * 4 - buckets * 4) // 256 - 1
+
+
+class Trial:
+    def __init__(self, choices: Choices) -> None:
+        self.choices = choices
+        size = SIZES[choices.of(len(SIZES))]
+        self.shards = 8 if size >= SPLIT else 1
+        self.room = room_of(size // self.shards // HEAD * HEAD)
+        self.memory = bytearray(size)
+        self.tables = [AnswerTable(self.memory, process, Entry) for process in (1, 2)]
+        self.judge = Judge()
+        self.at = 1000.0
+
+    # --- choices ----------------------------------------------------------------------------------------------------
+
+    @property
+    def process(self) -> int:
+        return self.choices.of(2)
+
+    @property
+    def table(self) -> AnswerTable[Entry]:
+        return self.tables[self.process]
+
+    @property
+    def key(self) -> bytes:
+        length = KEYS[self.choices.of(len(KEYS))]
+        return bytes([self.choices.of(4) + 65]) * length
+
+    @property
+    def entry(self) -> Entry:
+        body = bytes([self.choices.of(256)]) * BODIES[self.choices.of(len(BODIES))]
+        how = self.choices.of(16)
+        ends = (0.0, self.at + 0.01 * how, self.at + 3 * how, self.at + 400 * how)[how % 4]
+        tags: tuple[str, ...] = ()
+        if how > 9:
+            first = self.choices.of(len(TAGS))
+            tags = (TAGS[first:] + TAGS[:first])[: self.choices.of(len(TAGS) + 1)]
+        if tags == ("",):
+            tags = ()
+        return Entry(body, how, how % 5 == 0, self.at, ends, self.at + how * (how % 3), b'["head"]' * (how // 3), tags)
+
+    # --- what holds -------------------------------------------------------------------------------------------------
+
+    def is_live(self, key: bytes) -> bool:
+        entry = self.judge.entries.get(key)
+        return entry is not None and not (entry.ends and self.at >= entry.ends)
+
+    def is_over(self, lease: Lease) -> bool:
+        """It may have been given to somebody else."""
+        return lease.ends != 0 and self.at >= lease.ends
+
+    def is_forgotten(self, tags: tuple[str, ...], began: float) -> bool:
+        return any(self.judge.forgotten_tags.get(tag, 0.0) >= began for tag in tags)
+
+    def has_room(self, more: int = 0) -> bool:
+        return self.judge.blocks + more <= self.room
+
+    def look_who_had_to_go(self) -> None:
+        """Answers that are gone were the oldest, and room was needed."""
+        kept = False
+        for key in list(self.judge.entries):
+            found = self.tables[0].find(key, self.at)
+            if not self.is_live(key):
+                assert found is None
+            elif found is not None:
+                assert found == self.judge.entries[key]
+                kept = True
+            else:
+                assert not kept or self.shards > 1, "an older one was kept"
+                del self.judge.entries[key]
+
+    def note(self, key: bytes, entry: Entry) -> None:
+        """It was put there."""
+        self.judge.entries.pop(key, None)
+        self.judge.entries[key] = entry
+        # Each tag may be a new one when room is made.
+        if not self.has_room(len(entry.tags)):
+            if self.is_live(key) and self.table.find(key, self.at) is None:
+                # It was too large, and nobody had to go for it.
+                del self.judge.entries[key]
+                assert blocks_of(key, entry) + len(entry.tags) >= self.room
+            self.look_who_had_to_go()
+        elif self.is_live(key):
+            assert self.table.find(key, self.at) == entry
+
+    # --- steps ------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        steps = (self.keep, self.keep, self.put, self.put, self.find, self.find, self.begin, self.begin, self.end)
+        steps += (self.has, self.forget, self.forget, self.forget_tag, self.forget_all, self.prune, self.wait, self.die)
+        while not self.choices.over:
+            steps[self.choices.of(len(steps))]()
+        if self.has_room():
+            assert all(self.table.find(key, self.at) for key in self.judge.entries if self.is_live(key))
+
+    def empty(self) -> None:
+        self.tables[0].forget_all(b"")
+        assert self.tables[1].count == 0
+        assert self.tables[1].used <= self.judge.marks * 256 * self.shards, "only marks are left"
+
+    def keep(self) -> None:
+        process, key = self.process, self.key
+        if self.taken(process, key):
+            self.land(process, key)
+
+    def begin(self) -> None:
+        seconds, fresh = (0.0, 0.0, 0.5, 20.0)[self.choices.of(4)], self.choices.of(2) == 1
+        self.taken(self.process, self.key, seconds, fresh=fresh)
+
+    def taken(self, process: int, key: bytes, seconds: float = 0.0, *, fresh: bool = False) -> bool:
+        """A lease."""
+        ends = self.at + seconds if seconds else 0.0
+        found = self.tables[process].begin(key, ends, self.at, fresh)
+        if self.is_live(key):
+            entry = self.judge.entries[key]
+            if not (fresh and entry.fresh and self.at >= entry.fresh):
+                assert found == entry
+                return False
+        assert isinstance(found, int)
+        lease = self.judge.leases.get(key)
+        if lease is not None and not self.is_over(lease):
+            assert found == HELD
+            lease.awaited = lease.awaited or lease.process != process
+            return False
+        if found == FULL:
+            return False
+        assert found > 0
+        self.judge.leases[key] = Lease(process, found, self.at, ends)
+        return True
+
+    def end(self) -> None:
+        """A lease that stands, by whoever has it or somebody else."""
+        if not self.judge.leases:
+            return
+        key = list(self.judge.leases)[self.choices.of(len(self.judge.leases))]
+        lease = self.judge.leases[key]
+        process = lease.process if self.choices.of(8) else 1 - lease.process
+        if self.choices.of(3):
+            self.land(process, key)
+            return
+        said = self.tables[process].drop(key, lease.number)
+        if process != lease.process:
+            assert said == GONE
+            return
+        assert said == lease.awaited * AWAITED or (said == GONE and self.is_over(lease))
+        del self.judge.leases[key]
+
+    def land(self, process: int, key: bytes) -> None:
+        lease, entry = self.judge.leases[key], self.entry
+        said = self.tables[process].keep(key, lease.number, lease.began, entry, self.at)
+        if process != lease.process:
+            assert said == GONE
+            return
+        del self.judge.leases[key]
+        if said == GONE:
+            assert self.is_over(lease)
+            return
+        assert bool(said & AWAITED) == lease.awaited
+        if said & FORGOTTEN:
+            # Marks that had to go count for all tags.
+            assert entry.tags
+            assert self.judge.marks
+            return
+        assert not self.is_forgotten(entry.tags, max(lease.began, self.at - KNOWN))
+        if entry.ends == 0 or entry.ends > entry.written:
+            self.note(key, entry)
+
+    def put(self) -> None:
+        process, key, entry = self.process, self.key, self.entry
+        began = self.at - self.choices.of(3)
+        said = self.tables[process].put(key, entry, began, self.at)
+        if self.judge.forgotten.get(key, 0.0) >= began or self.is_forgotten(entry.tags, began):
+            assert not said
+        elif said:
+            self.note(key, entry)
+        elif self.is_live(key) and self.tables[process].find(key, self.at) == self.judge.entries[key]:
+            assert self.judge.marks, "something was forgotten since"
+        else:
+            self.judge.entries.pop(key, None)
+            assert self.judge.marks or blocks_of(key, entry) + len(entry.tags) >= self.room
+
+    def find(self) -> None:
+        key = self.key
+        found = self.table.find(key, self.at)
+        assert found == (self.judge.entries[key] if self.is_live(key) else None)
+        assert found is None or type(found) is Entry
+
+    def has(self) -> None:
+        process, key = self.process, self.key
+        lease = self.judge.leases.get(key)
+        has = self.tables[process].has(key, lease.number if lease else 1)
+        assert has == (lease is not None and lease.process == process) or (lease is not None and self.is_over(lease))
+
+    def forget(self) -> None:
+        key, noted = self.key, self.choices.of(2) == 1
+        found, awaited = self.table.forget(key, self.at, noted)
+        assert found == self.is_live(key)
+        self.judge.entries.pop(key, None)
+        lease = self.judge.leases.pop(key, None)
+        assert awaited == (lease is not None and lease.awaited) or (lease is not None and self.is_over(lease))
+        if noted:
+            self.judge.forgotten[key] = self.at
+            self.make_room()
+
+    def forget_tag(self) -> None:
+        tag, most = TAGS[self.choices.of(len(TAGS))], (1, 3, 1000)[self.choices.of(3)]
+        self.judge.forgotten_tags[tag] = self.at
+        had_room = self.has_room()
+        having = [key for key, entry in self.judge.entries.items() if tag in entry.tags]
+        live = sum(map(self.is_live, having))
+        count, more, process = 0, True, self.process
+        while more:
+            found, more = self.tables[process].forget_tag(tag.encode(), self.at, most)
+            count += found
+        # The oldest may have had to go for the mark.
+        assert count <= live if not had_room else count == live
+        for key in having:
+            assert self.tables[process].find(key, self.at) is None
+            del self.judge.entries[key]
+        self.make_room(had_room=had_room)
+
+    def make_room(self, *, had_room: bool = True) -> None:
+        if not had_room or not self.has_room():
+            self.look_who_had_to_go()
+
+    def forget_all(self) -> None:
+        prefix = self.key[:200]
+        if len(prefix) < 5:
+            return
+        self.table.forget_all(prefix)
+        for key in [key for key in self.judge.entries if key.startswith(prefix)]:
+            del self.judge.entries[key]
+
+    def prune(self) -> None:
+        self.table.prune(self.at)
+        self.judge.entries = {key: entry for key, entry in self.judge.entries.items() if self.is_live(key)}
+        assert self.table.count == len(self.judge.entries)
+
+    def wait(self) -> None:
+        self.at += (0.001, 0.06, 0.7, 5.0, 300.0)[self.choices.of(5)]
+
+    def die(self) -> None:
+        """A process, and another one comes with its number."""
+        if self.choices.of(4):
+            return
+        process = self.process
+        self.tables[1 - process].forget_process(process + 1)
+        self.judge.leases = {key: lease for key, lease in self.judge.leases.items() if lease.process != process}
+        self.tables[process] = AnswerTable(self.memory, process + 1, Entry)
+
+    # --- something else writes to the memory ------------------------------------------------------------------------
+
+    def damage(self, dice: random.Random) -> None:
+        for _ in range(dice.choice((1, 3, 20))):
+            self.scribble(dice)
+            for _ in range(dice.choice((1, 10, 40))):
+                self.step_anyhow(dice)
+            if dice.random() < 0.3:
+                with suppress(ValueError):
+                    self.tables[0] = AnswerTable(self.memory, 1, Entry)
+        for table in self.tables:
+            table.retire()
+            assert (table.count, table.used) == (0, 0)
+
+    def scribble(self, dice: random.Random) -> None:
+        """Anywhere behind the lock, and mostly where something stands."""
+        size = len(self.memory)
+        blocks = size - self.room * 256 if self.shards == 1 else HEAD
+        used = min(size - blocks, 256 + self.tables[0].used)
+        start = dice.choice((dice.randrange(LOCK, 200), blocks + dice.randrange(used), dice.randrange(LOCK, size)))
+        text = dice.randbytes(dice.choice((1, 8, 64, 256, 5000)))
+        if dice.random() < 0.6:
+            # A number where numbers stand: small ones are indices that exist.
+            start = start // 4 * 4
+            number = dice.choice((0, 1, 2, 15, 16, 255, (1 << 32) - 1, dice.randrange(1 << 32), dice.randrange(1000)))
+            text = number.to_bytes(4, "little")
+        part = size // self.shards // HEAD * HEAD
+        end = min(size, start + len(text))
+        if start % part < LOCK or start // part != (end - 1) // part:
+            return
+        self.memory[start:end] = text[: end - start]
+
+    def step_anyhow(self, dice: random.Random) -> None:
+        self.choices = Choices(dice.randbytes(64))
+        table, key = self.table, self.key
+        done = dice.randrange(9)
+        if done == 0:
+            table.put(key, self.entry, self.at, self.at)
+        elif done == 1:
+            found = table.begin(key, 0.0, self.at)
+            if isinstance(found, int) and found > 0:
+                table.keep(key, found, self.at, self.entry, self.at)
+        elif done < 5:
+            assert isinstance(table.find(key, self.at), Entry | None)
+        elif done == 5:
+            table.forget(key, self.at, noted=True)
+        elif done == 6:
+            table.forget_tag(dice.choice(TAGS).encode(), self.at, 100)
+        elif done == 7:
+            table.prune(self.at)
+        else:
+            table.forget_all(key[:1])
+        self.wait()
+
+
+def check(data: bytes) -> None:
+    dice = random.Random(data)
+    trial = Trial(Choices(data))
+    trial.run()
+    if dice.random() < 0.5:
+        trial.empty()
+    else:
+        trial.damage(dice)
+
+
+if __name__ == "__main__":
+    chance = random.Random(0)
+    main(check, [chance.randbytes(1500) for _ in range(16)], [bytes([number]) for number in range(18)])
