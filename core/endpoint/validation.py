@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
-
-import regex
+from typing import TYPE_CHECKING
 
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    import regex
 
 SEARCH_SECONDS = 0.1
 """Longest search for a pattern: one that backtracks without end must not hold up everybody else."""
@@ -108,6 +110,9 @@ def _found(pattern: str, text: str) -> bool:
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> regex.Pattern[str]:
     """Raises `regex.error`."""
+    # Imported where it is used: most services have no rule with a pattern, and it is 1 MB.
+    import regex
+
     return regex.compile(_at_the_end(pattern))
 
 

@@ -79,11 +79,23 @@ def _has_no_configuration(arguments: Arguments) -> bool:
     return not given and not any(file.is_file() for file in configuration_files(arguments))
 
 
+_SHARED = (
+    "rowcall.service.supervisor.channel",
+    "rowcall.service.edition.edition",
+    "rowcall.service.events.batches",
+    "rowcall.service.pipeline.services",
+    "rowcall.service.sockets.listeners",
+)
+"""What the supervisor and the workers both need is imported before there are copies of this process, and shared. What
+reads the database and makes endpoints of it is not: as large again, it would be resident in each worker.
+"""
+
+
 def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:
     require_readable(configuration.settings)
-    # Imported before there are copies of this process, and copied while it has no thread yet, and neither connections
-    # nor files of the log that a copy would share.
-    importlib.import_module("rowcall.service.supervisor.run")
+    # Copied while it has no thread yet, and neither connections nor files of the log that a copy would share.
+    for module in _SHARED:
+        importlib.import_module(module)
     with contextlib.ExitStack() as until_stopped:
         template = forked_template("rowcall.service.worker.worker")
         if template is not None:

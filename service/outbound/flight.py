@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from rowcall.ext.driver.plain_http import PendingAnswer, stands
 from rowcall.service.exchange.attendance import UNWATCHED
 from rowcall.service.exchange.deadline import DeadlineError
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.outbound.relay import is_gathered
-from rowcall.service.upstream.client import Client
-from rowcall.service.upstream.http1 import Http1Connection
 from rowcall.service.upstream.messages import Answer, Arriving, OutgoingRequest
+
+if TYPE_CHECKING:
+    from rowcall.service.upstream.client import Client
+    from rowcall.service.upstream.http1 import Http1Connection
 
 _IN_WHOLE_MILLISECONDS = 0.001
 """So the timers of the loop count."""

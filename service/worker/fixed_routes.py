@@ -14,13 +14,11 @@ from rowcall.core.text.ascii_case import ascii_lower
 from rowcall.service.auth.antiforgery import guards, token_routes
 from rowcall.service.auth.refreshing import refresh_routes
 from rowcall.service.cache.tags import tag_routes
-from rowcall.service.codegen.documents import document_routes
 from rowcall.service.database.databases import Databases
 from rowcall.service.edition.edition import Edition
 from rowcall.service.exchange.exchange import Step
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.limits.steps import limit_named
-from rowcall.service.mcp.server import mcp_routes
 from rowcall.service.operations.audit_trail import note_signing
 from rowcall.service.operations.routes import operation_routes
 from rowcall.service.options.worker import WorkerOptions
@@ -78,9 +76,15 @@ def edition_routes(
     """Documents about the endpoints, and their tools. inside: how tools call them; None: there are none."""
     options = services.options
     told = _told(edition, options)
-    for path, step in document_routes(*told, edition.example_requests, options.openapi, options.tool_schemas):
-        yield Route("GET", path.lower(), (), ()), (step,)
+    # Imported where they are used: what others are told is a tenth of all modules, and most services tell nothing.
+    if options.openapi is not None or options.tool_schemas is not None or edition.example_requests:
+        from rowcall.service.codegen.documents import document_routes
+
+        for path, step in document_routes(*told, edition.example_requests, options.openapi, options.tool_schemas):
+            yield Route("GET", path.lower(), (), ()), (step,)
     if inside is not None and options.mcp is not None:
+        from rowcall.service.mcp.server import mcp_routes
+
         services = replace(services, limiting=partial(limit_named, services))
         for method, path, steps in mcp_routes(*told, options.mcp, services, inside.call_for_caller):
             yield Route(method, path.lower(), (), ()), steps
