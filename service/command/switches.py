@@ -21,6 +21,10 @@ class Switch:
     """`module:function` below rowcall.service.command; empty: says how another switch works."""
     choices: tuple[str, ...] = ()
     """Words that the operand can be."""
+    alone: bool = False
+    """No file of the configuration is read: a word behind the operands is a text with blanks that lacks its quotes."""
+    goes_with: tuple[str, ...] = ()
+    """Other switches, without which it means nothing."""
 
     @property
     def name(self) -> str:
@@ -45,12 +49,14 @@ SWITCHES = (
         "Print the hash of a password, as logins and BasicAuth:Users store it.",
         ("PASSWORD",),
         "credentials:show_hash",
+        alone=True,
     ),
     Switch(
         ("--basic_auth",),
         "Print the request header for HTTP Basic.",
         ("USER", "PASSWORD"),
         "credentials:show_basic_auth",
+        alone=True,
     ),
     Switch(
         ("--encrypt",),
@@ -63,6 +69,7 @@ SWITCHES = (
         "Write a commented configuration to start from; rowcall.json unless FILE is given. Never overwrites.",
         ("[FILE]",),
         "starter:write",
+        alone=True,
     ),
     Switch(
         ("--config",),
@@ -95,7 +102,9 @@ SWITCHES = (
         "pass, 1 for failures, 2 for errors, 3 when the preparation fails, 4 when there is none.",
         run="testing.run:test",
     ),
-    Switch(("--update",), "With --test: write the answers that tests compare with as snapshots."),
+    Switch(
+        ("--update",), "With --test: write the answers that tests compare with as snapshots.", goes_with=("--test",)
+    ),
     Switch(
         ("--audit",),
         "Read the database and tell what is exposed and to whom: open endpoints, rights that reach too far, policies "
@@ -115,6 +124,7 @@ SWITCHES = (
         ("SHELL",),
         "completion:show",
         ("bash", "zsh", "fish"),
+        alone=True,
     ),
     Switch(("--demo",), "Serve a demo database from a private PostgreSQL in ./.demo (needs rowcall[embedded])."),
     Switch(
@@ -122,9 +132,13 @@ SWITCHES = (
         "Serve changes of .sql files, the database and configuration files as they are made, as Watch:Enabled does. "
         "With --test: run tests again whenever something changes.",
     ),
-    Switch(("--check",), "With --contract: compare with the file instead of writing it."),
+    Switch(("--check",), "With --contract: compare with the file instead of writing it.", goes_with=("--contract",)),
     Switch(("--json",), "With --version, --validate and --audit: print JSON."),
-    Switch(("--strict",), "With --validate: warnings count as errors; with --audit: findings that are medium."),
+    Switch(
+        ("--strict",),
+        "With --validate: warnings count as errors; with --audit: findings that are medium.",
+        goes_with=("--validate", "--audit"),
+    ),
 )
 """The first of several that are given decides, in the order of this table."""
 
@@ -178,6 +192,9 @@ def parse_arguments(tokens: Sequence[str]) -> Arguments:
             if len(operands) < switch.least:
                 return Arguments(unknown=token, hint=f"It needs {' and '.join(switch.operands)}.")
             given[switch.name] = operands
+            if switch.alone and rest and not rest[0].startswith("-"):
+                taken = " and ".join(operand.strip("[]") for operand in switch.operands)
+                return Arguments(unknown=rest[0], hint=f"{switch.name} takes {taken}; a text with blanks needs quotes.")
         elif token in OPTIONAL:
             optional = True
         elif len(word) > 2 and token.startswith("--") and equals:
@@ -189,6 +206,9 @@ def parse_arguments(tokens: Sequence[str]) -> Arguments:
             optional = False
     if optional:
         return Arguments(unknown=OPTIONAL[1], hint="It needs FILE.")
+    for switch in SWITCHES:
+        if switch.goes_with and switch.name in given and given.keys().isdisjoint(switch.goes_with):
+            return Arguments(unknown=switch.name, hint=f"It goes with {' or '.join(switch.goes_with)}.")
     return Arguments(tuple(files), tuple(overrides), given)
 
 

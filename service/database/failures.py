@@ -193,7 +193,7 @@ class Failures:
             problem = problem or _answer(call, request, message, tries or Tries())
             what = "" if call.describe is None else f"\n{call.describe(exchange)}"
             said = message.replace("\n", "\\n")
-            log.log(_level(problem.status), "%s: %s: %s%s", call.label, request.error.sqlstate, said, what)
+            log.log(level_of(problem.status), "%s: %s: %s%s", call.label, request.error.sqlstate, said, what)
             problem.logged = True
             return problem
         if isinstance(request.failure, ColumnsChangedError):
@@ -225,7 +225,7 @@ def _refused_value(call: Call, exchange: Exchange, request: Request, message: st
     return unbound(refused.discreetly() if call.sensitive else refused)
 
 
-def _level(status: int) -> int:
+def level_of(status: int) -> int:
     if status >= 500:
         return logging.ERROR
     # With a status of success a policy says that nothing is wrong.

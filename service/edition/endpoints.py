@@ -142,7 +142,8 @@ class EndpointBuilder:
             raise StartupError("\n  ".join(("these endpoints cannot be served:", *map(str, fatal))))
         groups, clashes = _reached(groups, self._clashes)
         diagnostics += clashes
-        diagnostics += self._own.hidden([endpoint for group in groups for endpoint in group])
+        public = [endpoint for group in groups for endpoint in group if not endpoint.options.internal]
+        diagnostics += (*self._own.hidden(public), *self._own.unsent(public))
         self._report(diagnostics)
         debugging = log.isEnabledFor(logging.DEBUG)
         for group in groups:

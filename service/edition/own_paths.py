@@ -41,6 +41,7 @@ _AT: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
 class OwnPaths:
     def __init__(self, settings: Settings) -> None:
         self._keys: Mapping[tuple[str | None, str], str] = _keys(settings)
+        self._cookies = dict(_cookie_paths(settings))
         self._level = NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel"))
 
     def hidden(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
@@ -58,14 +59,40 @@ class OwnPaths:
         if not self._keys and not streams:
             return
         for endpoint in endpoints:
-            if (stream := streams.get(endpoint.path)) is not None and not endpoint.options.internal:
+            if (stream := streams.get(endpoint.path)) is not None:
                 message = f"{endpoint.name} is not reached: the stream of {stream.name} is there"
                 yield Diagnostic(endpoint.routine.identity, None, f"{message}; give one of them another path")
             path = _bare(endpoint.path)
             key = self._keys.get((_ANY, path)) or self._keys.get((endpoint.method, path))
-            if key is not None and not endpoint.options.internal:
+            if key is not None:
                 message = f"{endpoint.name} is not reached: {key} answers there; give one of them another path"
                 yield Diagnostic(endpoint.routine.identity, None, message)
+
+    def unsent(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+        """Of cookies whose path covers no endpoint (RFC 6265, 5.1.4): who has signed in stays a stranger everywhere."""
+        for key, path in self._cookies.items():
+            if endpoints and not any(_covers(path, endpoint.path) for endpoint in endpoints):
+                message = f"no endpoint is at {path} or below, so browsers send the cookie to none"
+                yield Diagnostic(key, None, message)
+
+
+def _cookie_paths(settings: Settings) -> Iterator[tuple[str, str]]:
+    if settings.flag("StaticFiles:Enabled"):
+        return  # pages may be what it is for
+    if settings.flag("Auth:CookieAuth"):
+        yield "Auth:CookiePath", settings.text_or_none("Auth:CookiePath") or "/"
+    for name in settings.names("Auth:Schemes"):
+        place = f"Auth:Schemes:{name}:"
+        if settings.flag(place + "Enabled") and (settings.choice_or_none(place + "Type") or "") == "Cookies":
+            yield place + "CookiePath", settings.text_or_none(place + "CookiePath") or "/"
+
+
+def _covers(cookie: str, path: str) -> bool:
+    """Paths of endpoints answer in any case; a browser sends the cookie where somebody asks in the cookie's."""
+    ours, theirs = cookie.lower().rstrip("/").split("/"), path.lower().split("/")
+    return len(ours) <= len(theirs) and all(
+        one == other or other.startswith("{") for one, other in zip(ours, theirs, strict=False)
+    )
 
 
 def _heard(endpoint: Endpoint) -> object:

@@ -104,7 +104,7 @@ class _Call:
         self._services = services
         self._binary = {index for index, _ in call.fields if endpoint.parameters[index].cast == "bytea"}
         self._named = names_its_host(definition.url)
-        self._own = definition.url.startswith("/")
+        self._written = definition.url if "{" in definition.url.partition("#")[0].partition("?")[0] else None
         self._url = parse(definition.url)
         self._headers = tuple((name, parse(value)) for name, value in definition.headers)
         self._content_type = None if definition.content_type is None else parse(definition.content_type)
@@ -159,10 +159,12 @@ class _Call:
         if inside is None:
             raise RefusedError("Service:HttpClientOptions:Enabled is false")
         limit = None if self._services.client is None else self._services.client.options.max_response
-        # Where a value says what is called, it may name what anybody may call, and nothing else.
-        call = partial(inside, self._definition.method, target, headers, body, exchange, public=not self._own)
+        written = self._written
+        call = partial(inside, self._definition.method, target, headers, body, exchange, written=written)
         key = request_key(self._definition.method, target, headers, body)
-        return _Attempt(key if self._own else b"public" + key, call, _nobody_knows, None, limit, inside=True)
+        # What was found under one wording need not be there under another.
+        key = key if written is None else f"{written}\n".encode() + key
+        return _Attempt(key, call, _nobody_knows, None, limit, inside=True)
 
     def _traced(self, exchange: Exchange, value_of: ValueOf) -> Headers:
         """The headers of the request, and the trace that it belongs to (W3C Trace Context)."""

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class Inside(Protocol):
     """Method, path with query, headers, body, the exchange that it is for → the answer of an endpoint of this service.
 
-    public: endpoints that are `internal` are not found, as the client has chosen the path.
+    written: the path with its query as an author wrote it, `{…}` where a client's values stand. They may choose among
+    what anybody may call; an endpoint that is `internal` is only found where the author named it. None: all is his.
     """
 
     def __call__(
@@ -39,7 +40,7 @@ class Inside(Protocol):
         outer: Exchange,
         /,
         *,
-        public: bool = False,
+        written: str | None = None,
     ) -> Awaitable[Answer]: ...
 
 

@@ -202,6 +202,17 @@ class _PipeReader:
             self._answer.end(error)
 
 
+def _is_named(route: str, written: str | None, path: str) -> bool:
+    """Whether values only stand where the endpoint takes some, and none of them has become several segments."""
+    if written is None:
+        return True
+    segments = written.partition("#")[0].partition("?")[0].split("/")
+    found = zip(segments, route.split("/"), strict=False)
+    return path.count("/") + 1 == len(segments) and all(
+        taken.startswith("{") or "{" not in segment for segment, taken in found
+    )
+
+
 class SelfCalls:
     """Those that the endpoints of one edition make."""
 
@@ -224,10 +235,10 @@ class SelfCalls:
         body: bytes | None,
         outer: Exchange,
         *,
-        public: bool = False,
+        written: str | None = None,
     ) -> Answer:
         """For nobody in particular. Raises `OutboundError` for calls that call each other without end."""
-        return await self._called(method, target, headers, body, outer, public=public)
+        return await self._called(method, target, headers, body, outer, written=written)
 
     async def call_for_caller(
         self,
@@ -237,11 +248,11 @@ class SelfCalls:
         body: bytes | None,
         outer: Exchange,
         *,
-        public: bool = False,
+        written: str | None = None,
     ) -> Answer:
         """As `call`, and as if it came from where the outer request comes from."""
         client, scheme = str(outer.scope.client), str(outer.scope.scheme)
-        return await self._called(method, target, headers, body, outer, client, scheme, public=public)
+        return await self._called(method, target, headers, body, outer, client, scheme, written=written)
 
     async def _called(
         self,
@@ -253,7 +264,7 @@ class SelfCalls:
         client: str = "",
         scheme: str = "http",
         *,
-        public: bool,
+        written: str | None,
     ) -> Answer:
         depth = getattr(outer.scope, "depth", 0) + 1
         if depth > DEEPEST:
@@ -270,7 +281,9 @@ class SelfCalls:
         except MalformedPathError as error:
             self._fail(exchange, error)
             return await capture.begun
-        if match is None or (public and match.route.primary.options.internal):
+        if match is None or (
+            match.route.primary.options.internal and not _is_named(match.route.path, written, raw_path)
+        ):
             self._fail(exchange, Problem(404, f"there is no endpoint {method} {raw_path[:200]}"))
             return await capture.begun
         exchange.values = match.values

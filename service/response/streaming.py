@@ -31,6 +31,7 @@ log = logging.getLogger("rowcall")
 
 PIPE_BYTES = 262_144
 """Where the system lets a pipe have a size: on Linux. Elsewhere it is what the system gives."""
+FIRST_LOOK = 0.02
 OPENED_WITHIN = 5.0
 """Seconds: granian opens what it is to send at once. It has not, or has closed it unread and says nothing of it, where
 the client has left in that moment."""
@@ -50,13 +51,21 @@ class PipeBody:
         if sys.platform == "linux":
             with contextlib.suppress(OSError):
                 fcntl.fcntl(self._write_end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        self._gone = self._loop.create_task(self._watch(protocol))
+        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._watching = self._loop.create_task(self._watch(protocol))
+        self._looking: asyncio.TimerHandle | None = None
         # What granian opens next, by its name, is the reading end.
         os.close(spare)
         protocol.response_file(status, headers, f"/dev/fd/{self._read_end}")
 
     async def _watch(self, protocol: Any) -> None:
+        """Until granian has begun to read: from then on it says nothing, and closes the pipe."""
         await protocol.client_disconnect()
+        self._leave()
+
+    def _leave(self) -> None:
+        self._loop.remove_reader(self._write_end)
+        _wake(self._gone)
 
     async def write(self, data: bytes) -> None:
         """Returns when the pipe has taken everything. Raises `ClientGoneError`."""
@@ -70,13 +79,15 @@ class PipeBody:
             except BrokenPipeError:
                 raise ClientGoneError("the client has closed the connection") from None
             else:
+                if not self._written:
+                    self._look_for_reader(FIRST_LOOK)
                 self._written += written
                 view = view[written:]
 
     async def wait_for(self, event: asyncio.Future[None], seconds: float | None = None) -> None:
         """Returns when `event` is done, or after `seconds`. Raises `ClientGoneError` when the client leaves before."""
         done, _ = await asyncio.wait({event, self._gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if self._gone in done:
+        if self._gone in done and event not in done:
             raise ClientGoneError("the client has closed the connection")
 
     async def _wait_for_room(self) -> None:
@@ -96,10 +107,23 @@ class PipeBody:
             raise ClientGoneError(f"the client has not read for {self._patience:g} s")
         self._close_read_end_if_read()
 
+    def _look_for_reader(self, seconds: float) -> None:
+        """There is no event for it that granian has opened the pipe. A body of events may have one now and then only,
+        and nothing fills the pipe: without looking, a client that leaves would never be noticed.
+        """
+        self._looking = self._loop.call_later(seconds, self._look, seconds)
+
+    def _look(self, seconds: float) -> None:
+        self._close_read_end_if_read()
+        if self._read_end >= 0:
+            self._look_for_reader(min(2 * seconds, 1.0))
+
     def _close_read_end_if_read(self) -> None:
         """Once something was read, granian has the reading end open; ours would hide that it closes it."""
         if self._read_end >= 0 and _unread(self._read_end) < self._written:
             self._close_read_end()
+            # The writing end of a pipe is never readable: this is called when the last reader has closed his.
+            self._loop.add_reader(self._write_end, self._leave)
 
     def _is_unread(self) -> bool:
         """Nobody else has the reading end open."""
@@ -116,7 +140,10 @@ class PipeBody:
         if self._read_end >= 0:
             await self._until_read()
             self._close_read_end()
-        self._gone.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
+        self._watching.cancel()
+        self._loop.remove_reader(self._write_end)
         os.close(self._write_end)
 
     async def _until_read(self) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import signal
 
 from rowcall.core.errors.problems import Problem
 from rowcall.service.uploads.spool import Stored
@@ -27,6 +29,8 @@ async def passes(command: tuple[str, ...], stored: Stored) -> bool:
             stdin=stored.stored,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
+            # A shell, and what it runs, are one group, which ends as one.
+            start_new_session=True,
         )
     except OSError as error:
         log.error("the check %s cannot be run: %s", command[0], error.strerror)
@@ -38,6 +42,8 @@ async def passes(command: tuple[str, ...], stored: Stored) -> bool:
         log.error("the check %s has not ended within %g s", command[0], SECONDS)
         raise Problem(500, "uploaded files cannot be checked; the log of the service has it") from None
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
     return status == 0

@@ -153,6 +153,8 @@ def schema(url: str) -> str:
         + asking("to_id", "GET /INNER/{_n}/end?x={_x}", "_n text, _x text")
         + asking("to_kept", "@cache\nGET /inner/8/end")
         + asking("to_any", "@cache\nGET {_url}", "_url text")
+        + asking("to_one", "@cache\nGET /inner/{_n}/{_x}", "_n text, _x text")
+        + asking("to_near", "@cache\nGET /{_x}", "_x text")
         + asking("to_slash", "GET /inner/7/end/")
         + asking("to_other_method", "DELETE /inner/7/end")
         + asking("to_closed", "GET /inner-closed")
@@ -362,5 +364,8 @@ def test_a_client_that_chooses_the_url_reaches_what_it_could_ask_for_itself(serv
     for target in ("/inner/8/end", "/INNER/8/end", "/inner-flaky"):
         found = service.get("/to-any", params={"url": target})
         assert (found.status_code, "|404|f|Internal request returned 404" in found.text) == (200, True), found.text
+    for path in ("/to-near?x=inner/8/end", "/to-near?x=inner-flaky", "/to-one?n=8&x=end", "/to-one?n=8&x=end%3F"):
+        assert "|404|f|Internal request returned 404" in service.get(path).text, path
+    assert service.get("/to-near?x=to-id%3Fn=7%26x=y").text.endswith("7 y|200|t|NULL|200|t|NULL")
     found = service.get("/to-any", params={"url": "/to-id?n=7&x=y"})
     assert found.text == "7 y|200|t|NULL|200|t|NULL"

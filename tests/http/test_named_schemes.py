@@ -67,7 +67,9 @@ def test_a_named_cookie_has_a_name_of_its_own_and_inherits_the_rest(
     assert service.get("/api/closed", headers={"Cookie": cookie_of(response)}).text == "in"
 
 
-def test_a_cookie_that_browsers_drop_is_told_at_the_start(own_database: Database, serve_once: Serve) -> None:
+def test_a_cookie_that_browsers_drop_or_never_send_is_told_at_the_start(
+    own_database: Database, serve_once: Serve
+) -> None:
     """SameSite=None is for https alone (reference 04, 1)."""
     settings = {
         "Auth:CookieAuth": "true",
@@ -75,11 +77,20 @@ def test_a_cookie_that_browsers_drop_is_told_at_the_start(own_database: Database
         "Auth:Schemes:gate:Type": "Cookies",
         "Auth:Schemes:gate:CookieSecure": "Always",
         "Auth:Schemes:yard:Type": "Cookies",
+        "Auth:Schemes:yard:CookiePath": "/api/yard",
+        "Auth:Schemes:gate:CookiePath": "/API/gates/",
+        "Auth:Schemes:none:Type": "Cookies",
+        "Auth:Schemes:none:Enabled": "false",
+        "Auth:Schemes:none:CookiePath": "/none",
     }
-    service = serve_once(own_database, settings=settings)
+    sql = """create function open_gate(_n int) returns int language sql as 'select 1';
+    comment on function open_gate(int) is 'HTTP GET /api/gates/{_n}';"""
+    service = serve_once(own_database, sql, settings)
     service.wait_for_log("Auth:CookieSameSite is None: browsers drop the cookie unless CookieSecure is Always")
     service.wait_for_log("Auth:Schemes:yard:CookieSameSite is None")
     assert "Auth:Schemes:gate:CookieSameSite" not in service.log
+    service.wait_for_log("Auth:Schemes:yard:CookiePath: no endpoint is at /api/yard or below, so browsers send")
+    assert service.log.count("CookiePath") == 1
 
 
 def test_a_named_token_scheme_has_a_secret_of_its_own(service: Service) -> None:

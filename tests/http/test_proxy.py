@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import json
 import socket
+import threading
 from typing import Any
 
 import httpx
@@ -446,8 +447,6 @@ def test_events_come_as_they_are_sent(service: Service, met: Upstream) -> None:
         read.wait(20)
         connection.sendall(b"data: more\n\n")
 
-    import threading
-
     read = threading.Event()
     met.on("/events", events)
     with service.client.stream("GET", "/events") as response:
@@ -456,6 +455,27 @@ def test_events_come_as_they_are_sent(service: Service, met: Upstream) -> None:
         read.set()
         assert [line for line in lines if line] == ["data: more"]
     assert response.headers["content-type"] == "text/event-stream"
+
+
+@pytest.mark.parametrize("http2", [False, True], ids=["http/1.1", "http/2"])
+def test_a_stream_of_few_events_ends_with_its_client(service: Service, met: Upstream, http2: bool) -> None:
+    ended = threading.Event()
+
+    def events(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        try:
+            while not met.released.wait(0.05):
+                connection.sendall(b"data: one of few\n\n")
+        except OSError:
+            ended.set()
+
+    met.on("/events", events)
+    with (
+        httpx.Client(base_url=service.url, http1=not http2, http2=http2, trust_env=False) as client,
+        client.stream("GET", "/events") as response,
+    ):
+        assert next(response.iter_lines()) == "data: one of few"
+    assert ended.wait(20), "the other service goes on sending to nobody"
 
 
 def test_a_call_ends_with_its_client(service: Service, met: Upstream) -> None:

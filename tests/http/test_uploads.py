@@ -274,6 +274,7 @@ def test_an_object_gets_the_oid_of_a_parameter(service: Service) -> None:
     again = problem(send(service, "up-oid?oid=777001", [("x", b"abc", "text/plain")]), 409)
     assert again["title"] == "There is such a record already"
     assert again["detail"] == "23505"
+    assert " WRN] " in service.wait_for_log("lo_create: 23505: ")
 
 
 def test_images_are_told_by_their_first_bytes(service: Service) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 from collections.abc import Iterator
@@ -194,6 +195,34 @@ def test_answers_of_a_store_that_has_a_bad_day(loaded: Database, serve_once: Ser
     found = problem(send(service, "/api/up?about=x", ("failing", b"a", "")), 502)
     assert "InternalError" in found["detail"]
     assert asked[-1] == "DELETE uploadId=u1"
+
+
+def test_what_failed_although_it_came_about_is_deleted(loaded: Database, serve_once: Serve, upstream: Upstream) -> None:
+    """The answers to the completion are lost. What had the key before must not go with what has failed."""
+    part = hashlib.md5(b"a", usedforsecurity=False)
+    whole = hashlib.md5(part.digest(), usedforsecurity=False).hexdigest() + "-1"
+    began = answer("<X><UploadId>u1</UploadId></X>", content_type="application/xml")
+    gone = answer("<Error><Code>NoSuchUpload</Code></Error>", 404, content_type="application/xml")
+    down = answer("<Error><Code>InternalError</Code></Error>", 500, content_type="application/xml")
+    asked: list[str] = []
+
+    def behave(seen: Seen, _connection: socket.socket) -> bytes | None:
+        what = f"{seen.method} {seen.target.partition('?')[2]}"
+        asked.append(what)
+        if seen.method == "POST":
+            return began if what == "POST uploads=" else down
+        if what == "DELETE uploadId=u1":
+            return gone
+        tag = whole if seen.method == "HEAD" and "/there" in seen.path else part.hexdigest()
+        return answer("", headers=[("ETag", f'"{tag}"')])
+
+    upstream.on("*", behave)
+    service = serve_once(loaded, "", settings(upstream.url))
+    end = ["DELETE uploadId=u1", "HEAD "]
+    for name, last in (("there", [*end, "DELETE "]), ("another", end)):
+        asked.clear()
+        assert "InternalError" in problem(send(service, "/api/up?about=x", (name, b"a", "")), 502)["detail"]
+        assert asked[2:] == ["POST uploadId=u1"] * 4 + last
 
 
 def test_a_bucket_of_a_request_is_judged_by_the_guard(loaded: Database, serve_once: Serve) -> None:

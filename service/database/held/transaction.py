@@ -23,7 +23,7 @@ from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.request import Loss, Request, Statement
 from rowcall.service.database.call import Call, Hearer
 from rowcall.service.database.context import Ahead, Values
-from rowcall.service.database.failures import Failures
+from rowcall.service.database.failures import Failures, level_of
 from rowcall.service.database.lanes.exclusive import RESET_SECONDS, ExclusiveLane
 from rowcall.service.database.statements import settings_statement, statement_for
 from rowcall.service.database.watchdog import Watchdog
@@ -196,8 +196,11 @@ class Transaction:
             return self._failures.problem(call, self._exchange, request)
         # What a command names and the database lacks is the command's mistake: nobody has looked at it before.
         message = hide_values(error.message, self._exchange.arguments) if call.sensitive else error.message
-        log.error("%s: %s: %s", call.label, error.sqlstate, message)
-        return call.policy.problem(DatabaseError(error.sqlstate, message))
+        problem = call.policy.problem(DatabaseError(error.sqlstate, message))
+        said = message.replace("\n", "\\n")
+        log.log(level_of(problem.status), "%s: %s: %s", call.label, error.sqlstate, said)
+        problem.logged = True
+        return problem
 
 
 class _Throughout:

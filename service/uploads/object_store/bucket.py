@@ -88,22 +88,30 @@ class Bucket:
             _, body = await self._ask("POST", key, {"uploadId": upload}, document, content_type="application/xml")
         except StoreError as error:
             # Whoever asks again after a lost answer is told that there is no such upload any more.
-            if error.code != "NoSuchUpload" or not await self._exists(key):
+            if error.code != "NoSuchUpload" or await self.tag(key) is None:
                 raise
             return
         if b"<Error>" in body:
             # It answers 200 before it knows.
             raise StoreError(200, _member(body, "Code"))
 
-    async def abort(self, key: str, upload: str) -> None:
-        await self._ask("DELETE", key, {"uploadId": upload})
-
-    async def _exists(self, key: str) -> bool:
+    async def abort(self, key: str, upload: str) -> bool:
+        """False: there is no such upload any more."""
         try:
-            await self._ask("HEAD", key)
-        except StoreError:
+            await self._ask("DELETE", key, {"uploadId": upload})
+        except StoreError as error:
+            if error.code != "NoSuchUpload":
+                raise
             return False
         return True
+
+    async def tag(self, key: str) -> str | None:
+        """The entity tag of the object; None: there is none."""
+        try:
+            headers, _ = await self._ask("HEAD", key)
+        except StoreError:
+            return None
+        return headers.get("etag", "")
 
     # --- requests ----------------------------------------------------------------------------------------------------
 

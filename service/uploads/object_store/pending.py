@@ -7,7 +7,9 @@ are left. Those of a worker that was killed stay until a lifecycle rule of the b
 
 from __future__ import annotations
 
+import hashlib
 import logging
+from collections.abc import Sequence
 
 from rowcall.core.errors.problems import Problem
 from rowcall.service.uploads.object_store.bucket import Bucket, StoreError
@@ -54,8 +56,10 @@ class PendingObject:
         """Raises nothing: there is nobody to be told but the log."""
         try:
             if self._upload is not None:
-                await self._bucket.abort(self._key, self._upload)
-            elif self._exists:
+                # What is there no more although its completion failed is complete: only the answer was lost.
+                gone = not await self._bucket.abort(self._key, self._upload)
+                self._exists = gone and await self._bucket.tag(self._key) == _tag_of(self._tags)
+            if self._exists:
                 await self._bucket.delete(self._key)
         except (StoreError, Problem) as error:
             log.error("the object store keeps what has failed, %s/%s: %s", self._bucket.name, self._key, error)
@@ -65,3 +69,12 @@ class PendingObject:
         if error.status == 0:
             return Problem(504, f"the object store does not answer: {error.code}")
         return Problem(502, f"the object store refuses the file: {error}")
+
+
+def _tag_of(parts: Sequence[str]) -> str | None:
+    """Of the object that has these parts, as stores make it that encrypt with no key of the owner; None elsewhere."""
+    try:
+        digests = b"".join(bytes.fromhex(part.strip('"')) for part in parts)
+    except ValueError:
+        return None
+    return f'"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(parts)}"'

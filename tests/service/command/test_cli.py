@@ -117,6 +117,11 @@ def test_basic_auth_prints_the_header(tmp_path: Path) -> None:
         (["--validate=yes"], "Unknown parameter --validate=yes\n\n--validate takes no value."),
         (["--=x"], "Unknown parameter --=x\n\nTry: rowcall --help"),
         (["-o"], "It needs FILE."),
+        (["--hash", "open", "sesame"], "Unknown parameter sesame\n\n--hash takes PASSWORD; a text with blanks needs"),
+        (["--basic_auth", "me", "open", "sesame"], "Unknown parameter sesame\n\n--basic_auth takes USER and PASSWORD;"),
+        (["--init", "a.json", "b.json"], "Unknown parameter b.json\n\n--init takes FILE;"),
+        (["--check"], "Unknown parameter --check\n\nIt goes with --contract."),
+        (["--strict", "--endpoints"], "Unknown parameter --strict\n\nIt goes with --validate or --audit."),
     ],
 )
 def test_a_switch_that_lacks_something_is_told_what(tmp_path: Path, arguments: list[str], hint: str) -> None:

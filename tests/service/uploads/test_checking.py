@@ -1,0 +1,32 @@
+"""A command that looks at files ends with the request that it is for, and so does what it has started (issue 18)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from pathlib import Path
+
+import psutil
+
+from rowcall.service.uploads.checking import passes
+from rowcall.service.uploads.spool import Stored
+from tests.ext.wire import run, until
+
+
+def test_what_a_command_has_started_ends_with_it(tmp_path: Path) -> None:
+    told = tmp_path / "child"
+    script = f"sleep 600 & echo $! > {told}.new; mv {told}.new {told}; wait"
+
+    async def cancelled() -> psutil.Process:
+        with tempfile.TemporaryFile(buffering=0) as empty:
+            checking = asyncio.create_task(passes(("sh", "-c", script), Stored("a", "", empty, 0)))
+            await until(told.exists)
+            child = psutil.Process(int(told.read_text()))
+            checking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await checking
+            return child
+
+    _, alive = psutil.wait_procs([run(cancelled())], 30)
+    assert alive == []
