@@ -45,7 +45,8 @@ cdef bint make_room(Region *region, uint64_t count, double now) noexcept nogil:
 cdef void remove(Region *region, uint32_t index) noexcept nogil:
     cdef Head *head = region.head
     cdef Answer *one = answer_at(region, index)
-    if one.kind != ANSWER or one.blocks == 0 or one.blocks >= region.count or one.slot >= SLOTS:
+    cdef uint32_t slot = one.slot
+    if one.kind != ANSWER or one.blocks == 0 or one.blocks >= region.count or slot >= SLOTS:
         region.damaged = True
         return
     unchain(region, index)
@@ -61,7 +62,7 @@ cdef void remove(Region *region, uint32_t index) noexcept nogil:
         if one.before:
             answer_at(region, one.before).behind = one.behind
         else:
-            region.wheel[one.slot] = one.behind
+            region.wheel[slot] = one.behind
         if one.behind:
             answer_at(region, one.behind).before = one.before
     if one.nodes:
@@ -152,10 +153,11 @@ cdef uint32_t insert(
     one.key, one.head = <uint32_t>PyBytes_GET_SIZE(key), <uint32_t>PyBytes_GET_SIZE(head)
     one.tags, one.body = <uint32_t>PyBytes_GET_SIZE(texts), PyBytes_GET_SIZE(body)
     place.block, place.at = index, sizeof(Answer)
-    write(region, &place, PyBytes_AS_STRING(key), one.key)
-    write(region, &place, PyBytes_AS_STRING(head), one.head)
-    write(region, &place, PyBytes_AS_STRING(texts), one.tags)
-    write(region, &place, PyBytes_AS_STRING(body), one.body)
+    # Not by the lengths that stand there now: blocks that are linked in a circle are written to twice.
+    write(region, &place, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+    write(region, &place, PyBytes_AS_STRING(head), PyBytes_GET_SIZE(head))
+    write(region, &place, PyBytes_AS_STRING(texts), PyBytes_GET_SIZE(texts))
+    write(region, &place, PyBytes_AS_STRING(body), PyBytes_GET_SIZE(body))
     chain(region, index, name)
     _queue(region, index, now)
     if tags:
@@ -168,6 +170,7 @@ cdef void _queue(Region *region, uint32_t index, double now) noexcept nogil:
     """It is the newest, and ends when it does."""
     cdef Head *head = region.head
     cdef Answer *one = answer_at(region, index)
+    cdef uint32_t slot
     one.older, one.newer = head.newest, 0
     if one.older:
         answer_at(region, one.older).newer = index
@@ -178,11 +181,11 @@ cdef void _queue(Region *region, uint32_t index, double now) noexcept nogil:
     if one.ends != 0:
         if head.tick == 0:
             head.tick = tick_of(now)
-        one.slot = <uint32_t>(max(tick_of(one.ends), head.tick) % SLOTS)
-        one.behind = region.wheel[one.slot]
+        slot = <uint32_t>(max(tick_of(one.ends), head.tick) % SLOTS)
+        one.slot, one.behind = slot, region.wheel[slot]
         if one.behind:
             answer_at(region, one.behind).before = index
-        region.wheel[one.slot] = index
+        region.wheel[slot] = index
 
 
 cdef void _tie_all(Region *region, uint32_t index, list tags) noexcept:

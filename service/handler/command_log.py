@@ -90,7 +90,7 @@ def description(endpoint: Endpoint, options: WorkerOptions) -> Describe | None:
     if not options.log_commands:
         return None
     secret = _secret_parameters(endpoint)
-    instead = endpoint.path if secret or endpoint.options.sensitive else None
+    instead = endpoint.path if secret or endpoint.options.sensitive or _seals(endpoint) else None
     resolved = {name for name, _ in endpoint.options.expressions}
 
     def describe(exchange: Exchange) -> str:
@@ -107,6 +107,12 @@ def _secret_parameters(endpoint: Endpoint) -> frozenset[int]:
     if endpoint.options.sensitive:
         return frozenset(range(len(endpoint.parameters)))
     return frozenset(index for pair in hashed_parameters(endpoint) for index in pair)
+
+
+def _seals(endpoint: Endpoint) -> bool:
+    """What it encrypts is logged as the database gets it; the URL holds it as it came."""
+    wanted = endpoint.options.encryption
+    return wanted is not None and bool(wanted.all_parameters or wanted.parameters)
 
 
 def _url(exchange: Exchange, instead: str | None) -> str:

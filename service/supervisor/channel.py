@@ -11,7 +11,7 @@ import pickle
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rowcall.service.edition.collector import paused
 
@@ -40,31 +40,37 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepare:
-    """Supervisor → worker: build this edition beside the one being served.
+class Part:
+    """Supervisor → worker: some of the edition that it will have to build (`service.edition.parts`), from 0 on."""
 
-    pickled: the edition or, for whoever serves the one before it, what has changed; pickled once for all workers.
-    """
+    index: int
+    pickled: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Supervisor → worker: build this edition beside the one being served, of which this is the last part."""
+
+    number: int
+    part: Part
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareChange:
+    """Supervisor → worker, which serves the edition before: the same by what has changed, pickled once for all."""
 
     number: int
     pickled: bytes
-    change: bool = False
 
     @classmethod
-    def of(cls, edition: Edition) -> Prepare:
+    def of(cls, change: EditionChange) -> PrepareChange:
         with paused():
-            return cls(edition.number, pickle.dumps(edition, pickle.HIGHEST_PROTOCOL))
-
-    @classmethod
-    def of_change(cls, change: EditionChange) -> Prepare:
-        with paused():
-            return cls(change.number, pickle.dumps(change, pickle.HIGHEST_PROTOCOL), change=True)
+            return cls(change.number, pickle.dumps(change, pickle.HIGHEST_PROTOCOL))
 
     def edition(self, served: Edition) -> Edition:
         """served: the one that the worker serves. Raises ValueError where this is no change of it."""
-        told: Any = pickle.loads(self.pickled)  # noqa: S301 (from our own process over our own socket pair)
-        edition: Edition = told.applied(served) if self.change else told
-        return edition
+        change: EditionChange = pickle.loads(self.pickled)  # noqa: S301 (from our own process over our own socket pair)
+        return change.applied(served)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +240,9 @@ Message = (
     | KeysWanted
     | TokenUsed
     | TokenJudged
+    | Part
     | Prepare
+    | PrepareChange
     | Prepared
     | Swap
     | Serving

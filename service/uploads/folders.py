@@ -57,10 +57,12 @@ class Folders:
         return hidden.begin()
 
     def settle(self) -> None:
-        """The files are there to stay. What undoes them goes first: better a file too many than a row without one.
+        """The files are there to stay. What undoes them goes first, and for good: better a file too many than a row
+        without one.
 
         Who is killed between this and the commit leaves such a file. Whether the commit has come about only the server
-        knows (`pg_xact_status`), and whoever finds the files may have another one, restored or of another database.
+        knows (`pg_xact_status`), and whoever finds the files may have another one: of another database, restored, or on
+        a copy of its disk, with the same system identifier, timeline and transaction number and yet another end.
         """
         for hidden in self._open.values():
             hidden.settle()
@@ -139,6 +141,10 @@ class _Hidden:
         for path in self._path.iterdir():
             if path.suffix != _BEFORE:
                 path.unlink()
+        if self._lock is not None:
+            # After a loss of power these names could be there again, though the commit that follows has lasted.
+            with contextlib.suppress(OSError):  # of file systems that cannot
+                os.fsync(self._lock)
 
     def finish(self) -> None:
         self._remove()

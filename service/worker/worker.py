@@ -21,6 +21,8 @@ import uvloop
 
 from rowcall.service.background import Background
 from rowcall.service.edition.collector import keep, paused
+from rowcall.service.edition.edition import Edition
+from rowcall.service.edition.parts import EditionParts
 from rowcall.service.log import Forwarder, configure_worker_logging
 from rowcall.service.log.sinks import say_on_stderr
 from rowcall.service.options.server.client_connections import client_connections
@@ -38,7 +40,9 @@ from rowcall.service.supervisor.channel import (
     Leave,
     Logged,
     NoticeUnheard,
+    Part,
     Prepare,
+    PrepareChange,
     Prepared,
     ProfileTaken,
     ProfileWanted,
@@ -83,6 +87,9 @@ class Worker:
             for one in start.listeners
         ]
         self._background = Background()
+        self._parts = EditionParts()
+        self._unreadable: Exception | None = None
+        """What stands in the way of the edition that is being told."""
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
         self._application.set_stale_handler(lambda: channel.send(Stale()))
@@ -134,7 +141,9 @@ class Worker:
                 self._stop_within = 1.0
                 self._stopping.set()
                 return
-            if isinstance(message, Prepare):
+            if isinstance(message, Part):
+                self._take(message)
+            elif isinstance(message, Prepare | PrepareChange):
                 self._prepare(message)
             elif isinstance(message, Keys):
                 self._application.keys.ring = message.ring
@@ -162,12 +171,37 @@ class Worker:
 
         self._channel.send(ProfileTaken(message.number, await sampled(message.seconds)))
 
-    def _prepare(self, message: Prepare) -> None:
+    def _take(self, part: Part) -> Edition | None:
+        """The edition, with its last part. What cannot be read is told then."""
+        if not part.index:
+            self._parts, self._unreadable = EditionParts(), None
+        edition = None
+        try:
+            if self._unreadable is None:
+                with paused():
+                    edition = self._parts.take(part.pickled)
+                    if not self._application.edition.number:
+                        keep(first=True)
+        except Exception as error:
+            self._unreadable = error
+        return edition
+
+    def _told(self, message: Prepare | PrepareChange, served: Edition) -> Edition:
+        """Raises whatever goes wrong when it is read."""
+        if isinstance(message, PrepareChange):
+            return message.edition(served)
+        edition = self._take(message.part)
+        self._parts = EditionParts()  # its memory of what it has read
+        if edition is None:
+            raise self._unreadable or ValueError(f"parts of edition {message.number} are missing")
+        return edition
+
+    def _prepare(self, message: Prepare | PrepareChange) -> None:
         number = message.number
         try:
             with paused():
                 served = self._application.edition
-                self._application.prepare(message.edition(served))
+                self._application.prepare(self._told(message, served))
                 if not served.number:
                     keep(first=True)
         except Exception as error:

@@ -398,9 +398,10 @@ def check(data: bytes) -> None:
     dice = random.Random(data)
     trial = Trial(Choices(data))
     trial.run()
-    if dice.random() < 0.5:
-        trial.empty()
-    else:
+    trial.empty()
+    for number in range(3):
+        trial = Trial(Choices(data[number * 400 :][:200]))
+        trial.run()
         trial.damage(dice)
 
 

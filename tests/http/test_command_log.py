@@ -32,6 +32,8 @@ as 'select _name || '' '' || length(_hash)';
 comment on function registered(text, text, text) is E'HTTP POST\\nparam _hash is hash of _word';
 create function rehashed(_name text, _word text) returns text language sql as 'select _word';
 comment on function rehashed(text, text) is E'HTTP GET\\nparameter_hash _word';
+create function sealed(_name text, _word text) returns text language sql as 'select _word';
+comment on function sealed(text, text) is E'HTTP GET\\nencrypt _word';
 """
 
 NUMBER = "1987654321"
@@ -121,6 +123,8 @@ def test_passwords_and_their_hashes_are_not_logged(loud: Service) -> None:
         "-- $1 text = 'kiri'",
         "-- $2 text = ***",
     ]
+    sealed = loud.get("/api/sealed?name=kiri&word=hush-word").text
+    assert block(loud, f"-- GET {loud.url}/api/sealed", 3)[1:] == ["-- $1 text = 'kiri'", f"-- $2 text = '{sealed}'"]
     assert "hush" not in loud.log
     assert made not in loud.log
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import io
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -169,6 +172,17 @@ def test_a_sheet_is_named_in_any_case_and_its_dates_are_told_as_wished(service: 
     assert upload(service, "up-sheet?sheet=west", workbook()) == []
 
 
+def test_an_empty_sheet_has_one_row_less_than_none(service: Service) -> None:
+    content = io.BytesIO()
+    with xlsxwriter.Workbook(content) as book:
+        book.add_worksheet("Empty")
+    response = service.post("/api/up-all", files={"file": ("é <&>.xlsx", content.getvalue(), XLSX)})
+    assert response.text == (
+        f'[{{"type":"excel","fileName":"é <&>.xlsx","contentType":"{XLSX}","size":{len(content.getvalue())},'
+        '"sheet":"Empty","success":true,"rows":-1,"result":null}]'
+    )
+
+
 def test_a_row_is_an_object_of_its_cells(service: Service, database: Database) -> None:
     database.execute("truncate line")
     (entry,) = upload(service, "up-json", workbook())
@@ -302,3 +316,74 @@ def test_long_rows_do_not_wait_for_others(service: Service, database: Database) 
     (entry,) = upload(service, "up-first", many_rows("x" * 30_000))
     assert (entry["rows"], entry["result"]) == (MANY - 1, MANY)
     assert database.value("select sum(length(cells[1])) from line") > MANY * 30_000
+
+
+OLD = (
+    b"c-rk)O=uHA6#izj+x*a^N!tjm5JJJKwLOTJT4=Wl+LNVvv8bS}2~=WIN$Q~<v|8iMB6w1~6slr`suzFIgWfy{E%hJ>LSjG=PlAGnHtU<W8}eg?2D"
+    b"E6|Z<#l5znM4lc7ERM?&3lqJNu|Lhbr{Jfr8;iT^T1Rxr;Y`P`P19wV1mo88-eaxLq`nbsC;~-#FzQ%K6Sg!9(>GN#G-;V>pAs@kBJdj@ZjSj0ov"
+    b"NFG+!0#Q4y{UNy2j$+C&%1FrdkWj`}lS@u%htT=)NeXyh3TE)Xk8<+VY+kL_|@0r<&AYRK=eBqif>uT7OJT-E9!xx0qddz{Az(6z+P0ITQ+=d63B"
+    b"y`2&U6Dvg4dRa6_a!PkHr5l5hg2`_%H7X*J*iX{&9so_@ZAUl--;3AW!UD|mlq)ZM<wt44ez4qUX6FtoUg`vXv(Yk>xv3Y!8pMiHVrSXsIo+(@R6"
+    b"JtTekMCOb#FwJ4<WuvqzpP9EJQ9QOL`?vz}xG4Xg*)(oe1~-}}0BV01`7&dd~_Jm&edMY;e37o`Om`(Qc%vrlxe#SWI2xYf<9x3X-env}N>1ubR&"
+    b"G}pPzrR~(uF2-AZYni@{^z@g5PebXvzMb^>f!w*~`FHv(+GzM9WG}C2bc#-K^M=GTy_gGYOg^w|`6aHo6u;%WVI9H^SdsgZ5MX&;@$j<;aFh%*#l"
+    b"<5WAV%7n<6UWMj-{|#SF2i=?Wr7NJ&Ot)G=eJCZNmLbCNn(sso!K28mrwi`R<wglHR8@;<4<AB5w&E*sx*4h7B7wY}oksAWHA!{MM&gZ{JSqzs?G"
+    b"!g8iFh!{QLe>6)MqxqV1bp2TEL>t_=*QEW@B(WdynP~tH4o<t0z>_@ET^-Et*qWpQ*Z0P@UTd3Cl3$^(9m;3(--tY26"
+)
+"""A workbook of Excel 97, packed: the rows of `binary_workbook`, and moments in its fifth row."""
+
+
+def binary_workbook() -> bytes:
+    """An `.xlsb` with two rows ([MS-XLSB] 2.1.4: each record is a type, a size and data)."""
+
+    def record(kind: int, data: bytes = b"") -> bytes:
+        return bytes((kind & 0x7F | 0x80, kind >> 7) if kind > 0x7F else (kind,)) + bytes((len(data),)) + data
+
+    def wide(text: str) -> bytes:
+        return struct.pack("<I", len(text)) + text.encode("utf-16-le")
+
+    def row(number: int) -> bytes:
+        return record(0, struct.pack("<II", number, 0) + bytes(17))
+
+    def cell(kind: int, column: int, data: bytes) -> bytes:
+        return record(kind, struct.pack("<II", column, 0) + data)
+
+    sheets = record(0x8F) + record(0x9C, struct.pack("<II", 0, 1) + wide("rId1") + wide("North")) + record(0x90)
+    book = record(0x83) + record(0x99, bytes(8) + wide("")) + sheets + record(0x9D, bytes(26)) + record(0x84)
+    cells = row(0) + cell(6, 0, wide("sku")) + cell(5, 1, struct.pack("<d", 1.5)) + cell(4, 2, b"\1")
+    cells += row(2) + cell(6, 1, wide("é"))
+    size = record(0x94, struct.pack("<IIII", 0, 2, 0, 2))
+    sheet = record(0x81) + size + record(0x91) + cells + record(0x92) + record(0x82)
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as parts:
+        parts.writestr("_rels/.rels", _relation("officeDocument", "xl/workbook.bin"))
+        parts.writestr("xl/_rels/workbook.bin.rels", _relation("worksheet", "worksheets/sheet1.bin"))
+        parts.writestr("xl/workbook.bin", book)
+        parts.writestr("xl/worksheets/sheet1.bin", sheet)
+    return content.getvalue()
+
+
+def _relation(kind: str, target: str) -> str:
+    return (
+        '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" '
+        f'Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/{kind}" Target="{target}"/>'
+        "</Relationships>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "moments"),
+    [
+        ("q.xls", zlib.decompress(base64.b85decode(OLD)), [["2026-03-01", "2026-03-01 18:30:00", "07:05:00"]]),
+        ("q.xlsb", binary_workbook(), []),
+    ],
+    ids=["xls", "xlsb"],
+)
+def test_workbooks_of_other_formats_are_read(
+    service: Service, database: Database, name: str, content: bytes, moments: list[list[str]]
+) -> None:
+    database.execute("truncate line")
+    (entry,) = upload(service, "up-first", content, name)
+    assert (entry["fileName"], entry["sheet"], entry["rows"]) == (name, "North", 1 + len(moments))
+    wanted = [["sku", "1.5", "True"], [None, "é", None], *moments]
+    assert database.fetch("select cells, about ->> 'rowIndex' from line order by number") == [
+        (cells, str(index)) for cells, index in zip(wanted, (1, 3, 5), strict=False)
+    ]

@@ -19,6 +19,7 @@ from rowcall.service.supervisor.channel import (
     Heard,
     Logged,
     Prepare,
+    PrepareChange,
     Prepared,
     ProfileTaken,
     Sample,
@@ -85,7 +86,9 @@ class WorkerProcess:
             until_started.pop_all()
         return cls(number, process, await Channel.over(ours))
 
-    async def ask(self, message: Prepare | Swap, answer: type[Prepared] | type[Serving], number: int) -> str | None:
+    async def ask(
+        self, message: Prepare | PrepareChange | Swap, answer: type[Prepared] | type[Serving], number: int
+    ) -> str | None:
         """Sends `message` and waits for its answer: None, or what went wrong."""
         if self.gone:
             return f"worker {self.number} is gone"

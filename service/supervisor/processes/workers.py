@@ -12,8 +12,18 @@ from typing import Any
 
 from rowcall.service.background import Background, pause
 from rowcall.service.edition.edition import Edition, EditionChange
+from rowcall.service.edition.parts import parts_of
 from rowcall.service.sockets.listeners import Listeners
-from rowcall.service.supervisor.channel import EventsWanted, Heard, Message, Prepare, Prepared, Stop
+from rowcall.service.supervisor.channel import (
+    EventsWanted,
+    Heard,
+    Message,
+    Part,
+    Prepare,
+    PrepareChange,
+    Prepared,
+    Stop,
+)
 from rowcall.service.supervisor.processes.prefork import Template
 from rowcall.service.supervisor.processes.restarts import MANY, QUICK, RestartDelay, cause
 from rowcall.service.supervisor.processes.worker_process import WorkerProcess
@@ -125,7 +135,7 @@ class Workers:
             edition = self.edition
             # Before the first edition there is nothing to serve; the first publication includes this worker.
             if worker is not None and edition.number:
-                error = await worker.ask(Prepare.of(edition), Prepared, edition.number)
+                (error,) = await _told_everything(edition, [worker])
                 error = error or await worker.swap(edition.number)
                 if error:
                     log.error("worker %d cannot serve: %s", number, error)
@@ -197,20 +207,28 @@ class Workers:
         change = EditionChange.between(base, edition) if base.number else None
         if change is not None and change.new_count > len(edition.endpoints) // 2:
             change = None
-        whole: list[Prepare] = []
+        done: list[WorkerProcess] = []
+        if change is not None:
+            done = [worker for worker in workers if worker.serving == base.number]
+            told = PrepareChange.of(change)
+            answers = await asyncio.gather(*(worker.ask(told, Prepared, edition.number) for worker in done))
+            for worker, error in zip(tuple(done), answers, strict=True):
+                if error is not None:
+                    log.info("worker %d is told the whole edition %d, not its changes", worker.number, edition.number)
+                    done.remove(worker)
+        others = [worker for worker in workers if worker not in done]
+        errors = dict(zip(others, await _told_everything(edition, others), strict=True)) if others else {}
+        return [errors.get(worker) for worker in workers]
 
-        def everything() -> Prepare:
-            if not whole:
-                whole.append(Prepare.of(edition))
-            return whole[0]
 
-        told = None if change is None else Prepare.of_change(change)
-
-        async def prepared(worker: WorkerProcess) -> str | None:
-            if told is not None and worker.serving == base.number:
-                if await worker.ask(told, Prepared, edition.number) is None:
-                    return None
-                log.info("worker %d is told the whole edition %d, not what has changed", worker.number, edition.number)
-            return await worker.ask(everything(), Prepared, edition.number)
-
-        return await asyncio.gather(*map(prepared, workers))
+async def _told_everything(edition: Edition, workers: Sequence[WorkerProcess]) -> list[str | None]:
+    """Has them build it: what each answers. A part is read there while the next one is written here."""
+    index, last = 0, b""
+    for index, part in enumerate(parts_of(edition)):
+        if index:
+            for worker in workers:
+                worker.channel.send(Part(index - 1, last))
+            await asyncio.sleep(0)
+        last = part
+    message = Prepare(edition.number, Part(index, last))
+    return await asyncio.gather(*(worker.ask(message, Prepared, edition.number) for worker in workers))

@@ -15,11 +15,12 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.command.serve import connections
 from rowcall.service.edition.edition import Difference, Edition, EditionChange
 from rowcall.service.edition.exposure_options import exposure
+from rowcall.service.edition.parts import ENDPOINTS, EditionParts, parts_of
 from rowcall.service.edition.reader import EndpointReader
 from rowcall.service.options.from_settings import worker_options
-from rowcall.service.supervisor.channel import Prepare
+from rowcall.service.supervisor.channel import PrepareChange
 from tests.harness.database import Database
-from tests.harness.editions import settings_of
+from tests.harness.editions import read_edition, settings_of
 
 STEPS = 15
 ROLE, OTHER, GROUP = "changes_service", "changes_other", "changes_group"
@@ -222,7 +223,7 @@ def test_what_changes_is_all_that_is_read(shelves: Database, seed: int) -> None:
                     told.append(sql)
             found, anew = await again.read(number), await reader().read(number)
             assert_same(found, anew, told)
-            sent = Prepare.of_change(EditionChange.between(former, found)).edition(former)
+            sent = PrepareChange.of(EditionChange.between(former, found)).edition(former)
             assert_same(sent, anew, told)
             assert Difference.between(former, found) == Difference.between(former, anew), told
             former = found
@@ -244,6 +245,33 @@ def assert_same(one: Edition, other: Edition, told: list[str]) -> None:
 
 def shown(endpoint: Endpoint) -> tuple[object, ...]:
     return endpoint.name, endpoint.routine.identity, endpoint.session, endpoint.routine.comment
+
+
+def test_an_edition_comes_out_of_its_parts_as_it_was(shelves: Database) -> None:
+    """What endpoints share they share afterwards, wherever the parts end."""
+    shelves.execute(
+        """
+        do $$ begin for n in 1..600 loop
+          execute format('create function a.g%s(_id int, _name text) returns a.pair language sql as %L',
+                         n, 'select null::a.pair');
+          execute format('comment on function a.g%s(int, text) is %L', n, 'HTTP GET');
+        end loop; end $$
+        """
+    )
+    edition = read_edition(shelves)
+    assert len(edition.endpoints) > 2 * ENDPOINTS
+    parts = list(parts_of(edition))
+    assert len(parts) == -(-len(edition.endpoints) // ENDPOINTS) + 1
+    reader = EditionParts()
+    *others, read = map(reader.take, parts)
+    assert others == [None] * len(others)
+    assert read == edition
+    made = [one for one in edition.endpoints if one.routine.name.startswith("g")]
+    assert len({id(one.shape) for one in made}) == len({id(one.options) for one in made}) == 1
+    made = [one for one in (read or edition).endpoints if one.routine.name.startswith("g")]
+    assert len({id(one.shape) for one in made}) == len({id(one.options) for one in made}) == 1
+    empty = Edition(3, (), {})
+    assert EditionParts().take(next(parts_of(empty))) == empty
 
 
 def test_a_change_of_another_edition_is_refused() -> None:
