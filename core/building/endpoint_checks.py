@@ -189,6 +189,12 @@ def _hedged_for_nothing(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         yield Diagnostic(endpoint.routine.identity, line, message)
 
 
+def _nobody_may_act(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    if not endpoint.options.roles:
+        message = "everybody could act as everybody, so nobody may; authorize has to list the roles or users that may"
+        yield Diagnostic(endpoint.routine.identity, used["impersonate"], message)
+
+
 CHECKS: tuple[Check, ...] = (
     _volatile_get,
     _impossible_path,
@@ -205,5 +211,6 @@ OF_ANNOTATIONS: Mapping[str, Check] = {
     "request_headers_parameter_name": _headers_parameter,
     "openapi": _examples,
     "hedge": _hedged_for_nothing,
+    "impersonate": _nobody_may_act,
 }
 """By the names of the annotations."""

@@ -25,9 +25,18 @@ class SwitchedOff:
         return Diagnostic(identity, line, message, left_out=left_out)
 
 
+WITHIN = "within"
+"""`authorize within 5 minutes`, which lets nobody in instead of everybody."""
+
+
 def switched_off(endpoint: Endpoint, off: Sequence[SwitchedOff], used: Mapping[str, str]) -> Iterator[Diagnostic]:
     """used: annotation → the line it was written in. A path of the configuration makes a login without one."""
     for one in off:
+        if one.annotation == WITHIN:
+            if endpoint.options.fresh is not None:
+                message = f"it asks when callers have signed in, and nobody knows ({one.switch}): {one.instead}"
+                yield Diagnostic(endpoint.routine.identity, used.get("authorize"), message)
+            continue
         asked = one.annotation in used or (one.annotation == "login" and endpoint.options.login)
         if asked:
             yield one.diagnostic(endpoint.routine.identity, used.get(one.annotation))

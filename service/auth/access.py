@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -20,8 +19,6 @@ from rowcall.service.identity.sessions import is_bearer
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
-
-log = logging.getLogger("rowcall")
 
 
 def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
@@ -92,11 +89,6 @@ def impersonation_refusal() -> Problem:
 def _with_impersonation(step: Callable[[Exchange], None], endpoint: Endpoint) -> Step:
     """Behind who may call: nobody begins twice, and only who has begun ends."""
     wanted = endpoint.options.impersonation
-    if wanted is Impersonation.BEGINS and not endpoint.options.roles:
-        log.error(
-            "%s is refused: everybody could act as everybody; authorize has to list the roles or users that may",
-            endpoint.name,
-        )
 
     def begin(exchange: Exchange) -> None:
         step(exchange)
@@ -122,12 +114,6 @@ def recently(step: Callable[[Exchange], None], endpoint: Endpoint, services: Ser
     header = f'Bearer error="insufficient_user_authentication", max_age={int(seconds)}'
     # With HTTP Basic the password comes with each request.
     always_fresh = BASIC if services.options.auth.schemes.named(BASIC) is None else None
-    if not services.options.auth.notes_time:
-        log.warning(
-            "%s asks when its callers have signed in, and nobody knows: set "
-            "Service:AuthenticationOptions:NoteSignInTime",
-            endpoint.name,
-        )
 
     def let_in_recent(exchange: Exchange) -> None:
         step(exchange)

@@ -11,7 +11,7 @@ from functools import partial
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
 from rowcall.core.building.known_names import KnownNames
 from rowcall.core.building.lost_identity import Surroundings
-from rowcall.core.building.switched_off import SwitchedOff
+from rowcall.core.building.switched_off import WITHIN, SwitchedOff
 from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
@@ -124,6 +124,8 @@ def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[Switch
         yield SwitchedOff("retry_strategy", _RETRIES, "nothing is tried again")
     if not settings.flag("Service:McpOptions:Enabled"):
         yield SwitchedOff("mcp", "Service:McpOptions:Enabled", "no tool is offered")
+    if not options.auth.notes_time:
+        yield SwitchedOff(WITHIN, _AUTHENTICATION + "NoteSignInTime", "everybody is told to sign in again")
     if options.replicas is None:
         yield SwitchedOff("read_from", "ConnectionSettings:Replicas:Enabled", "the main connection is read")
     if not options.auth.schemes:

@@ -52,7 +52,7 @@ comment on function of_whom(int) is E'HTTP GET /of-whom\\nuser_parameters';
 comment on function signing_in() is E'HTTP POST /signing-in\\nlogin';
 comment on function sign_in() is E'HTTP POST /sign-in\\nlogin';
 comment on function wishes() is E'HTTP GET /wishes\\ntable_format = html\\ncached\\nrate_limiter slow\\nupload\\n'
-  'retry_strategy none\\nmcp A tool.\\nproxy\\nconnection other';
+  'authorize within 5 minutes\\nretry_strategy none\\nmcp A tool.\\nproxy\\nconnection other';
 comment on function only_tool() is 'mcp A tool.';
 comment on type asked is 'GET http://127.0.0.1:1/';
 comment on function asks(asked) is 'HTTP GET /asks';
@@ -118,6 +118,7 @@ def service(database: Database, serve: Serve, settings: dict[str, str]) -> Servi
         "rate_limiter has no effect, as it is switched off (RateLimiterOptions:Enabled)",
         "retry_strategy has no effect, as it is switched off (CommandRetryOptions:Enabled)",
         "public.wishes(): mcp has no effect, as it is switched off (Service:McpOptions:Enabled)",
+        "it asks when callers have signed in, and nobody knows (Service:AuthenticationOptions:NoteSignInTime): ",
         "uploads are switched off: set Service:UploadOptions:Enabled",
         "proxy has no effect, as Service:ProxyOptions:Enabled is false",
         "connection 'other' is not used, as Service:UseMultipleConnections is false",

@@ -172,6 +172,17 @@ def test_a_sheet_is_named_in_any_case_and_its_dates_are_told_as_wished(service: 
     assert upload(service, "up-sheet?sheet=west", workbook()) == []
 
 
+def test_an_empty_sheet_has_one_row_less_than_none(service: Service) -> None:
+    content = io.BytesIO()
+    with xlsxwriter.Workbook(content) as book:
+        book.add_worksheet("Empty")
+    response = service.post("/api/up-all", files={"file": ("é <&>.xlsx", content.getvalue(), XLSX)})
+    assert response.text == (
+        f'[{{"type":"excel","fileName":"é <&>.xlsx","contentType":"{XLSX}","size":{len(content.getvalue())},'
+        '"sheet":"Empty","success":true,"rows":-1,"result":null}]'
+    )
+
+
 def test_a_row_is_an_object_of_its_cells(service: Service, database: Database) -> None:
     database.execute("truncate line")
     (entry,) = upload(service, "up-json", workbook())
