@@ -139,6 +139,12 @@ def _varies_by(headers: Headers) -> list[str]:
     return sorted(names)
 
 
+def _are_events(headers: Headers) -> bool:
+    """They are streamed as they come; that all were there at once was chance."""
+    types = (value for name, value in headers if name.lower() == "content-type")
+    return any(value.lower().startswith("text/event-stream") for value in types)
+
+
 class _Keeping(ObservedProtocol):
     """Keeps the answer that is sent in one piece. `room`: bytes that are waited for, so that it is."""
 
@@ -171,7 +177,7 @@ class _Keeping(ObservedProtocol):
             return
         self._exchange.ticket = None
         names = _varies_by(headers)
-        if "*" in names:
+        if "*" in names or _are_events(headers):
             ticket.pass_on()
             return
         # Whatever its status: without an answer of the other service the exchange fails, and nothing comes here with a

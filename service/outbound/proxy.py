@@ -24,7 +24,7 @@ from rowcall.service.outbound.bodies import whole_body
 from rowcall.service.outbound.decoding import decoded_body
 from rowcall.service.outbound.flight import Flight, Flights
 from rowcall.service.outbound.forwarding import Forward
-from rowcall.service.outbound.relay import relay
+from rowcall.service.outbound.relay import relay, sends_events
 from rowcall.service.outbound.timing import tell_time
 from rowcall.service.response.headers import comment_fields
 from rowcall.service.upstream.errors import OutboundError
@@ -75,7 +75,7 @@ def _passthrough(endpoint: Endpoint, forward: Forward, services: Services) -> St
         try:
             answer = await while_client_waits(exchange.protocol, asked)
             headers = told(exchange, answer, began)
-            if room:
+            if room and not sends_events(answer):
                 async with asyncio.timeout(options.timeout):
                     await answer.gather(room)
             await relay(exchange, answer, headers, patience, options.timeout)

@@ -40,15 +40,16 @@ async def relay(exchange: Exchange, answer: Answer, headers: Headers, patience: 
             body = await answer.read(None)
         protocol.response_bytes(answer.status, headers, body)
     else:
-        await _stream(exchange, answer, headers, patience, None if _sends_events(answer) else silence)
+        await _stream(exchange, answer, headers, patience, None if sends_events(answer) else silence)
 
 
 def is_gathered(answer: Answer) -> bool:
     """Its body is waited for."""
-    return answer.length is not None and answer.length <= GATHERED and not _sends_events(answer)
+    return answer.length is not None and answer.length <= GATHERED and not sends_events(answer)
 
 
-def _sends_events(answer: Answer) -> bool:
+def sends_events(answer: Answer) -> bool:
+    """Nobody knows when the next one comes, and whether there is an end to them."""
     return (answer.header("content-type") or "").lower().startswith("text/event-stream")
 
 

@@ -41,6 +41,8 @@ SQL = (
     + passing("varied", "GET /varied\ncached")
     + passing("packed", "GET /packed\ncached")
     + passing("starred", "GET /starred\ncached")
+    + passing("events", "GET /events\ncached")
+    + passing("few_events", "GET /few-events\ncached")
     + passing("partial", "GET /partial\ncached")
     + passing("tagged", "GET /tagged\ncached\ncache_tags all, one:{_a}", "_a text")
     + "create function find_key(_digest text) returns table (user_id int) language sql as 'select 7';\n"
@@ -72,6 +74,7 @@ def counted(upstream: Upstream) -> Upstream:
     upstream.on("/varied", next_answer(headers=[("Vary", "Accept-Language, X-Shop")]))
     upstream.on("/packed", next_answer(headers=[("Content-Encoding", "x-own")]))
     upstream.on("/starred", next_answer(headers=[("Vary", "*")]))
+    upstream.on("/few-events", next_answer(content_type="text/event-stream; charset=utf-8"))
     upstream.on("/cookie", next_answer(headers=[("Set-Cookie", "a=b")]))
     upstream.on("/large", lambda _seen, _connection: answer(str(next(numbers)) + "x" * 40_000_000))
     tries = itertools.count(1)
@@ -211,6 +214,22 @@ def test_tags_forget_answers_of_others_too(service: Service, database: Database)
     database.execute("select pg_notify('rowcall', 'forget one:a')")
     wait_until(lambda: service.get("/tagged?a=a").text != first[0], "its tag is forgotten")
     assert service.get("/tagged?a=b").text == first[1]
+
+
+def test_events_are_not_waited_for_and_not_kept(service: Service, counted: Upstream) -> None:
+    """Whether they have an end nobody knows."""
+    read = threading.Event()
+
+    def events(_seen: Seen, connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: first\n\n")
+        read.wait(60)
+
+    counted.on("/events", events)
+    for _ in range(2):
+        with service.client.stream("GET", "/events") as response:
+            assert next(response.iter_lines()) == "data: first"
+    read.set()
+    assert service.get("/few-events").text != service.get("/few-events").text
 
 
 def test_an_answer_ends(service: Service) -> None:
