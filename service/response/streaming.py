@@ -137,14 +137,16 @@ class PipeBody:
 
     async def close(self) -> None:
         """Ends the body. The reading end stays until granian has opened it, which it does in its own time."""
-        if self._read_end >= 0:
-            await self._until_read()
-            self._close_read_end()
         if self._looking is not None:
             self._looking.cancel()
-        self._watching.cancel()
-        self._loop.remove_reader(self._write_end)
-        os.close(self._write_end)
+        try:
+            if self._read_end >= 0:
+                await self._until_read()
+        finally:
+            self._close_read_end()
+            self._watching.cancel()
+            self._loop.remove_reader(self._write_end)
+            os.close(self._write_end)
 
     async def _until_read(self) -> None:
         begun = self._loop.time()

@@ -67,3 +67,23 @@ def test_a_body_whose_reader_is_slow_is_waited_for() -> None:
         await body.close()
 
     asyncio.run(asyncio.wait_for(send(), 60))
+
+
+def test_a_body_ends_although_its_reader_is_looked_for_at_that_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What looks for the reader must not close the pipe under whoever ends the body."""
+    monkeypatch.setattr(streaming, "FIRST_LOOK", 0.0)
+
+    async def send() -> None:
+        reader = Idle()
+        before = set(os.listdir("/dev/fd"))
+        body = body_for(reader, patience=3600)
+        await body.write(b"short")
+        ending = asyncio.get_running_loop().create_task(body.close())
+        await asyncio.sleep(0.01)
+        assert os.read(reader.reading, 100) == b"short"
+        await ending
+        assert os.read(reader.reading, 100) == b""
+        os.close(reader.reading)
+        assert set(os.listdir("/dev/fd")) == before
+
+    asyncio.run(asyncio.wait_for(send(), 60))
