@@ -95,6 +95,7 @@ def test_a_page_that_is_looked_at_makes_no_profile(admin: httpx.Client) -> None:
     problem(admin.get("/profile"), 405)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(PY_SPY is None, reason="py-spy is not installed")
 def test_py_spy_looks_where_it_may_and_a_signal_asks_for_ten_seconds(
     database: Database, serve_once: Serve, folder: Path
