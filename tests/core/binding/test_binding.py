@@ -258,8 +258,8 @@ class TestFaults:
             "parameter 'a' (integer): 'x' is not an integer (and 1 more, see errors)",
         )
 
-    def test_of_a_million_wrong_elements_only_the_first_are_listed(self) -> None:
-        body = b'{"a":[' + b",".join([b'"x"'] * 1_000_000) + b"]}"
+    def test_of_many_wrong_elements_only_the_first_are_listed(self) -> None:
+        body = b'{"a":[' + b",".join([b'"x"'] * 100_000) + b"]}"
         status, listed = faults(binder(parameter("a", "integer[]")).bind_body, body)
         assert (status, len(listed)) == (400, MOST_FAULTS)
 
