@@ -224,4 +224,4 @@ def test_a_new_master_is_followed(sentinels: SentinelServers, prepared: Database
     wait_until(is_followed, "the new master is used", 60)
     assert set(statuses) == {200}
     assert service.log.count("requests go on without it") <= 4, "one warning of each worker for answers and limits"
-    assert "is back" in service.log
+    service.wait_for_log("is back")

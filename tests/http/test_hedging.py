@@ -101,7 +101,7 @@ def test_a_pause_that_is_asked_for_is_made(service: Service, upstream: Upstream)
 
     upstream.on("/busy", busy)
     assert service.get("/busy").text == "200|free"
-    assert "again in 1 s" in service.log
+    service.wait_for_log("again in 1 s")
     upstream.on("/tired", answer({}, 429, [("Retry-After", "3600")]))
     assert service.get("/tired").text.startswith("429|")
     assert len(upstream.to("/tired")) == 1

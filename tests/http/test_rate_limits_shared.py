@@ -54,6 +54,6 @@ def test_instances_count_together(own_database: Database, serve_once: Serve, tmp
             assert max(one.result().elapsed.total_seconds() for one in waited) > 0.5
         redis.kill()
         assert ask(instances[0], "fixed").status_code == 200, "each host counts for itself, from the beginning"
-        assert "requests go on without it" in instances[0].log
+        instances[0].wait_for_log("requests go on without it")
     finally:
         redis.stop()
