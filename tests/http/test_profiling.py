@@ -22,7 +22,7 @@ from tests.harness.service import Service
 from tests.http.conftest import Serve
 
 SQL = """
-create function many() returns table (n int) language sql stable as $$ select generate_series(1, 7) $$;
+create or replace function many() returns table (n int) language sql stable as $$ select generate_series(1, 7) $$;
 comment on function many() is 'HTTP GET /many';
 """
 PY_SPY = shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
@@ -102,7 +102,7 @@ def test_py_spy_looks_where_it_may_and_a_signal_asks_for_ten_seconds(
 ) -> None:
     """To the supervisor for all workers, to a worker for itself, which comes while the first one is being made."""
     own = folder / "by-signal"
-    service = serve_once(database, "", {"Profiling:Folder": str(own)}, workers=2)
+    service = serve_once(database, SQL, {"Profiling:Folder": str(own)}, workers=2)
     with Load(service.port, lambda _number: ("GET", "/many", b"")) as load:
         service.signal(signal.SIGUSR1)
         service.wait_for_log("profiling 2 workers for 10 s")
