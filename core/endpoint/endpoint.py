@@ -136,7 +136,7 @@ class EndpointParameter(Record):
     path: bool = False
     """Bound from a `{segment}` of the path."""
     segment: str | None = None
-    """Name of that segment as the template spells it: the key in `core.http.routing.Match.values`."""
+    """Name of that segment as the template spells it: the key in `core.http.router.Match.values`."""
     field: str = ""
     """Field of a composite in its database spelling, `_box_width`; equal to `db_name` otherwise."""
     defaulted: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.http.routing import Route
+from rowcall.core.http.router import Route
 
 
 @dataclass(slots=True)

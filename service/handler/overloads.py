@@ -10,7 +10,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.resolved_parameters import bound_parameters
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.overloads import Candidate, choose
-from rowcall.core.http.routing import Route
+from rowcall.core.http.router import Route
 from rowcall.core.text import query_text
 from rowcall.service.auth.access import gate
 from rowcall.service.exchange.exchange import Exchange, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 
-from rowcall.core.http.routing import Route
+from rowcall.core.http.router import Route
 from rowcall.core.uploads.resumable import SEGMENT
 from rowcall.service.exchange.exchange import Step
 from rowcall.service.handler.overloads import compile_route

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from rowcall.core.errors.problems import Problem
-from rowcall.core.http.routing import MalformedPathError, Match, Router, decode_path
+from rowcall.core.http.router import MalformedPathError, Match, Router, decode_path
 from rowcall.service.exchange.deadline import end_by
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.head import HeadProtocol

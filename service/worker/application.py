@@ -16,7 +16,8 @@ import psycopg
 
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
-from rowcall.core.http.routing import MalformedPathError, Routing
+from rowcall.core.http.router import MalformedPathError
+from rowcall.core.http.routing import Routing
 from rowcall.core.uploads.options import ObjectStore
 from rowcall.ext.driver.exchange import Runner
 from rowcall.service.auth.access import stranger_refusal

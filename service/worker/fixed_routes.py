@@ -9,7 +9,7 @@ from functools import partial
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.safe_numbers import numbers_as_texts
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.http.routing import Route
+from rowcall.core.http.router import Route
 from rowcall.core.text.ascii_case import ascii_lower
 from rowcall.service.auth.antiforgery import guards, token_routes
 from rowcall.service.auth.refreshing import refresh_routes

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.events.stream_path import with_parameters
-from rowcall.core.http.routing import Match, Route, Router, Routing
+from rowcall.core.http.router import Match, Route, Router
+from rowcall.core.http.routing import Routing
 from rowcall.service.edition.edition import Edition
 from rowcall.service.events.stream import Stream
 from rowcall.service.exchange.exchange import Exchange, Step

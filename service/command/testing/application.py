@@ -16,7 +16,8 @@ import orjson
 from rowcall.core.auth.claims import User
 from rowcall.core.cache.options import NO_CACHE
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.http.routing import MalformedPathError, Route, Router, build_router, decode_path
+from rowcall.core.http.router import MalformedPathError, Route, Router, decode_path
+from rowcall.core.http.routing import build_router
 from rowcall.core.testing.coverage import Calls, refusal, sends_away
 from rowcall.core.testing.request import HttpBlock, Stub
 from rowcall.core.text import query_text

@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 
 from rowcall.core.catalogue.catalog import Parameter
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.http.routing import (
-    MOST_CHANGES,
-    MalformedPathError,
-    RouteError,
-    Router,
-    Routing,
-    build_router,
-    decode_path,
-)
+from rowcall.core.http.router import MalformedPathError, Router, decode_path
+from rowcall.core.http.routing import MOST_CHANGES, RouteError, Routing, build_router
 from tests.core.routines import endpoint, parameter
 
 

@@ -1,0 +1,256 @@
+"""Method and path → the route that the path meets (reference 01, 4.2).
+
+A path without parameters is found by two dict lookups and answered with a `Match` made in advance; what has parameters
+is found in a small tree of segments. Paths come percent-decoded, as the HTTP server hands them over; `decode_path` does
+the same for callers that hold a raw one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote_to_bytes
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.text.ascii_case import ascii_lower
+
+REPLACED = "\ufffd"
+"""What the HTTP server's decoder leaves in place of bytes that are not UTF-8."""
+
+_PARAMETER = re.compile(r"\{([^{}]*?)(\??)\}")
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_ENCODED_SLASH = re.compile(r"%2[Ff]")
+
+
+class MalformedPathError(ValueError):
+    """A request path that is no UTF-8 text once decoded. Becomes status 400."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """All endpoints on one method and template, in the order of discovery; the last one is the primary."""
+
+    method: str
+    path: str
+    candidates: tuple[Endpoint, ...]
+    parameters: tuple[tuple[int, str], ...]
+    """Index and name of the segments that are parameters."""
+
+    @property
+    def path_values(self) -> int:
+        """How many segments are parameters, counted even when an optional one is left out."""
+        return len(self.parameters)
+
+    @property
+    def primary(self) -> Endpoint:
+        return self.candidates[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    route: Route
+    values: Mapping[str, str]
+    """Text of each parameter segment by `EndpointParameter.segment`; an omitted optional one is missing."""
+
+
+_NO_VALUES: Mapping[str, str] = {}
+
+
+@dataclass(slots=True)
+class _Node:
+    """One position in the tree of segments of a method."""
+
+    maker: object
+    """Of the router that may change it: others share it."""
+    literals: dict[str, _Node] = field(default_factory=dict)
+    parameter: _Node | None = None
+    route: Route | None = None
+    """Ends here."""
+    optional: Route | None = None
+    """Ends here because its optional last segment is left out; counts less than `route`."""
+
+    def of(self, maker: object) -> _Node:
+        """The same for this maker to change."""
+        if self.maker is maker:
+            return self
+        return _Node(maker, self.literals.copy(), self.parameter, self.route, self.optional)
+
+    @property
+    def leads_nowhere(self) -> bool:
+        return not (self.literals or self.parameter or self.route or self.optional)
+
+
+class Router:
+    """Immutable once built: a changed schema means a new router, put in place by one assignment."""
+
+    def __init__(self, routes: Iterable[Route] = ()) -> None:
+        self._exact: dict[str, dict[str, Match]] = {}
+        """By method and path, as they are written."""
+        self._literal: dict[str, dict[str, Match]] = {}
+        """The same in lower case, without slashes at the ends: no template is better than one without parameters."""
+        self._trees: dict[str, _Node] = {}
+        """Of the templates with parameters."""
+        self._maker = object()
+        self.routes = tuple(routes)
+        for route in self.routes:
+            self._add(route)
+
+    def changed(self, gone: Collection[Route], come: Collection[Route]) -> Router:
+        """Another one, which shares with this one what is the same in both. What comes is added behind the others, as
+        in `Router`; what goes is one of its routes, and none of the others is met by the same paths.
+        """
+        new = Router()
+        new._exact = {method: found.copy() for method, found in self._exact.items()}
+        new._literal = {method: found.copy() for method, found in self._literal.items()}
+        new._trees = self._trees.copy()
+        for route in gone:
+            new._remove(route)
+        for route in come:
+            new._add(route)
+        without = set(map(id, gone))
+        new.routes = (*(one for one in self.routes if id(one) not in without), *come)
+        return new
+
+    def find(self, method: str, path: str) -> Match | None:
+        """The route for a decoded path, or None.
+
+        Raises:
+            MalformedPathError: a parameter segment holds what is no text.
+        """
+        exact = self._exact.get(method)
+        if exact is None:
+            return None
+        return exact.get(path) or self._search(method, path)
+
+    def allowed(self, path: str) -> tuple[str, ...]:
+        """Methods that have a route for this path, sorted: empty means 404, otherwise it is the `Allow` of a 405."""
+        return tuple(sorted(method for method in self._exact if self.find(method, path) is not None))
+
+    def _search(self, method: str, path: str) -> Match | None:
+        literal = self._literal[method].get(bare(ascii_lower(path)))
+        if literal is not None:
+            return literal
+        tree = self._trees.get(method)
+        found = None if tree is None else _walk(tree, _segments(ascii_lower(path)))
+        if found is None:
+            return None
+        segments = _segments(path)
+        values = {name: segments[index] for index, name in found.parameters if index < len(segments)}
+        if values and (REPLACED in path or "\0" in path):
+            raise MalformedPathError("the path is not valid UTF-8 text")
+        return Match(found, values)
+
+    def _add(self, route: Route) -> None:
+        exact = self._exact.setdefault(route.method, {})
+        literal = self._literal.setdefault(route.method, {})
+        if "{" not in route.path:
+            match = Match(route, _NO_VALUES)
+            exact[route.path] = exact[route.path.rstrip("/") or "/"] = match
+            literal[bare(ascii_lower(route.path))] = match
+            return
+        node = self._tree(route.method)
+        for segment in _segments(route.path):
+            if _is_optional(segment):
+                node.optional = node.optional or route
+            node = self._below(node, segment)
+        node.route = route
+        if not route.path_values:
+            exact[route.path] = exact[route.path.rstrip("/") or "/"] = Match(route, _NO_VALUES)
+
+    def _remove(self, route: Route) -> None:
+        exact = self._exact[route.method]
+        if "{" not in route.path:
+            del exact[route.path], self._literal[route.method][bare(ascii_lower(route.path))]
+            return
+        if not route.path_values:
+            del exact[route.path]
+        node = self._tree(route.method)
+        way: list[tuple[_Node, str]] = []
+        for segment in _segments(route.path):
+            way.append((node, segment))
+            node = self._below(node, segment)
+        node.route = None
+        for above, segment in reversed(way):
+            if not node.leads_nowhere:
+                break
+            if _PARAMETER.fullmatch(segment):
+                above.parameter = None
+            else:
+                del above.literals[ascii_lower(segment)]
+            node = above
+
+    def _tree(self, method: str) -> _Node:
+        root = self._trees.get(method)
+        root = self._trees[method] = _Node(self._maker) if root is None else root.of(self._maker)
+        return root
+
+    def _below(self, node: _Node, segment: str) -> _Node:
+        """The next one in the tree, for this router to change."""
+        if _PARAMETER.fullmatch(segment):
+            node.parameter = below = _Node(self._maker) if node.parameter is None else node.parameter.of(self._maker)
+            return below
+        key = ascii_lower(segment)
+        known = node.literals.get(key)
+        below = node.literals[key] = _Node(self._maker) if known is None else known.of(self._maker)
+        return below
+
+
+def decode_path(raw: str) -> str:
+    """Percent-decode a raw path, all but `%2F`, which stays so that a value cannot become two segments.
+
+    Raises:
+        MalformedPathError: an incomplete escape, or bytes that are not UTF-8.
+    """
+    if "%" not in raw:
+        return raw
+    if _BAD_ESCAPE.search(raw):
+        raise MalformedPathError("the path has an incomplete percent escape")
+    try:
+        return unquote_to_bytes(_ENCODED_SLASH.sub(lambda slash: f"%25{slash[0][1:]}", raw)).decode()
+    except UnicodeDecodeError:
+        raise MalformedPathError("the path is not valid UTF-8") from None
+
+
+def shape_of(template: str) -> str:
+    """Equal for templates that match the same paths with the same precedence."""
+    return ascii_lower(_PARAMETER.sub("{}", template) if "{" in template else template)
+
+
+def bare(path: str) -> str:
+    """One trailing slash does not count."""
+    return path.removeprefix("/").removesuffix("/")
+
+
+def _segments(path: str) -> list[str]:
+    trimmed = bare(path)
+    return trimmed.split("/") if trimmed else []
+
+
+def _is_optional(segment: str) -> bool:
+    return segment.startswith("{") and segment.endswith("?}")
+
+
+def parameters_of(template: str) -> Iterator[tuple[int, str]]:
+    if "{" not in template:
+        return
+    for index, segment in enumerate(_segments(template)):
+        if match := _PARAMETER.fullmatch(segment):
+            yield index, match[1]
+
+
+def _walk(root: _Node, segments: list[str]) -> Route | None:
+    """Literals beat parameters at each position from the left; a dead end is taken back."""
+    open_ends = [(root, 0)]
+    while open_ends:
+        node, depth = open_ends.pop()
+        if depth == len(segments):
+            if route := node.route or node.optional:
+                return route
+            continue
+        segment = segments[depth]
+        if node.parameter is not None and segment:
+            open_ends.append((node.parameter, depth + 1))
+        if literal := node.literals.get(segment):
+            open_ends.append((literal, depth + 1))
+    return None
