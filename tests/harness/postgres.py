@@ -136,12 +136,16 @@ def free_port() -> int:
     process on this machine gives out as long as this one lives."""
     global _candidates
     _candidates = _candidates or _own_ports()
-    for port in _candidates:
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            fcntl.lockf(_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError("a cycle does not end")
+    return next(filter(is_free, _candidates))
+
+
+def is_free(port: int) -> bool:
+    """Nobody listens there, and no other test process has it; this one has it then."""
+    with socket.socket() as probe, contextlib.suppress(OSError):
+        fcntl.lockf(_reservations(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+        probe.bind(("127.0.0.1", port))
+        return True
+    return False
 
 
 @functools.cache

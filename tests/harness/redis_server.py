@@ -26,6 +26,10 @@ def redis_program() -> str | None:
     return found
 
 
+class RedisNotStartedError(Exception):
+    """It has ended at once, as it does where somebody else has its port."""
+
+
 class RedisServer:
     """`arguments` as redis-server takes them: `--requirepass secret`."""
 
@@ -47,9 +51,15 @@ class RedisServer:
         self.process = subprocess.Popen(
             [program, *options, *self._arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        wait_until(self._answers, "Redis answers")
+        try:
+            wait_until(self._answers, "Redis answers")
+        except BaseException:
+            self.kill()
+            raise
 
     def _answers(self) -> bool:
+        if (code := self.process.poll()) is not None:
+            raise RedisNotStartedError(f"redis-server has ended with {code} at port {self.port}")
         try:
             with self.client() as client:
                 return bool(client.ping())

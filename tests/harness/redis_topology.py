@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from pathlib import Path
+from random import randrange
 
 import redis
 
-from tests.harness.postgres import free_port
-from tests.harness.redis_server import RedisServer, redis_program
+from tests.harness.postgres import free_port, is_free
+from tests.harness.redis_server import RedisNotStartedError, RedisServer, redis_program
 from tests.harness.waiting import wait_until
 
 SLOTS = 16_384
-_HIGHEST = 55_000
-"""Nodes of a Cluster talk to each other at their port and 10,000."""
+BUS = 10_000
+"""Nodes of a Cluster talk to each other at their port and so many more."""
+_PORTS = range(20_000, 22_700)
+"""With those of the bus below what the kernel gives to outgoing connections, one of which may have any of the others at
+any time."""
 
 
-def _low_port() -> int:
-    return next(port for port in iter(free_port, 0) if port <= _HIGHEST)
+def _cluster_node(folder: Path, *options: str) -> RedisServer:
+    start = randrange(len(_PORTS))
+    for port in (*_PORTS[start:], *_PORTS[:start]):
+        if is_free(port) and is_free(port + BUS):
+            with contextlib.suppress(RedisNotStartedError):
+                return RedisServer(folder, *options, port=port)
+    raise AssertionError("no port is free for a node of a Cluster")
 
 
 class RedisClusterServers:
@@ -25,7 +35,7 @@ class RedisClusterServers:
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", *arguments)
-        self.nodes = [RedisServer(folder / str(number), *options, port=_low_port()) for number in range(3)]
+        self.nodes = [_cluster_node(folder / str(number), *options) for number in range(3)]
         clients = [node.client() for node in self.nodes]
         for number, client in enumerate(clients):
             first, end = (SLOTS * place // len(clients) for place in (number, number + 1))
