@@ -136,7 +136,10 @@ def free_port() -> int:
     process on this machine gives out as long as this one lives."""
     global _candidates
     _candidates = _candidates or _own_ports()
-    return next(filter(is_free, _candidates))
+    for port in _candidates:
+        if is_free(port):
+            return port
+    raise AssertionError("a cycle does not end")
 
 
 def is_free(port: int) -> bool:
