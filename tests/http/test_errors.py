@@ -97,7 +97,7 @@ def test_error_behind_the_first_rows_is_still_an_error(service: Service) -> None
 
 
 def test_error_in_mid_stream_ends_the_body_unfinished(service: Service) -> None:
-    """Only the missing end can tell, as the status has left already: never a complete-looking body. The log says why."""
+    """Only the missing end can tell: the status has left. Never a complete-looking body; the log says why."""
     with service.connect() as connection:
         connection.sendall(b"GET /api/late-error?rows=2000000 HTTP/1.1\r\nHost: x\r\n\r\n")
         received = b""
