@@ -85,7 +85,11 @@ def without_effect(settings: Settings) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-_TOLD_ELSEWHERE = _LENIENT - {"Config:ValidateConfigKeys", "ConnectionSettings:MultiHostConnectionTargets:Default"}
+_TOLD_ELSEWHERE = _LENIENT - {
+    "Config:ValidateConfigKeys",
+    "ConnectionSettings:MultiHostConnectionTargets:Default",
+    "TestRunner:PerTestTimeout",
+}
 """Whoever reads these says which word it does not know."""
 _MERGED = {"ConnectionStrings", "Log:MinimalLevels"}
 """Maps that join their defaults, or that have one only to begin with."""
