@@ -27,7 +27,7 @@ HELD = 262_144
 """Bytes of an answer that are held for its reader."""
 _PIPE = "/dev/fd/"
 _SLASH, _ENCODED = "\ufdd0", "%EF%B7%90"
-"""Stands for an encoded slash, which is part of a value, while segments are told apart. Unicode keeps it for such use."""
+"""Stands for an encoded slash, which is part of a value, while segments are told apart: no character of a text."""
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 
 Start = Callable[[Exchange, tuple[Step, ...]], None]
