@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rowcall.core.config.errors import ConfigError
 from rowcall.core.config.keys import JsonValue, Key, KeyType
 from rowcall.core.config.placeholders import has_placeholder, resolve_what_is_set
-from rowcall.core.config.settings import BOOLEANS, Settings, whole_number
+from rowcall.core.config.settings import BOOLEANS, Settings, is_amount, whole_number
 from rowcall.core.config.table import ROOMS, Room
 from rowcall.core.config.tree import Node, Origin, Scalar, Section
 from rowcall.core.config.validation import RENAMED
@@ -216,7 +216,10 @@ _OF_TEXTS = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.TEXT_MAP}
 def _wrong_element(node: Node, kind: KeyType, variables: Mapping[str, str]) -> str | None:
     """An element of a list or map. null and the empty text are none, whatever kind is wanted."""
     if isinstance(node, Scalar):
-        return _NO_SECTION if kind in _OF_SECTIONS and _text(node, variables) else None
+        text = _text(node, variables)
+        if kind is KeyType.NUMBERS and text and not has_placeholder(text) and not is_amount(text):
+            return f"{text!r} is not a number of at least 0"
+        return _NO_SECTION if kind in _OF_SECTIONS and text else None
     if not node.children:
         return None
     if kind in _OF_TEXTS or (kind is KeyType.STEPS and node.is_array):

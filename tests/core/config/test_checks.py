@@ -67,6 +67,10 @@ def wrong(text: str, **environment: str) -> list[str]:
             "f.json:1:39: Service:CustomRequestHeaders:a: a single value is needed here, not a section",
         ),
         (
+            '{"CommandRetryOptions": {"Strategies": {"a": {"RetrySequenceSeconds": [1, -2]}}}}',
+            "f.json:1:75: CommandRetryOptions:Strategies:a:RetrySequenceSeconds:1: '-2' is not a number of at least 0",
+        ),
+        (
             '{"Service": {"AvailableEnvVars": "HOME"}}',
             "f.json:1:34: Service:AvailableEnvVars: a list of names is needed, such as",
         ),
