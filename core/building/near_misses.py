@@ -104,7 +104,7 @@ def near_miss(line: Line) -> NearMiss | None:
 
 
 def _lacks_sign(line: Line, annotation: Annotation) -> bool:
-    """`tsclient false`, which is only read as `tsclient = false`. A short form such as `file` may be a word of prose."""
+    """`tsclient false`, only read as `tsclient = false`. A short form such as `file` may be a word of prose."""
     full = "_" in line.keyword or len(annotation.aliases) == 1
     return full and annotation.apply is None and annotation.assignable
 
