@@ -136,11 +136,13 @@ def test_files_are_written_without_serving(database: Database, service: Service,
         "Service:ClientCodeGen:Enabled": "true",
         "Service:ClientCodeGen:FilePath": "{0}.ts",
         T + "Enabled": "true",
+        T + "FileOverwrit": "true",
     }
     switches = ["--generate", *(f"--{key}={value}" for key, value in given.items())]
     done = rowcall(tmp_path, *switches)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "client code in TypeScript: 2 files written, 0 unchanged" in done.stdout
+    assert f"Unknown configuration key: {T}FileOverwrit at command line" in done.stdout
     written = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     assert sorted(written) == [
         "llms.txt", "public.ts", "publicTypes.d.ts", "rowcall_tools_anthropic.json", "rowcall_tools_openai.json",
