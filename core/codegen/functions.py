@@ -87,6 +87,10 @@ class ClientFunction:
     upload: bool
     events: str | None
     """Path of its event stream."""
+    url_name: str = ""
+    """Of what gives its URL."""
+    source_name: str = ""
+    """Of what opens its event stream."""
     query: list[Member] = field(default_factory=list)
     """What travels in the query string."""
     excluded: list[Member] = field(default_factory=list)
@@ -119,7 +123,8 @@ class ClientFunction:
             url = f'baseUrl + "{_js(SEGMENT.sub("", path))}"'
         else:
             by_segment = {one.parameter.segment: one for one in self.members if one.parameter.path}
-            url = "`${baseUrl}" + SEGMENT.sub(lambda match: _placeholder(by_segment.get(match[1]), match), path) + "`"
+            text = path.replace("\\", "\\\\").replace("`", "\\`")
+            url = "`${baseUrl}" + SEGMENT.sub(lambda match: _placeholder(by_segment.get(match[1]), match), text) + "`"
         return url + self._query()
 
     def _query(self) -> str:

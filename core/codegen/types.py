@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import Attribute, TypeInfo, TypeKind
 from rowcall.core.catalogue.facts import ValueFacts
-from rowcall.core.codegen.names import member, pascal, quoted
+from rowcall.core.codegen.names import free, member, pascal, quoted
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.endpoint.endpoint import ResultColumn, ResultShape, ValueKind
 from rowcall.core.text.naming import api_name, nested_name
@@ -115,7 +115,7 @@ class Interfaces:
         lines = tuple(_unique(members))
         if self.options.unique_models and mergeable and lines in self._merged:
             return self._merged[lines]
-        name = self._free(name)
+        name = free(name, self.taken)
         self.models.append(Interface(name, lines))
         if mergeable:
             self._merged.setdefault(lines, name)
@@ -127,7 +127,7 @@ class Interfaces:
         known = self._structures.get(key)
         if known is not None:
             return known
-        name = self._free(f"I{pascal(column)}")
+        name = free(f"I{pascal(column)}", self.taken)
         # Registered before its members: a type may lead to itself.
         self._structures[key] = name
         members = [
@@ -169,14 +169,6 @@ class Interfaces:
 
     def _column(self, column: ResultColumn, types: Mapping[int, TypeInfo]) -> str:
         return self.column(column.column.type_oid, column.column.type_name, column.column.name, types)
-
-    def _free(self, name: str) -> str:
-        found, number = name, 0
-        while found in self.taken:
-            number += 1
-            found = f"{name}{number}"
-        self.taken.add(found)
-        return found
 
 
 def _structure(info: TypeInfo, types: Mapping[int, TypeInfo], depth: int = 3) -> tuple[object, ...]:

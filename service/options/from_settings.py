@@ -125,7 +125,7 @@ def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[Switch
         yield SwitchedOff("rate_limiter", "RateLimiterOptions:Enabled", "nothing is limited")
     if not settings.flag(_RETRIES):
         yield SwitchedOff("retry_strategy", _RETRIES, "nothing is tried again")
-    if not settings.flag("Service:McpOptions:Enabled"):
+    if not offers_tools(settings):
         yield SwitchedOff("mcp", "Service:McpOptions:Enabled", "no tool is offered")
     if not options.auth.notes_time:
         yield SwitchedOff(WITHIN, _AUTHENTICATION + "NoteSignInTime", "everybody is told to sign in again")

@@ -113,6 +113,16 @@ separator ,';
 create function odd_columns() returns table ("Odd Name" int, "b""c" text) language sql stable as $$ select 1, 'x' $$;
 comment on function odd_columns() is 'HTTP GET';
 comment on table depot is 'HTTP';
+create function query() returns int language sql stable as 'select 1';
+comment on function query() is 'HTTP GET';
+create function find_parcels_url() returns int language sql stable as 'select 1';
+comment on function find_parcels_url() is 'HTTP GET /api/find-parcels-url';
+create function create_reindex_event_source() returns int language sql stable as 'select 1';
+comment on function create_reindex_event_source() is 'HTTP GET';
+create function "window"() returns int language sql stable as 'select 1';
+comment on function "window"() is 'HTTP GET';
+create function ticked(int, text default '') returns int language sql stable as 'select 1';
+comment on function ticked is 'HTTP GET /api/`ticked`/{$1}';
 """
 P = "Service:ClientCodeGen:"
 PLAIN = {
@@ -228,6 +238,19 @@ def test_the_status_wrapper_is_there_where_it_is_asked_for(public: str) -> None:
 
 def test_what_cannot_be_a_name_gets_one(public: str) -> None:
     assert "export async function delete_()" in public
+    assert "export async function window_()" in public
+
+
+def test_what_stands_beside_functions_has_names_of_its_own(
+    write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
+) -> None:
+    """Functions keep theirs. The compiler sees all of it in another test."""
+    write(tmp_path, {**VARIANTS["hooks"], P + "ExportUrls": "true"})
+    text = (tmp_path / "publicApi.ts").read_text(encoding="utf-8")
+    for name in ("findParcelsUrl", "createReindexEventSource"):
+        assert f"export async function {name}()" in text
+        assert f"export const {name}1 = " in text
+    assert "export function useQuery1(" in (tmp_path / "hooks" / "publicHooks.ts").read_text(encoding="utf-8")
 
 
 def test_only_names_of_functions_are_guarded(public: str) -> None:
@@ -407,6 +430,7 @@ export async function findParcels(
         "* insert into public.depot on conflict do nothing returning\n",
         "* delete from public.depot\n",
         "* returns table(\n*     id integer,\n*     depot numeric,\n*     depot numeric\n* )\n",
+        "* function public.ticked(\n*     $1 integer,\n*     $2 text DEFAULT ''::text\n* )\n",
     ):
         assert head.replace("* \n* @param", "") in text
     assert wanted.replace("~", " ") in text
