@@ -97,8 +97,8 @@ def identity_diagnostics(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[
                 Source.CLAIM: f"the claim {filled.claim}",
             }[filled.source]
             message = (
-                f"{endpoint.name}: parameter {parameter.db_name} is {whole or parameter.cast} and would receive {what}, "
-                "which is text; declare it as text or text[]"
+                f"{endpoint.name}: parameter {parameter.db_name} is {whole or parameter.cast} and would receive {what}"
+                ", which is text; declare it as text or text[]"
             )
             yield Diagnostic(identity, None, f"{message}; it is left out", left_out=1)
     if endpoint.options.login and not _has_named_columns(endpoint):

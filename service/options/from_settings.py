@@ -81,7 +81,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         not_found_without_row=settings.flag("Service:NotFoundWithoutRow"),
         custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
         nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
-        table_formats=options.tables.keys,
+        table_formats=options.tables,
         user_parameters=settings.flag(_AUTHENTICATION + "UseUserParameters"),
         user_context=settings.flag(_AUTHENTICATION + "UseUserContext"),
         role_from_claim=settings.flag(_AUTHENTICATION + "UseRoleFromClaim"),
@@ -117,7 +117,9 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
 def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[SwitchedOff]:
     """The capabilities that a comment may ask for and that would do nothing."""
     if not options.tables.keys:
-        yield SwitchedOff("table_format", "Service:TableFormatOptions:Enabled", "the answer is JSON")
+        section = "Service:TableFormatOptions:"
+        switch = "HtmlEnabled or ExcelEnabled" if settings.flag(section + "Enabled") else "Enabled"
+        yield SwitchedOff("table_format", section + switch, "the answer is JSON")
     if not options.cache.enabled:
         for word in ("cached", "cache_profile"):
             yield SwitchedOff(word, "CacheOptions:Enabled", "no answer is kept")
