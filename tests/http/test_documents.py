@@ -221,13 +221,14 @@ def test_served_requests_show_sources_and_follow_them(own_database: Database, se
     wait_until(lambda: "select 2" in service.get("/garden_public.http").text, "the new source is shown", 60)
 
 
-def test_an_unknown_version_ends_the_start(own_database: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("key", "value"), [("SpecVersion", "2.0"), ("NameNotSimilarTo", "(bed|%")])
+def test_what_cannot_be_described_ends_the_start(own_database: Database, tmp_path: Path, key: str, value: str) -> None:
     from tests.harness.command import rowcall
 
-    given = {"ConnectionStrings:Default": own_database.conninfo, P + "Enabled": "true", P + "SpecVersion": "2.0"}
+    given = {"ConnectionStrings:Default": own_database.conninfo, P + "Enabled": "true", P + key: value}
     done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
     assert done.returncode == 1
-    assert "SpecVersion" in done.stdout + done.stderr
+    assert f"rowcall: {P}{key}: {value!r} is no" in done.stderr
 
 
 def test_what_does_not_come_from_the_routine_is_described_as_it_comes(

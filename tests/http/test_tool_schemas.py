@@ -121,6 +121,7 @@ def test_the_server_of_the_protocol_is_another_matter(service: Service) -> None:
     assert service.post("/mcp", content=b"{}").status_code == 404
     assert service.get("/api/only-tool").status_code == 404
     assert "the tool notes.add is called notes_add where only letters, digits, _ and - are allowed" in service.log
+    assert "mcp has no effect" not in service.log
 
 
 def test_long_names_are_cut_and_equal_ones_refused() -> None:
