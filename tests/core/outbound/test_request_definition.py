@@ -80,16 +80,18 @@ def test_a_bad_directive_is_reported_and_the_rest_counts(
         assert getattr(reading.definition, name) == value
 
 
+NOT_SENT = "is not sent: the service itself says what a request needs of it"
+
+
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
         ("Bad Name: x", "'Bad Name: x' is no header and is left out; an empty line stands in front of a body"),
-        ("Expires: 0", "the header Expires is not sent: the service itself says what a request needs of it"),
-        ("Content-Length: 5", "the header Content-Length is not sent: the service itself says what a request needs of it"),
-        ("TRANSFER-encoding: chunked", "the header TRANSFER-encoding is not sent: the service itself says what a request"
-         " needs of it"),
+        ("Expires: 0", f"the header Expires {NOT_SENT}"),
+        ("Content-Length: 5", f"the header Content-Length {NOT_SENT}"),
+        ("TRANSFER-encoding: chunked", f"the header TRANSFER-encoding {NOT_SENT}"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_header_of_the_request_is_told_and_not_sent(line: str, problem: str) -> None:
     reading = read_definition(f"POST https://a\n{line}\nX: 1\n\nbody")
     assert reading.problems == (problem,)
