@@ -20,7 +20,7 @@ def cookie_value(header: str, name: str) -> str | None:
         start = header.find(wanted, start)
         if start < 0:
             return None
-        if start == 0 or header[start - 1] in "; ":
+        if start == 0 or header[start - 1] == ";" or header[:start].rstrip(" ")[-1:] in ("", ";"):
             end = header.find(";", start)
             return header[start + len(wanted) : end if end >= 0 else None].strip()
         start += len(wanted)

@@ -103,6 +103,10 @@ class SessionCheck:
     seconds: float
 
 
+LONGEST_SESSION = 65_536
+"""Characters of a token, or of a cookie with all of its parts, that is looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class AuthOptions:
     schemes: Schemes = field(default_factory=Schemes)
@@ -114,6 +118,8 @@ class AuthOptions:
     impersonation_valid: float | None = 1800.0
     """Seconds for which somebody acts as another user; None: as long as the session holds."""
     """A session knows when its user signed in."""
+    longest_session: int = LONGEST_SESSION
+    """A longer one is not issued: no request could bring it along."""
     single_use: bool = True
     """Of refresh tokens."""
     roles_match_users: bool = False

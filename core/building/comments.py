@@ -99,7 +99,8 @@ def _apply_header(line: Line, draft: Draft) -> Annotation | None:
         draft.refused |= annotation.name in ACCESS
         draft.meant_http |= annotation.name == "http"
         _hide(line, annotation, sides[0])
-        written = f"{sides[0]} {HIDDEN if annotation.secret else sides[1]}".strip()
+        sign = " =" if annotation.apply is None and annotation.assignable else ""
+        written = f"{sides[0]}{sign} {HIDDEN if annotation.secret else sides[1]}".strip()
         raise BadValueError(f"a header cannot be called like an annotation and is left out; did you mean `{written}`?")
     set_header(draft, *sides)
     return HEADER

@@ -50,7 +50,7 @@ from rowcall.core.endpoint.result_shape import VOID, result_shape
 from rowcall.core.endpoint.template import placeholder_names, with_variables
 from rowcall.core.endpoint.validation import validation_diagnostics
 from rowcall.core.errors.diagnostics import Diagnostic
-from rowcall.core.formats.table_formats import table_diagnostics
+from rowcall.core.formats.table_formats import NO_FORMATS, TableFormats, table_diagnostics
 from rowcall.core.outbound.options import ProxyOptions, TypeOptions
 from rowcall.core.sqlfile.shapes import file_shape
 from rowcall.core.sqlfile.source import FileSource
@@ -98,8 +98,7 @@ class EndpointDefaults:
     """Between parameter and attribute name of a composite parameter; None: `_`."""
     nested: bool = False
     resolve_nested: bool = True
-    table_formats: tuple[str, ...] = ()
-    """Keys of the registered table formats."""
+    table_formats: TableFormats = NO_FORMATS
     method: str | None = None
     """Of functions and procedures whose comments name none. None: by volatility and name."""
     transport: Transport | None = None

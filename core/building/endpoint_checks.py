@@ -72,6 +72,31 @@ def _name_clashes(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
             yield Diagnostic(endpoint.routine.identity, None, message)
 
 
+def _repeated_members(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Members of one name in one object: spread composites bring them, and `result` does. Readers of JSON keep one."""
+    shape, options = endpoint.shape, endpoint.options
+    if options.void or options.login or options.logout or (options.raw and not shape.parts):
+        return
+    found = _repeated(tuple(part.key for part in shape.parts if part.key is not None))
+    if found is not None:
+        message = f"two results are called {found!r} in one answer, of which most readers keep the last"
+        yield Diagnostic(endpoint.routine.identity, used.get("result"), f"{endpoint.name}: {message}; rename one")
+    for part in (shape, *(part.shape for part in shape.parts)):
+        keys = (one.key for one in part.columns if one.group is None or not options.nested)
+        found = _repeated(tuple(keys)) if part.named else None
+        if found is not None:
+            message = f"two columns are called {found!r} in one row of the answer, of which most readers keep the last"
+            remedy = "rename one, or keep composites whole with nested"
+            yield Diagnostic(endpoint.routine.identity, None, f"{endpoint.name}: {message}; {remedy}")
+
+
+def _repeated(keys: tuple[bytes, ...]) -> str | None:
+    """The first that comes again."""
+    if len(set(keys)) == len(keys):
+        return None
+    return next(key.decode() for index, key in enumerate(keys) if key in keys[:index])
+
+
 def _raw_body(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     """A body that no parameter receives, and values that a comment sends where they cannot travel (4.5)."""
     line = used["body_parameter_name"]
@@ -200,6 +225,7 @@ CHECKS: tuple[Check, ...] = (
     _impossible_path,
     _unbound_segments,
     _name_clashes,
+    _repeated_members,
     _placeholders,
     _shared_answers,
     _decrypted_columns,

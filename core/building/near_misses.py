@@ -87,8 +87,8 @@ def near_miss(line: Line) -> NearMiss | None:
         return None
     annotation = BY_WORD.get(line.keyword)
     if annotation is not None:
-        needs = len(line.words) < annotation.minimum_words and len(line.words) < _SENTENCE
-        if not needs or annotation.in_files:
+        needs = len(line.words) < annotation.minimum_words or _lacks_sign(line, annotation)
+        if not needs or annotation.in_files or len(line.words) >= _SENTENCE:
             return None
         return NearMiss(f"this is no annotation: it is written `{annotation.syntax}`")
     word = line.keyword.rstrip(":=")
@@ -101,6 +101,12 @@ def near_miss(line: Line) -> NearMiss | None:
         line.hide(line.words[0])
     message = f"{line.words[0]!r} is no annotation and is taken for prose; did you mean {known!r}?"
     return NearMiss(message, _guards(line, word, BY_WORD[known].name), known == "http" and _names_route(line))
+
+
+def _lacks_sign(line: Line, annotation: Annotation) -> bool:
+    """`tsclient false`, only read as `tsclient = false`. A short form such as `file` may be a word of prose."""
+    full = "_" in line.keyword or len(annotation.aliases) == 1
+    return full and annotation.apply is None and annotation.assignable
 
 
 def _guards(line: Line, word: str, meant: str) -> bool:

@@ -92,7 +92,9 @@ def _head(routine: Routine, defaults: tuple[str | None, ...]) -> Iterator[str]:
     last = len(routine.parameters) - 1
     for number, parameter in enumerate(routine.parameters):
         default = defaults[number] if number < len(defaults) else None
-        text = f"{parameter.name} {parameter.type_name}".strip() + (f" DEFAULT {default}" if default else "")
+        text = f"{parameter.name or f'${number + 1}'} {parameter.type_name}" + (
+            f" DEFAULT {default}" if default else ""
+        )
         yield f"    {text}{'' if number == last else ','}"
     yield ")"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.functions import ClientFunction, client_function
 from rowcall.core.codegen.hooks import hooks_text
-from rowcall.core.codegen.names import Names, file_name
+from rowcall.core.codegen.names import Names, file_name, quoted, within_name
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named, said
 from rowcall.core.codegen.sending import asks_in_query
@@ -70,6 +70,11 @@ class _Module:
         self.functions: list[ClientFunction] = []
         for endpoint, name in named(endpoints, names, options):
             self.functions.append(client_function(endpoint, name, types_of(endpoint), self._interfaces, options))
+        for one in self.functions:
+            if one.export_url:
+                one.url_name = names.beside(f"{one.name}Url")
+            if one.events is not None:
+                one.source_name = names.beside(f"create{within_name(one.name)}EventSource")
 
     def outputs(self, path: str, name: str, header: str, now: str) -> Iterator[Output]:
         options = self._options
@@ -118,7 +123,7 @@ class _Module:
         if options.base_url_from:
             lines.append(f'import {{ baseUrl }} from "{options.base_url_from}";')
         else:
-            lines.append(f'const baseUrl = "{options.base_url}";')
+            lines.append(f"const baseUrl = {quoted(options.base_url)};")
         if any(one.query or asks_in_query(one.endpoint) for one in self.functions):
             if options.parse_query_from:
                 lines.append(f'import {{ parseQuery }} from "{options.parse_query_from}";')

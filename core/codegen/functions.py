@@ -87,6 +87,10 @@ class ClientFunction:
     upload: bool
     events: str | None
     """Path of its event stream."""
+    url_name: str = ""
+    """Of what gives its URL."""
+    source_name: str = ""
+    """Of what opens its event stream."""
     query: list[Member] = field(default_factory=list)
     """What travels in the query string."""
     excluded: list[Member] = field(default_factory=list)
@@ -119,7 +123,8 @@ class ClientFunction:
             url = f'baseUrl + "{_js(SEGMENT.sub("", path))}"'
         else:
             by_segment = {one.parameter.segment: one for one in self.members if one.parameter.path}
-            url = "`${baseUrl}" + SEGMENT.sub(lambda match: _placeholder(by_segment.get(match[1]), match), path) + "`"
+            text = path.replace("\\", "\\\\").replace("`", "\\`")
+            url = "`${baseUrl}" + SEGMENT.sub(lambda match: _placeholder(by_segment.get(match[1]), match), text) + "`"
         return url + self._query()
 
     def _query(self) -> str:
@@ -249,13 +254,12 @@ def _row(
     if shape.named:
         return interfaces.model(name, interfaces.columns(shape, types))
     if shape.columns:
-        column = shape.columns[0].column
-        kind = interfaces.column(column.type_oid, column.type_name, shape.columns[0].key.decode(), types)
-        return exact_type(kind, column.facts)
+        column = shape.columns[0]
+        return exact_type(interfaces.column(column, shape, types, column.key.decode()), column.column.facts)
     routine = endpoint.routine
     if routine.return_type_name == "record":
         return "(string | null)[]"
-    kind = interfaces.column(routine.return_type_oid, routine.return_type_name, routine.name, types)
+    kind = interfaces.value(routine.return_type_oid, routine.return_type_name, routine.name, types)
     return exact_type(kind, shape.facts)
 
 
@@ -275,9 +279,7 @@ def _part(shape: ResultShape, types: Mapping[int, TypeInfo], interfaces: Interfa
     columns = [
         (
             member(one.key.decode()),
-            exact_type(
-                interfaces.column(one.column.type_oid, one.column.type_name, one.column.name, types), one.column.facts
-            ),
+            exact_type(interfaces.column(one, shape, types), one.column.facts),
         )
         for one in shape.columns
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rowcall.core.codegen.functions import ClientFunction
-from rowcall.core.codegen.names import upper_first
+from rowcall.core.codegen.names import free, upper_first
 from rowcall.core.codegen.options import HookOptions
 
 _QUERIES = ("GET", "QUERY")
@@ -21,8 +21,11 @@ def hooks_text(functions: Sequence[ClientFunction], client: str, options: HookOp
 }} from "{options.source}";
 import * as api from "{client}";
 """
+    taken = {"api", "useQuery", "useMutation"}
     return head + "".join(
-        "\n" + "\n\n".join(_query(one, options) if one.endpoint.method in _QUERIES else _mutation(one)) + "\n"
+        "\n"
+        + "\n\n".join(_query(one, options, taken) if one.endpoint.method in _QUERIES else _mutation(one, taken))
+        + "\n"
         for one in functions
     )
 
@@ -33,21 +36,22 @@ def _types(function: ClientFunction) -> str:
     return f"{request}type {pascal}Result = Awaited<ReturnType<typeof api.{function.name}>>;"
 
 
-def _query(function: ClientFunction, options: HookOptions) -> Iterator[str]:
+def _query(function: ClientFunction, options: HookOptions, taken: set[str]) -> Iterator[str]:
     name, pascal = function.name, upper_first(function.name)
     first = [f'"{options.prefix}"'] if options.prefix else []
     key = ", ".join((*first, f'"{name}"'))
     yield _types(function)
     if options.expose_keys:
-        lines = [f"export const {name}Keys = {{", f"    all: [{key}] as const,"]
+        keys = free(f"{name}Keys", taken)
+        lines = [f"export const {keys} = {{", f"    all: [{key}] as const,"]
         if function.request:
             lines += [f"    byRequest: (request: {pascal}Request) =>", f"        [{key}, request] as const,"]
         yield "\n".join((*lines, "};"))
-        used = f"{name}Keys.byRequest(request)" if function.request else f"{name}Keys.all"
+        used = f"{keys}.byRequest(request)" if function.request else f"{keys}.all"
     else:
         used = f"[{key}, request] as const" if function.request else f"[{key}] as const"
     request = f"    request: {pascal}Request,\n" if function.request else ""
-    yield f"""export function use{pascal}(
+    yield f"""export function {free(f"use{pascal}", taken)}(
 {request}    options?: Omit<
         UseQueryOptions<{pascal}Result>,
         "queryKey" | "queryFn"
@@ -61,14 +65,14 @@ def _query(function: ClientFunction, options: HookOptions) -> Iterator[str]:
 }}"""
 
 
-def _mutation(function: ClientFunction) -> Iterator[str]:
+def _mutation(function: ClientFunction, taken: set[str]) -> Iterator[str]:
     name, pascal = function.name, upper_first(function.name)
-    taken = f"{pascal}Request" if function.request else "void"
-    call = f"(request: {taken}) => api.{name}(request)" if function.request else f"() => api.{name}()"
+    given = f"{pascal}Request" if function.request else "void"
+    call = f"(request: {given}) => api.{name}(request)" if function.request else f"() => api.{name}()"
     yield _types(function)
-    yield f"""export function use{pascal}Mutation(
+    yield f"""export function {free(f"use{pascal}Mutation", taken)}(
     options?: Omit<
-        UseMutationOptions<{pascal}Result, unknown, {taken}>,
+        UseMutationOptions<{pascal}Result, unknown, {given}>,
         "mutationFn"
     >,
 ) {{

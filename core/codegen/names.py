@@ -14,9 +14,10 @@ _RESERVED = """
 arguments await break case catch class const continue debugger default delete do else enum eval export extends
 false finally for function if implements import in instanceof interface let new null package private protected public
 return static super switch this throw true try typeof undefined var void while with yield
-baseUrl parseQuery parseUrl parseRequest ApiError ApiResult request response fetch
+baseUrl parseQuery parseUrl parseRequest ApiError ApiResult request response
+console encodeURIComponent fetch setTimeout window
 """
-"""What no function can be called, and what the functions of a file call themselves."""
+"""What no function can be called, and what the functions of a file use themselves."""
 _PLAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _TAKEN = frozenset(_RESERVED.split())
 _SEPARATORS = re.compile(r"[_\-/\\]")
@@ -37,15 +38,21 @@ class Names:
         raw = raw_name(endpoint, self._options)
         earlier = self._raw[raw]
         self._raw[raw] += 1
-        name = camel(f"{raw}-{earlier}" if earlier else raw)
-        if name in self._taken or not name:
-            name += "_"
-        found, number = name, 0
-        while found in self._given:
-            number += 1
-            found = f"{name}{number}"
-        self._given.add(found)
-        return found
+        return self.beside(camel(f"{raw}-{earlier}" if earlier else raw))
+
+    def beside(self, name: str) -> str:
+        """The name, or one like it: of what stands in the file with functions that all have their names already."""
+        return free(f"{name}_" if name in self._taken or not name else name, self._given)
+
+
+def free(name: str, taken: set[str]) -> str:
+    """The name, or with a number behind it; taken from now on."""
+    found, number = name, 0
+    while found in taken:
+        number += 1
+        found = f"{name}{number}"
+    taken.add(found)
+    return found
 
 
 def raw_name(endpoint: Endpoint, options: ClientOptions) -> str:

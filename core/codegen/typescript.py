@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rowcall.core.codegen.comments import Definitions, comment
 from rowcall.core.codegen.functions import ClientFunction, Reading
-from rowcall.core.codegen.names import within_name
+from rowcall.core.codegen.names import quoted
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.endpoint.endpoint import ValueKind
 
@@ -86,24 +86,20 @@ def url_builder(function: ClientFunction, options: ClientCodeOptions) -> str:
         taken = "()"
     else:
         taken = f"(request: {function.request})" if options.types else "request"
-    return f"export const {function.name}Url = {taken} => {function.address()};"
+    return f"export const {function.url_name} = {taken} => {function.address()};"
 
 
 def source_builder(function: ClientFunction, options: ClientCodeOptions) -> str:
     export = "export " if options.export_sources else ""
     taken = '(id: string = "")' if options.types else '(id = "")'
-    path = function.events or ""
-    return f'{export}const {_source_name(function)} = {taken} => new EventSource(baseUrl + "{path}?" + id);'
-
-
-def _source_name(function: ClientFunction) -> str:
-    return f"create{within_name(function.name)}EventSource"
+    path = quoted(f"{function.events}?")
+    return f"{export}const {function.source_name} = {taken} => new EventSource(baseUrl + {path} + id);"
 
 
 def _url(function: ClientFunction) -> str:
     url = function.address()
     if function.export_url:
-        url = f"{function.name}Url({'request' if function.address_needs_request else ''})"
+        url = f"{function.url_name}({'request' if function.address_needs_request else ''})"
     return f"parseUrl({url})" if function.parse_url else url
 
 
@@ -121,14 +117,10 @@ def _headers(function: ClientFunction, options: ClientCodeOptions) -> list[str]:
             headers.pop(known, None)
         else:
             headers[known] = value
-    return [f"{name if name[:1] in _QUOTES else _quoted(name)}: {value}" for name, value in headers.items()]
+    return [f"{name if name[:1] in _QUOTES else quoted(name)}: {value}" for name, value in headers.items()]
 
 
 _QUOTES = ("'", '"')
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"'
 
 
 def _body(function: ClientFunction) -> str | None:
@@ -175,7 +167,7 @@ def _listen(function: ClientFunction, options: ClientCodeOptions) -> Iterator[st
     yield "const executionId = id ? id : window.crypto.randomUUID();"
     yield f"let eventSource{': EventSource | undefined' if typed else ''};"
     yield "if (onMessage) {"
-    yield f"    eventSource = {_source_name(function)}(executionId);"
+    yield f"    eventSource = {function.source_name}(executionId);"
     yield f"    eventSource.onmessage = {'(event: MessageEvent)' if typed else 'event'} => onMessage(event.data);"
     yield "    if (awaitConnectionMs !== undefined) {"
     yield "        await new Promise(resolve => setTimeout(resolve, awaitConnectionMs));"

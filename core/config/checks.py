@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rowcall.core.config.errors import ConfigError
 from rowcall.core.config.keys import JsonValue, Key, KeyType
 from rowcall.core.config.placeholders import has_placeholder, resolve_what_is_set
-from rowcall.core.config.settings import BOOLEANS, Settings, whole_number
+from rowcall.core.config.settings import BOOLEANS, Settings, is_amount, whole_number
 from rowcall.core.config.table import ROOMS, Room
 from rowcall.core.config.tree import Node, Origin, Scalar, Section
 from rowcall.core.config.validation import RENAMED
@@ -58,12 +58,18 @@ class Given:
 
 def mistakes(settings: Settings) -> tuple[Mistake, ...]:
     """Every value that its key can't take, in sorted order."""
-    found = [
-        Mistake(given.path, given.origin, message, given.in_use)
-        for given in walk(settings)
-        if not _is_lenient(given.room) and (message := _wrong(given, settings.variables))
-    ]
+    found = [mistake for given in walk(settings) for mistake in _mistakes_of(given, settings.variables)]
     return (*found, *_renamed(settings))
+
+
+def _mistakes_of(given: Given, variables: Mapping[str, str]) -> Iterator[Mistake]:
+    if not _is_lenient(given.room) and (message := _wrong(given.node, given.room.key, variables)):
+        yield Mistake(given.path, given.origin, message, given.in_use)
+    elif given.room.key is not None and isinstance(given.node, Section):
+        for element in given.node:
+            if message := _wrong_element(element.node, given.room.key.type, variables):
+                origin = element.node.origin if isinstance(element.node, Scalar) else element.origin
+                yield Mistake(f"{given.path}:{element.name}", origin, message, given.in_use)
 
 
 def _is_lenient(room: Room) -> bool:
@@ -85,7 +91,11 @@ def without_effect(settings: Settings) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-_TOLD_ELSEWHERE = _LENIENT - {"Config:ValidateConfigKeys", "ConnectionSettings:MultiHostConnectionTargets:Default"}
+_TOLD_ELSEWHERE = _LENIENT - {
+    "Config:ValidateConfigKeys",
+    "ConnectionSettings:MultiHostConnectionTargets:Default",
+    "TestRunner:PerTestTimeout",
+}
 """Whoever reads these says which word it does not know."""
 _MERGED = {"ConnectionStrings", "Log:MinimalLevels"}
 """Maps that join their defaults, or that have one only to begin with."""
@@ -101,8 +111,16 @@ def _doubts(given: Given, variables: Mapping[str, str]) -> Iterator[str]:
     if key is None:
         return
     place = f"{given.path} at {given.origin}"
-    if _is_lenient(given.room) and key.path not in _TOLD_ELSEWHERE and (message := _wrong(given, variables)):
+    if (
+        _is_lenient(given.room)
+        and key.path not in _TOLD_ELSEWHERE
+        and (message := _wrong(given.node, given.room.key, variables))
+    ):
         yield f"{place}: {message}; {key.default} is taken"
+    if key.type is KeyType.NAMES and isinstance(given.node, Section) and not given.node.is_array:
+        for child in given.node:
+            if isinstance(child.node, Section) and child.node.children:
+                yield f"{given.path}:{child.name} at {child.origin}: a default is one text; the name is skipped"
     if key.type is not KeyType.TEXT_MAP or not isinstance(given.node, Section) or not given.node.children:
         return
     if key.choices:
@@ -148,6 +166,8 @@ def _enabled(section: Section, room: Room, variables: Mapping[str, str]) -> bool
     if switch is None or switch.key is None or switch.key.type is not KeyType.BOOL:
         return True
     node = section.get("Enabled")
+    if node is not None and _wrong(node, switch.key, variables):
+        return True  # so that somebody tells of it
     text = _text(node, variables) if isinstance(node, Scalar) else None
     return BOOLEANS.get((text or "").casefold(), bool(switch.key.default))
 
@@ -156,13 +176,12 @@ def _text(node: Scalar, variables: Mapping[str, str]) -> str | None:
     return None if node.text is None else resolve_what_is_set(node.text, variables).strip()
 
 
-def _wrong(given: Given, variables: Mapping[str, str]) -> str | None:
-    key = given.room.key
+def _wrong(node: Node, key: Key | None, variables: Mapping[str, str]) -> str | None:
     if key is None or key.type is KeyType.ANY:
         return None
-    if isinstance(given.node, Section):
-        return _wrong_section(given.node, key)
-    text = _text(given.node, variables)
+    if isinstance(node, Section):
+        return _wrong_section(node, key)
+    text = _text(node, variables)
     if not text or has_placeholder(text):
         return None
     return _wrong_text(text, key)
@@ -173,16 +192,39 @@ _LISTS = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS}
 _SINGLE = {KeyType.TEXT, KeyType.BOOL, KeyType.INT, KeyType.CHOICE, KeyType.INTERVAL}
 
 
+_NO_VALUE = "a single value is needed here, not a section"
+_NO_NAMES = "names with their values in { } are needed here, not a list"
+_NO_SECTION = "a section is needed here, not a single value"
+
+
 def _wrong_section(node: Section, key: Key) -> str | None:
     if not node.children:
         return None
     if key.type in _SINGLE:
-        return "a single value is needed here, not a section"
+        return _NO_VALUE
     if key.type in _MAPS and node.is_array:
-        return "names with their values in { } are needed here, not a list"
+        return _NO_NAMES
     if key.type in _LISTS and not node.is_array:
         return "a list in [ ] is needed here, not a section"
     return None
+
+
+_OF_SECTIONS = {KeyType.OBJECTS, KeyType.OBJECT_MAP}
+_OF_TEXTS = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.TEXT_MAP}
+
+
+def _wrong_element(node: Node, kind: KeyType, variables: Mapping[str, str]) -> str | None:
+    """An element of a list or map. null and the empty text are none, whatever kind is wanted."""
+    if isinstance(node, Scalar):
+        text = _text(node, variables)
+        if kind is KeyType.NUMBERS and text and not has_placeholder(text) and not is_amount(text):
+            return f"{text!r} is not a number of at least 0"
+        return _NO_SECTION if kind in _OF_SECTIONS and text else None
+    if not node.children:
+        return None
+    if kind in _OF_TEXTS or (kind is KeyType.STEPS and node.is_array):
+        return _NO_VALUE
+    return _NO_NAMES if kind in _OF_SECTIONS and node.is_array else None
 
 
 def _wrong_text(text: str, key: Key) -> str | None:
@@ -197,8 +239,10 @@ def _wrong_text(text: str, key: Key) -> str | None:
             return f"{text!r} is not allowed; allowed: {key.allowed}"
         case kind if kind in _LISTS:
             return 'a list is needed, such as ["a", "b"]'
+        case KeyType.NAMES:
+            return 'a list of names is needed, such as ["a", "b"], or names with their default texts in { }'
         case kind if kind in _MAPS:
-            return "a section is needed here, not a single value"
+            return _NO_SECTION
         case _:
             return None
 

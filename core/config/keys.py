@@ -64,7 +64,7 @@ class Key:
             case KeyType.INTERVAL:
                 return 'a duration such as "5 seconds", "1.5h" or "00:00:05"'
             case KeyType.NUMBERS:
-                return "numbers"
+                return "numbers of at least 0"
             case _:
                 return str(self.type.value)
 

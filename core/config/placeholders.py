@@ -7,7 +7,7 @@ mentions must not stop the start.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 _PLACEHOLDER = re.compile(r"\{(!?)([^\s{}:!]+)(?::([^}]*))?\}")
 
@@ -31,6 +31,17 @@ def resolve(text: str, variables: Mapping[str, str]) -> str:
     Raises MissingVariable.
     """
 
+    return _replaced(text, variables, _refuse)
+
+
+def resolve_what_is_set(text: str, variables: Mapping[str, str]) -> str:
+    """Like `resolve`, for showing and checking, which never fail: an unset `{!NAME}` stays as it is."""
+    return _replaced(text, variables, lambda name: f"{{!{name}}}")
+
+
+def _replaced(text: str, variables: Mapping[str, str], missing: Callable[[str], str]) -> str:
+    """missing: what stands for a `{!NAME}` whose variable is not set."""
+
     def replacement(match: re.Match[str]) -> str:
         required, name, fallback = match.groups()
         if fallback is not None and not required:
@@ -40,23 +51,13 @@ def resolve(text: str, variables: Mapping[str, str]) -> str:
             return value
         if not required:
             return match[0]
-        if fallback is None:
-            raise MissingVariable(name)
-        return str(fallback)
+        return missing(name) if fallback is None else str(fallback)
 
     return text if "{" not in text or isinstance(variables, NoSubstitution) else _PLACEHOLDER.sub(replacement, text)
 
 
-def resolve_what_is_set(text: str, variables: Mapping[str, str]) -> str:
-    """Like `resolve`, for showing and checking, which never fail: an unset `{!NAME}` stays as it is."""
-    if isinstance(variables, NoSubstitution):
-        return text
-    missing = {match[2] for match in _PLACEHOLDER.finditer(text) if match[1] and match[3] is None} - variables.keys()
-    return (
-        resolve(text, {**variables, **{name: f"{{!{name}}}" for name in missing}})
-        if missing
-        else resolve(text, variables)
-    )
+def _refuse(name: str) -> str:
+    raise MissingVariable(name)
 
 
 def sole_placeholder(text: str) -> tuple[str, str | None] | None:

@@ -10,7 +10,7 @@ from rowcall.core.config.errors import ConfigError
 from rowcall.core.config.keys import JsonValue, Key, KeyType
 from rowcall.core.config.placeholders import MissingVariable, has_placeholder, resolve
 from rowcall.core.config.table import key_at
-from rowcall.core.config.tree import Node, Origin, Scalar, Section, find
+from rowcall.core.config.tree import Node, Origin, Scalar, Section, find, place
 from rowcall.core.text.interval import parse_interval
 
 _DEFAULT = Origin("built-in default")
@@ -148,8 +148,8 @@ class Settings:
         """The elements of an array as numbers; the default when there are none."""
         key = _row(path, KeyType.NUMBERS)
         given = self._elements(path) or _items(key.default)
-        if not all(map(_AMOUNT.fullmatch, given)):
-            raise self._error(path, f"{given} are not all numbers of at least 0")
+        if not all(map(is_amount, given)):
+            raise self._error(path, f"{', '.join(map(repr, given))}: these are not all {key.allowed}")
         return tuple(map(float, given))
 
     def text_map(self, path: str) -> dict[str, str | None]:
@@ -238,9 +238,13 @@ class Settings:
             raise self._error(path, str(error)) from None
 
     def _error(self, path: str, message: str) -> ConfigError:
-        node = find(self.root, path)
-        where = f"{node.origin}: " if isinstance(node, Scalar) else ""
-        return ConfigError(f"{where}{path}: {message}")
+        origin = place(self.root, path)
+        return ConfigError(f"{origin}: {path}: {message}" if origin else f"{path}: {message}")
+
+
+def is_amount(text: str) -> bool:
+    """A number of at least 0."""
+    return _AMOUNT.fullmatch(text) is not None
 
 
 def _items(default: JsonValue) -> list[str]:

@@ -165,6 +165,14 @@ def key_at(path: str) -> Key:
     return room.key
 
 
+def is_named_by_user(path: str) -> bool:
+    """True where the last name is none of ours: `Auth:External:github`, and not `Auth:External:RedirectUrl`."""
+    room: Room | None = ROOMS
+    for name in path.split(":"):
+        room = None if room is None else room.below(name)
+    return room is not None and room.is_wild
+
+
 def canonical(path: str) -> str:
     """`path` with the first name of its top-level section: `HttpServer:Limits` for `Kestrel:Limits`."""
     top, colon, rest = path.partition(":")

@@ -81,6 +81,16 @@ def find(root: Section, path: str) -> Node | None:
     return node
 
 
+def place(root: Section, path: str) -> Origin | None:
+    """Where the value at `path` was written, or the name of the section or list that stands there."""
+    above, _, name = path.rpartition(":")
+    section = find(root, above) if above else root
+    child = section.children.get(name.casefold()) if isinstance(section, Section) else None
+    if child is None:
+        return None
+    return child.node.origin if isinstance(child.node, Scalar) else child.origin
+
+
 def merge(base: Section, over: Section) -> Section:
     """Lay `over` on `base`: sections and arrays deeply, anything else (also an explicit null) replaces.
 

@@ -42,7 +42,7 @@ def http_files(
     for endpoint in endpoints:
         if endpoint.options.internal:
             continue
-        group = (folder_of(endpoint) or endpoint.routine.schema) if options.by_schema else ""
+        group = (folder_of(endpoint) or endpoint.routine.schema.replace("/", "_")) if options.by_schema else ""
         name = options.pattern.replace("{0}", options.name).replace("{1}", group) + ".http"
         files.setdefault(name, [f"@host={options.host}\n\n"]).append(_request(endpoint, definitions, options))
     yield from ((name, "".join(parts)) for name, parts in files.items())

@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+from rowcall.core.text import exact_json
+
 PROTOCOL = "2025-11-25"
 """The one version of the Model Context Protocol that is spoken."""
 
@@ -36,8 +38,8 @@ class RpcRequest:
 def rpc_request(body: bytes) -> RpcRequest:
     """Raises `RpcError`. A blank body is an empty object."""
     try:
-        message = orjson.loads(body) if body.strip() else {}
-    except orjson.JSONDecodeError:
+        message = exact_json.parse(body) if body.strip() else {}
+    except ValueError:
         raise RpcError(PARSE_ERROR, "Parse error") from None
     if not isinstance(message, dict):
         raise RpcError(INVALID_REQUEST, "Invalid Request")

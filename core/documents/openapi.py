@@ -80,7 +80,8 @@ def document(endpoints: Iterable[Endpoint], types_of: TypesOf, options: OpenApiO
     for endpoint in endpoints:
         if is_shown(endpoint, options):
             operation = _operation(endpoint, types_of(endpoint), taken, options)
-            paths.setdefault(_path(endpoint), {})[endpoint.method.lower()] = operation
+            methods, method = paths.setdefault(_path(endpoint), {}), endpoint.method.lower()
+            methods[method] = _either(methods[method], operation) if method in methods else operation
     info = {"title": options.title, "version": options.version}
     if options.description:
         info["description"] = options.description
@@ -158,6 +159,48 @@ def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenA
     if (security := _security(endpoint, options)) is not None:
         operation["security"] = security
     return operation
+
+
+def _either(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Two overloads, of which a document has room for one: what either takes, required where both want it."""
+    told = dict(one)
+    listed = [[(each["in"], each["name"]) for each in taken.get("parameters", ())] for taken in (one, other)]
+    parameters = {
+        key: {**each, "required": key[0] == "path" or (each["required"] and all(key in names for names in listed))}
+        for taken, names in ((other, listed[1]), (one, listed[0]))
+        for key, each in zip(names, taken.get("parameters", ()), strict=True)
+    }
+    if parameters:
+        told["parameters"] = [parameters[key] for key in dict.fromkeys(listed[0] + listed[1])]
+    bodies = [taken["requestBody"] for taken in (one, other) if "requestBody" in taken]
+    if bodies:
+        required = len(bodies) == 2 and all(each["required"] for each in bodies)
+        told["requestBody"] = {"required": required, "content": _contents(*(each["content"] for each in bodies))}
+    told["responses"] = {**other["responses"], **one["responses"]}
+    for status, told_one in one["responses"].items():
+        contents = [taken["responses"].get(status, {}).get("content") for taken in (one, other)]
+        if all(contents):
+            told["responses"][status] = {**told_one, "content": _contents(*contents)}
+    return told
+
+
+def _contents(*contents: dict[str, Any]) -> dict[str, Any]:
+    """By media type; objects that differ are told as one."""
+    told: dict[str, Any] = {}
+    for media_type, described in (pair for each in contents for pair in each.items()):
+        known = told.setdefault(media_type, described)
+        one, other = known["schema"], described["schema"]
+        if one == other:
+            continue
+        if "properties" in one and "properties" in other:
+            both = [name for name in one.get("required", ()) if name in other.get("required", ())]
+            merged = {**one, "properties": {**other["properties"], **one["properties"]}}
+            merged.pop("required", None)
+            merged |= {"required": both} if both else {}
+        else:
+            merged = {"anyOf": [*one.get("anyOf", (one,)), other]}
+        told[media_type] = {**known, "schema": merged}
+    return told
 
 
 def _security(endpoint: Endpoint, options: OpenApiOptions) -> list[dict[str, list[str]]] | None:
@@ -304,10 +347,12 @@ def _responses(endpoint: Endpoint, types: Types, options: OpenApiOptions) -> dic
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
     answer = answer_of(endpoint, types, camel=options.camel, nulls=options.nulls)
-    if endpoint.passes_through and not endpoint.options.invalidates:
+    proxied = endpoint.passes_through or endpoint.options.proxy_out is not None
+    if proxied and not endpoint.options.invalidates:
         return {"200": {"description": "What the other service answers"}, "default": problem}
-    if endpoint.options.logout:
-        return {"200": {"description": "Signed out"}, "default": problem}
+    if endpoint.options.login or endpoint.options.logout:
+        # What stands in the body hangs on the scheme: a text of the routine, or tokens.
+        return {"200": {"description": f"Signed {'in' if endpoint.options.login else 'out'}"}, "default": problem}
     if answer is None:
         return {"204": {"description": "No content"}, "default": problem}
     tables = media_types(endpoint, options.tables)

@@ -27,7 +27,9 @@ from rowcall.core.documents.schemas import (
     parameter_schema,
 )
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultColumn, ResultPath, ResultShape
-from rowcall.core.errors.problems import CONTENT_TYPE
+from rowcall.core.errors.binding_error import type_word
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem
+from rowcall.core.text import exact_json
 
 _BOOLEANS = {"t": True, "true": True, "f": False, "false": False}
 
@@ -190,7 +192,8 @@ def _facts(shape: ResultShape) -> ValueFacts:
 
 
 def _column(column: ResultColumn, types: Types) -> Schema:
-    return column_schema(column.column.type_oid, column.column.type_name, types, camel=True, depth=1)
+    one, taken_out = column.column, column.position is not None
+    return column_schema(one.type_oid, one.type_name, types, camel=True, depth=1, within=taken_out)
 
 
 def _bare(endpoint: Endpoint, types: Types) -> Schema:
@@ -213,25 +216,40 @@ def _value_type(endpoint: Endpoint, types: Types) -> Schema | None:
 
 
 def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolRequest:
-    """Values of the path go there, the others into a JSON body or into the query string (reference 03, 12.2)."""
+    """Values of the path go there, the others into a JSON body or into the query string (reference 03, 12.2).
+
+    Raises `Problem` for what cannot be written in an address.
+    """
     left = dict(arguments)
     path = endpoint.path
     for one in endpoint.parameters:
         if one.path and one.segment is not None:
             text = quote(_plain(left.pop(one.api_name, None)), safe="")
+            if not text and f"{{{one.segment}}}" in path:
+                raise Problem(404, f"parameter '{one.api_name}' ({type_word(one.type_text)}) is required")
             path = path.replace(f"{{{one.segment}}}", text).replace(f"{{{one.segment}?}}", text)
     raw = endpoint.raw_body
     if endpoint.transport is Transport.BODY:
         return ToolRequest(endpoint.method, path, (("content-type", "application/json"),), orjson.dumps(left))
     body = _plain(left.pop(raw.api_name)).encode() if raw is not None and raw.api_name in left else None
-    arrays = {one.api_name for one in endpoint.parameters if one.array}
+    arrays = {one.api_name: one for one in endpoint.parameters if one.array}
     pairs = [
         f"{quote(name, safe='')}={quote(_plain(part), safe='')}"
         for name, value in left.items()
-        for part in (value if name in arrays and isinstance(value, list) and value else (value,))
+        for part in (_elements(arrays[name], value) if name in arrays else (value,))
     ]
     headers = () if body is None else (("content-type", "application/json"),)
     return ToolRequest(endpoint.method, f"{path}?{'&'.join(pairs)}" if pairs else path, headers, body)
+
+
+def _elements(array: EndpointParameter, value: object) -> Iterable[object]:
+    """Each is a pair of the query. Null is an array that is left out: one pair without a value would be an element."""
+    if value is None:
+        return ()
+    if value == []:
+        message = f"parameter '{array.api_name}' ({type_word(array.type_text)}): an empty array has no form in a query"
+        raise Problem(400, f"{message}; leave it out")
+    return value if isinstance(value, list) else (value,)
 
 
 def _plain(value: object) -> str:
@@ -261,7 +279,7 @@ def _structured(entry: ToolEntry, content_type: str, body: bytes) -> dict[str, A
     try:
         if member == "value":
             return {"value": _value(entry.value or {}, content_type, body)}
-        result = orjson.loads(body)
+        result = exact_json.parse(body)
     except ValueError:
         return None
     if member:
@@ -273,7 +291,7 @@ def _value(schema: Schema, content_type: str, body: bytes) -> Any:
     kind = schema.get("type")
     if kind == "boolean":
         text = body.decode()
-        return _BOOLEANS[text] if text in _BOOLEANS else orjson.loads(body)
+        return _BOOLEANS[text] if text in _BOOLEANS else exact_json.parse(body)
     if kind != "string" or content_type.startswith("application/json"):
-        return orjson.loads(body)
+        return exact_json.parse(body)
     return body.decode()

@@ -373,6 +373,18 @@ class Endpoint(Record):
     """Requests to other services."""
 
     @property
+    def discreet(self) -> bool:
+        """What its requests are sent to is not written down: the address may hold values that are nobody's business, or
+        that are kept encrypted or as a hash.
+        """
+        sealed = self.options.encryption
+        return (
+            self.options.sensitive
+            or bool(self.options.hashes)
+            or (sealed is not None and bool(sealed.all_parameters or sealed.parameters))
+        )
+
+    @property
     def passes_through(self) -> bool:
         """The answer of another service is the answer; the routine does not run (reference 05, 4.4)."""
         return self.options.proxy is not None and not self.outgoing.replies

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.template import parse_template, placeholder_names
@@ -47,6 +48,9 @@ class TableFormats(Record):
         return tuple(entry[0] for entry in (self.html, self.excel) if entry is not None)
 
 
+NO_FORMATS = TableFormats()
+_TABLES = (RoutineKind.TABLE, RoutineKind.VIEW)
+
 HTML = "text/html; charset=utf-8"
 EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
@@ -67,10 +71,14 @@ def has_fixed_format(endpoint: Endpoint) -> bool:
     return template.is_fixed
 
 
-def table_diagnostics(endpoint: Endpoint, keys: tuple[str, ...]) -> Iterator[Diagnostic]:
-    """What keeps `table_format` from having an effect (reference 02, 11.1). `keys`: those of the registered formats."""
+def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Diagnostic]:
+    """What keeps `table_format` and its companions from having an effect (reference 02, 11.1)."""
+    keys = formats.keys
+    if not keys:
+        return
+    yield from _names_without_workbook(endpoint, formats)
     wanted = endpoint.options.table_format
-    if wanted is None or not keys:
+    if wanted is None:
         return
     identity = endpoint.routine.identity
     names = placeholder_names(endpoint.parameters)
@@ -81,15 +89,35 @@ def table_diagnostics(endpoint: Endpoint, keys: tuple[str, ...]) -> Iterator[Dia
         )
     elif template.is_fixed and wanted not in keys:
         yield Diagnostic(identity, None, f"table_format {wanted!r} is none of {', '.join(keys)}; the answer is JSON")
-    if endpoint.shape.path is not ResultPath.ROWS:
+    # The comment of a table is for those of its operations that give rows.
+    if endpoint.shape.path is not ResultPath.ROWS and endpoint.routine.kind not in _TABLES:
         answer = "nothing" if endpoint.shape.path is ResultPath.VOID else "a single value"
         yield Diagnostic(
             identity, None, f"table_format has no effect: the routine answers with {answer}, not with rows"
         )
-    for name, text in (
-        ("excel_file_name", endpoint.options.excel_file_name),
-        ("excel_sheet", endpoint.options.excel_sheet),
-    ):
-        unknown = parse_template(text or "", names).unknown
+    for name, text in _workbook_names(endpoint):
+        unknown = parse_template(text, names).unknown
         if unknown:
             yield Diagnostic(identity, None, f"{name} names no parameter of the routine: {', '.join(unknown)}")
+
+
+def _workbook_names(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
+    """What the comment says of them, by annotation."""
+    options = endpoint.options
+    for name, text in (("excel_file_name", options.excel_file_name), ("excel_sheet", options.excel_sheet)):
+        if text:
+            yield name, text
+
+
+def _names_without_workbook(endpoint: Endpoint, formats: TableFormats) -> Iterator[Diagnostic]:
+    wanted = endpoint.options.table_format
+    key = None if formats.excel is None else formats.excel[0]
+    if key is not None and wanted is not None and (wanted == key or not has_fixed_format(endpoint)):
+        return
+    why = (
+        "Service:TableFormatOptions:ExcelEnabled is false"
+        if key is None
+        else f"the endpoint gives no spreadsheets; table_format = {key} makes it"
+    )
+    for name, _ in _workbook_names(endpoint):
+        yield Diagnostic(endpoint.routine.identity, None, f"{name} has no effect: {why}")

@@ -56,6 +56,8 @@ class HttpBlock:
     expected: Answer | None = None
     snapshot: bool = False
     """The answer is compared with the one of an earlier run."""
+    ignored: tuple[str, ...] = ()
+    """Lines such as `# @clam user_id=1`, which nobody knows."""
 
     @property
     def title(self) -> str:
@@ -101,6 +103,7 @@ def read_request(inner: str) -> HttpBlock:
     claims: list[tuple[str, str]] = []
     table: str | None = None
     snapshot = False
+    ignored: list[str] = []
     lines = inner.splitlines()
     number = 0
     for number, line in enumerate(lines, 1):
@@ -115,6 +118,8 @@ def read_request(inner: str) -> HttpBlock:
                 table = _table(rest)
             elif word == "snapshot":
                 snapshot = True
+            else:
+                ignored.append(text)
         elif request is None:
             request = _REQUEST.fullmatch(text) or request
         elif _STATUS.fullmatch(text):
@@ -134,6 +139,7 @@ def read_request(inner: str) -> HttpBlock:
         sent,
         expected,
         snapshot,
+        tuple(ignored),
     )
 
 

@@ -9,11 +9,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rowcall.core.sqlfile.commands import copies_to_client
 from rowcall.core.sqlfile.lexer import Kind, tokens
-from rowcall.core.sqlfile.splitting import RawStatement, split
+from rowcall.core.sqlfile.splitting import split
 from rowcall.core.testing.request import BlockError, Expected, HttpBlock, Stub, read_expected, read_request, read_stub
 
 _INCLUDE = re.compile(r"\\(i|ir)[ \t]+(?:'([^'\r\n]+)'|([^\s;']+))[ \t]*;?[ \t]*", re.IGNORECASE)
+_NO_COPY = (
+    "COPY FROM STDIN and COPY TO STDOUT cannot run in a test; insert or select rows, name a file of the server, or run "
+    "psql in a step with Command"
+)
 _END_OF_LINE = re.compile(r"[^\r\n]*")
 
 
@@ -86,7 +91,16 @@ class Broken:
     message: str
 
 
-Step = Note | Remark | SqlStep | HttpStep | StubStep | Include | Broken
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What means nothing, and hardly was meant to."""
+
+    file: str
+    line: int
+    message: str
+
+
+Step = Note | Remark | Doubt | SqlStep | HttpStep | StubStep | Include | Broken
 
 
 def read_script(text: str, file: str) -> tuple[Step, ...]:
@@ -117,7 +131,9 @@ class _Reader:
                 elif token.kind is Kind.BLOCK_COMMENT and not begun and not header:
                     header = True
                     yield Remark(self._file, self._line(at))
-                if token.kind is Kind.BLOCK_COMMENT and self._means_something(at, end):
+                if token.kind is Kind.BLOCK_COMMENT and not self._means_something(at, end):
+                    yield from self._doubts(at, end)
+                elif token.kind is Kind.BLOCK_COMMENT:
                     yield from self._statements(start, at)
                     yield from self._block(at, end)
                     start, begun, header = end, False, True
@@ -137,11 +153,12 @@ class _Reader:
     def _statements(self, start: int, end: int) -> Iterator[Step]:
         for statement in split(self._text[start:end]).statements:
             yield from self._held()
-            self._last = self._statement(statement, start)
-
-    def _statement(self, statement: RawStatement, base: int) -> SqlStep:
-        do_block = statement.do_block and statement.words[:1] == ("do",)
-        return SqlStep(self._file, self._line(base + statement.start), statement.text, do_block)
+            line = self._line(start + statement.start)
+            if copies_to_client(statement):
+                yield Broken(self._file, line, _NO_COPY)
+            else:
+                do_block = statement.do_block and statement.words[:1] == ("do",)
+                self._last = SqlStep(self._file, line, statement.text, do_block)
 
     def _held(self) -> Iterator[SqlStep]:
         if self._last is not None:
@@ -150,6 +167,12 @@ class _Reader:
 
     def _means_something(self, start: int, end: int) -> bool:
         return kind_of_block(self._text[start + 2 : end - 2]) is not None
+
+    def _doubts(self, start: int, end: int) -> Iterator[Doubt]:
+        line = _first_line(self._text[start + 2 : end - 2])
+        for like, remedy in _LIKE:
+            if line is not None and like.fullmatch(line):
+                yield Doubt(self._file, self._line(start), f"{line!r} is a comment without effect; {remedy}")
 
     def _block(self, start: int, end: int) -> Iterator[Step]:
         inner, line = self._text[start + 2 : end - 2], self._line(start)
@@ -162,7 +185,11 @@ class _Reader:
             if kind == "STUB":
                 yield StubStep(self._file, line, read_stub(inner))
             else:
-                yield HttpStep(self._file, line, read_request(inner))
+                block = read_request(inner)
+                for text in block.ignored:
+                    message = f"{text!r} has no effect; known are @claim, @response and @snapshot"
+                    yield Doubt(self._file, line, message)
+                yield HttpStep(self._file, line, block)
         except BlockError as error:
             yield from self._held()
             yield Broken(self._file, line, str(error))
@@ -199,17 +226,30 @@ class _Reader:
 _REQUEST = re.compile(r"(?:HTTP[ \t]+)?(?:GET|PUT|POST|DELETE)[ \t]+/\S*(?:[ \t]+HTTP/\S+)?", re.IGNORECASE)
 _STUB = re.compile(r"STUB[ \t]+[A-Z*]+[ \t]+\S+", re.IGNORECASE)
 _EXPECT = re.compile(r"EXPECT[ \t]+(?:ROWS|NOTICE|ERROR)\b.*", re.IGNORECASE)
+_LIKE = (
+    (
+        re.compile(r"(?:HTTP[ \t]+)?(?:GET|PUT|POST|DELETE|PATCH|HEAD|OPTIONS|QUERY)[ \t]+\S*/\S*(?:[ \t].*)?"),
+        "a request line is GET, POST, PUT or DELETE and a path that begins with /, and nothing stands behind it",
+    ),
+    (re.compile(r"STUB\b.*"), "a stub begins with STUB, a method and an address"),
+    (re.compile(r"EXPECT\b.*"), "EXPECT is followed by ROWS, NOTICE or ERROR"),
+)
+"""First lines of comments that were to be blocks, and what these have."""
 
 
 def kind_of_block(inner: str) -> str | None:
     """`HTTP`, `STUB` or `EXPECT`, by the first line that is neither blank nor a remark; None: an ordinary comment."""
-    for line in inner.splitlines():
-        text = line.strip()
-        if not text or text.startswith(("#", "//")):
-            continue
-        if _REQUEST.fullmatch(text):
-            return "HTTP"
-        if _STUB.fullmatch(text):
-            return "STUB"
-        return "EXPECT" if _EXPECT.fullmatch(text) else None
-    return None
+    text = _first_line(inner)
+    if text is None:
+        return None
+    if _REQUEST.fullmatch(text):
+        return "HTTP"
+    if _STUB.fullmatch(text):
+        return "STUB"
+    return "EXPECT" if _EXPECT.fullmatch(text) else None
+
+
+def _first_line(inner: str) -> str | None:
+    """That is neither blank nor a remark."""
+    lines = (line.strip() for line in inner.splitlines())
+    return next((text for text in lines if text and not text.startswith(("#", "//"))), None)

@@ -119,7 +119,7 @@ static inline int64_t days_from_civil(int year, int month, int day) {
 
 /* Reads `2024-01-15` or `2024-01-15 10:30:00.12`, with any offset behind it, as the date number of spreadsheets: days
    since 1899-12-30 and millionths of a second of that day. 0 for everything they cannot show: years before 1900 and
-   after 9999, BC, infinity. */
+   after 9999, BC, infinity, and the last moments of 9999, which their numbers round to the year after. */
 static inline int date_serial(const char *text, const char *end, int64_t *days, int64_t *micros) {
     if (end - text < 10 || text[4] != '-' || text[7] != '-') return 0;
     const int year = digits(text, 4), month = digits(text + 5, 2), day = digits(text + 8, 2);
@@ -144,6 +144,7 @@ static inline int date_serial(const char *text, const char *end, int64_t *days, 
         }
     }
     *micros = ((hour * 60 + minute) * 60 + (int64_t)second) * 1000000 + fraction;
+    if ((double)*days + (double)*micros / 86400e6 >= 2958466.0) return 0;
     /* The offset may follow, ` BC` may not. */
     for (; text < end; text++) {
         if (*text == ' ') return 0;

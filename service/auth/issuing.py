@@ -28,6 +28,7 @@ class Issuer:
         self._schemes = options.schemes
         self._single_use = options.single_use
         self._notes_time = options.notes_time
+        self._longest = options.longest_session
         self._sessions = sessions
 
     def sign_in(
@@ -43,7 +44,8 @@ class Issuer:
         the request counts as his.
 
         Raises:
-            Problem: the row names an unknown scheme (404), or there is none to sign in with.
+            Problem: the row names an unknown scheme (404), or there is none to sign in with, or the session would be
+                too large.
         """
         scheme = self._chosen(exchange, row)
         if self._notes_time and anew:
@@ -56,7 +58,9 @@ class Issuer:
         now = time.time()
         value = self._sessions.cookies[scheme.name].issue(row.claims, now, lifetime(row.claims, now, scheme.valid))
         secure = self._sessions.secures(scheme, exchange.scope)
-        fields = [*headers, *cookie_headers(set_session(scheme, value, secure=secure))]
+        cookies = set_session(scheme, value, secure=secure)
+        self._check_size(sum(len(cookie.partition(";")[0]) + len("; ") for cookie in cookies))
+        fields = [*headers, *cookie_headers(cookies)]
         if body is None:
             exchange.protocol.response_empty(200, fields)
         else:
@@ -93,12 +97,23 @@ class Issuer:
         fields = [("content-type", content_type), *headers, *NOT_STORED]
         exchange.protocol.response_bytes(200, fields, orjson.dumps(content))
 
+    def _check_size(self, size: int) -> None:
+        """Raises `Problem` for a session that no request could bring along."""
+        if size > self._longest:
+            raise Problem(
+                500,
+                f"the claims of this sign-in make a session of {size} characters, and a request may bring "
+                f"{self._longest}: every column of the login row is a claim",
+            )
+
     def _opaque(self, scheme: BearerScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
         now = time.time()
         expire = lifetime(claims, now, scheme.expire)
+        access = self._sessions.access[scheme.name].issue(claims, now, expire)
+        self._check_size(len(access))
         return {
             "tokenType": "Bearer",
-            "accessToken": self._sessions.access[scheme.name].issue(claims, now, expire),
+            "accessToken": access,
             "expiresIn": int(expire),
             "refreshToken": self._sessions.refresh[scheme.name].issue(claims, now, expire, mark),
         }
@@ -109,6 +124,7 @@ class Issuer:
         began = time.time()
         expire, refresh_expire = (lifetime(claims, began, each) for each in (scheme.expire, scheme.refresh_expire))
         access = tokens.sign(claims, began, expire)
+        self._check_size(len(access))
         refresh = tokens.sign_refresh(claims, began, refresh_expire, mark)
         spent = time.time() - began
         return {

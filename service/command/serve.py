@@ -125,16 +125,10 @@ def _serve_with(
     log = configure_logging(settings)
     client = logging.getLogger("rowcall.client")
     client.info("rowcall %s, pid %d", version(), os.getpid())
-    for note in configuration.notes:
-        client.log(note.level, "%s", note.message)
     if _has_no_configuration(arguments):
         client.info("No configuration file in %s: defaults and the environment are used", Path.cwd())
-    if not _keys_are_acceptable(configuration, client):
+    if not told_and_acceptable(configuration):
         return 1
-    for doubt in doubts(settings):
-        client.warning("%s", doubt)
-    if idle := without_effect(settings):
-        client.warning("These configuration keys have no effect yet: %s", ", ".join(idle))
     from rowcall.service.supervisor import run as server
 
     with connections(settings, demo=demo) as opened:
@@ -147,6 +141,20 @@ def require_readable(settings: Settings) -> None:
     found = [str(mistake) for mistake in mistakes(settings) if mistake.in_use]
     if found:
         raise ConfigError("\n  ".join(found))
+
+
+def told_and_acceptable(configuration: Configuration) -> bool:
+    """Log what there is to say of the configuration; False when the start must end here."""
+    client = logging.getLogger("rowcall.client")
+    for note in configuration.notes:
+        client.log(note.level, "%s", note.message)
+    if not _keys_are_acceptable(configuration, client):
+        return False
+    for doubt in doubts(configuration.settings):
+        client.warning("%s", doubt)
+    if idle := without_effect(configuration.settings):
+        client.warning("These configuration keys have no effect yet: %s", ", ".join(idle))
+    return True
 
 
 def _keys_are_acceptable(configuration: Configuration, client: logging.Logger) -> bool:

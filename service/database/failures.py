@@ -160,6 +160,14 @@ class Failures:
         self.on_stale()
         return True
 
+    def tell_broken(self, call: Call, exchange: Exchange, request: Request) -> None:
+        """An answer that has begun breaks off. The log is the only place that can say why."""
+        if request.succeeded or request.abandoned:
+            return
+        log.error(
+            "%s: the answer breaks off: %s%s", call.label, _why_broken(call, exchange, request), _told(call, exchange)
+        )
+
     def problem(self, call: Call, exchange: Exchange, request: Request, tries: Tries | None = None) -> Problem:
         """The answer for a run that is not followed by another one."""
         if isinstance(request.failure, Problem):
@@ -191,9 +199,8 @@ class Failures:
                 message = hide_values(message, exchange.arguments)
             problem = _refused_value(call, exchange, request, message)
             problem = problem or _answer(call, request, message, tries or Tries())
-            what = "" if call.describe is None else f"\n{call.describe(exchange)}"
-            said = message.replace("\n", "\\n")
-            log.log(level_of(problem.status), "%s: %s: %s%s", call.label, request.error.sqlstate, said, what)
+            said = _said(request.error, message)
+            log.log(level_of(problem.status), "%s: %s%s", call.label, said, _told(call, exchange))
             problem.logged = True
             return problem
         if isinstance(request.failure, ColumnsChangedError):
@@ -248,6 +255,25 @@ def _passes(call: Call, request: Request) -> bool:
         return True
     error = request.error
     return error is not None and error.sqlstate in strategy.codes and not call.policy.maps(error.sqlstate)
+
+
+def _said(error: ServerError, message: str) -> str:
+    """On one line."""
+    return f"{error.sqlstate}: {message}".replace("\n", "\\n")
+
+
+def _told(call: Call, exchange: Exchange) -> str:
+    """The request, behind what went wrong with it."""
+    return "" if call.describe is None else f"\n{call.describe(exchange)}"
+
+
+def _why_broken(call: Call, exchange: Exchange, request: Request) -> str:
+    error = request.error
+    if error is None:
+        return str(request.failure or "the connection to the database was lost")
+    if error.sqlstate == QUERY_CANCELED and _out_of_time(request):
+        return f"nothing more has come within its limit of {request.timeout:g} s"
+    return _said(error, hide_values(error.message, exchange.arguments) if call.sensitive else error.message)
 
 
 def _why(request: Request) -> str:

@@ -101,12 +101,12 @@ async def _watch_files(options: SqlFileOptions, on_change: Callable[[], None]) -
 async def _watch_folder(folder: str, on_change: Callable[[], None], *, recursive: bool) -> None:
     """Until the folder is another one."""
     # Loads what only watching needs.
-    from watchfiles import awatch
+    from watchfiles import Change, awatch
 
     which = _identity(folder)
     changes = awatch(
         folder,
-        watch_filter=lambda _change, path: _may_matter(path),
+        watch_filter=lambda change, path: _may_matter(path, gone=change is Change.deleted),
         debounce=_LONGEST,
         step=_QUIET,
         rust_timeout=_LOOK_AGAIN,
@@ -128,10 +128,12 @@ def _identity(folder: str) -> tuple[int, int] | None:
     return state.st_dev, state.st_ino
 
 
-def _may_matter(path: str) -> bool:
-    """A file of SQL; or a folder, which has come or gone with all that is in it."""
+def _may_matter(path: str, *, gone: bool) -> bool:
+    """A file of SQL; or a folder, which has come or gone with all that is in it. What is gone may have been one."""
     name = os.path.basename(path)
-    return name.lower().endswith(".sql") or "." not in name
+    if name.startswith("."):
+        return False
+    return name.lower().endswith(".sql") or "." not in name or (gone and not name.endswith("~")) or os.path.isdir(path)
 
 
 def watcher(settings: Settings, exposure: Exposure, sources: Sequence[Connector]) -> Watcher | None:

@@ -22,6 +22,7 @@ from rowcall.core.http.routing import Clashes
 from rowcall.core.outbound.address import shown_url
 from rowcall.core.outbound.request_definition import type_diagnostics
 from rowcall.core.tables.routines import TableOperation
+from rowcall.service.edition.basic_users import BasicUsers
 from rowcall.service.edition.own_paths import OwnPaths
 from rowcall.service.log import VERBOSE
 from rowcall.service.startup_error import StartupError
@@ -112,6 +113,7 @@ class EndpointBuilder:
         self._caches = settings.flag("CacheOptions:Enabled")
         self._sends = settings.flag("Service:HttpClientOptions:Enabled")
         self._own = OwnPaths(settings)
+        self._basic = BasicUsers(settings)
         self._reported: set[Diagnostic] = set()
         self._known: dict[int, KnownBuilds] = {}
         """By the place of the catalogue."""
@@ -143,7 +145,8 @@ class EndpointBuilder:
         groups, clashes = _reached(groups, self._clashes)
         diagnostics += clashes
         public = [endpoint for group in groups for endpoint in group if not endpoint.options.internal]
-        diagnostics += (*self._own.hidden(public), *self._own.unsent(public))
+        diagnostics += (*self._own.hidden(public), *self._own.unsent(public), *self._own.missing(public))
+        diagnostics += self._basic.unusable(endpoint for group in groups for endpoint in group)
         self._report(diagnostics)
         debugging = log.isEnabledFor(logging.DEBUG)
         for group in groups:

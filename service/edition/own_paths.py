@@ -38,10 +38,14 @@ _AT: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
 """What switches them on, their method, and the keys that hold them."""
 
 
+_SIGNING = ("Service:AuthenticationOptions:LoginPath", "Service:AuthenticationOptions:LogoutPath")
+
+
 class OwnPaths:
     def __init__(self, settings: Settings) -> None:
         self._keys: Mapping[tuple[str | None, str], str] = _keys(settings)
         self._cookies = dict(_cookie_paths(settings))
+        self._signing = {key: path for key in _SIGNING if (path := settings.text_or_none(key))}
         self._level = NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel"))
 
     def hidden(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
@@ -74,6 +78,13 @@ class OwnPaths:
             if endpoints and not any(_covers(path, endpoint.path) for endpoint in endpoints):
                 message = f"no endpoint is at {path} or below, so browsers send the cookie to none"
                 yield Diagnostic(key, None, message)
+
+    def missing(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+        """Of paths that make an endpoint a login or a logout, where there is none."""
+        there = {endpoint.path.lower() for endpoint in endpoints} if self._signing else set()
+        for key, path in self._signing.items():
+            if endpoints and path.lower() not in there:
+                yield Diagnostic(key, None, f"no endpoint is at {path}, so that it makes none a login or a logout")
 
 
 def _cookie_paths(settings: Settings) -> Iterator[tuple[str, str]]:

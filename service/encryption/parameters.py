@@ -20,14 +20,7 @@ TEXTS = frozenset({"text", "character varying", "bpchar", "character", "varchar"
 
 
 def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
-    wanted = endpoint.options.encryption
-    if wanted is None or not services.options.encrypts:
-        return None
-    sealed = {
-        index: parameter
-        for index, parameter in enumerate(endpoint.parameters)
-        if parameter.db_name in wanted.parameters or (wanted.all_parameters and _is_text(parameter))
-    }
+    sealed = sealed_parameters(endpoint) if services.options.encrypts else {}
     if not sealed:
         return None
     chosen = [(1 << index, parameter.array, parameter.delimiter) for index, parameter in sealed.items()]
@@ -67,6 +60,18 @@ def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
             raise unavailable("there is no key to encrypt with at the moment") from None
 
     return encrypt
+
+
+def sealed_parameters(endpoint: Endpoint) -> dict[int, EndpointParameter]:
+    """By index: those whose values `encrypt` seals."""
+    wanted = endpoint.options.encryption
+    if wanted is None:
+        return {}
+    return {
+        index: parameter
+        for index, parameter in enumerate(endpoint.parameters)
+        if parameter.db_name in wanted.parameters or (wanted.all_parameters and _is_text(parameter))
+    }
 
 
 def _is_text(parameter: EndpointParameter) -> bool:

@@ -14,6 +14,7 @@ from rowcall.core.cache.key import hashed
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.call import Call, Describe
+from rowcall.service.encryption.parameters import sealed_parameters
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.sensitive import HIDDEN
 from rowcall.service.log.entry import one_line
@@ -30,8 +31,10 @@ _BARE = frozenset(
 
 
 def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: str = "") -> Step | None:
-    """The step in front of a call that logs it. None where nobody would see it. note: one more line."""
-    describe = call.describe
+    """The step in front of a call that logs it. None where nobody would see it. note: one more line, about a call that
+    is not made: its values are still as they came.
+    """
+    describe = description(endpoint, options, sealed=False) if note else call.describe
     if describe is None or not log.isEnabledFor(logging.DEBUG):
         return None
 
@@ -57,7 +60,7 @@ def log_forgetting(endpoint: Endpoint, options: WorkerOptions) -> Callable[[Exch
     tell = _teller(endpoint, options)
     if tell is None:
         return None
-    plain = options.log_command_parameters and not _secret_parameters(endpoint)
+    plain = options.log_command_parameters and not _secret_parameters(endpoint, sealed=False)
 
     def log_it(exchange: Exchange, found: bool, key: bytes | None) -> None:
         word = "removed" if found else "not found"
@@ -69,7 +72,7 @@ def log_forgetting(endpoint: Endpoint, options: WorkerOptions) -> Callable[[Exch
 
 def _teller(endpoint: Endpoint, options: WorkerOptions) -> Callable[[Exchange, str], None] | None:
     """For requests that run nothing."""
-    describe = description(endpoint, options)
+    describe = description(endpoint, options, sealed=False)
     if describe is None or not log.isEnabledFor(logging.DEBUG):
         return None
     return lambda exchange, note: log.debug("%s:\n%s\n%s", endpoint.name, describe(exchange), note)
@@ -85,12 +88,14 @@ def _script_text(endpoint: Endpoint, options: WorkerOptions) -> str | None:
     return f"-- {source.file}: {len(source.statements)} statements"
 
 
-def description(endpoint: Endpoint, options: WorkerOptions) -> Describe | None:
-    """How requests of this endpoint are told in the log. None: they are not."""
+def description(endpoint: Endpoint, options: WorkerOptions, *, sealed: bool = True) -> Describe | None:
+    """How requests of this endpoint are told in the log. None: they are not. sealed: what it encrypts is told when that
+    has been done, so that the log shows what the database gets.
+    """
     if not options.log_commands:
         return None
-    secret = _secret_parameters(endpoint)
-    instead = endpoint.path if secret or endpoint.options.sensitive or _seals(endpoint) else None
+    secret = _secret_parameters(endpoint, sealed=sealed)
+    instead = endpoint.path if endpoint.discreet else None
     resolved = {name for name, _ in endpoint.options.expressions}
 
     def describe(exchange: Exchange) -> str:
@@ -102,17 +107,14 @@ def description(endpoint: Endpoint, options: WorkerOptions) -> Describe | None:
     return describe
 
 
-def _secret_parameters(endpoint: Endpoint) -> frozenset[int]:
-    """Indexes of those whose values are nobody's business: all of a sensitive endpoint, else passwords and hashes."""
+def _secret_parameters(endpoint: Endpoint, *, sealed: bool) -> frozenset[int]:
+    """Indexes of those whose values are nobody's business: all of a sensitive endpoint, else passwords and hashes, and
+    what is not encrypted yet.
+    """
     if endpoint.options.sensitive:
         return frozenset(range(len(endpoint.parameters)))
-    return frozenset(index for pair in hashed_parameters(endpoint) for index in pair)
-
-
-def _seals(endpoint: Endpoint) -> bool:
-    """What it encrypts is logged as the database gets it; the URL holds it as it came."""
-    wanted = endpoint.options.encryption
-    return wanted is not None and bool(wanted.all_parameters or wanted.parameters)
+    hashes = frozenset(index for pair in hashed_parameters(endpoint) for index in pair)
+    return hashes if sealed else hashes.union(sealed_parameters(endpoint))
 
 
 def _url(exchange: Exchange, instead: str | None) -> str:

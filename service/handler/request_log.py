@@ -25,4 +25,4 @@ def name_endpoint(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
         told.endpoint = name
         told.path = endpoint.path
 
-    return tell_name_alone if endpoint.options.sensitive else tell_name
+    return tell_name_alone if endpoint.discreet else tell_name

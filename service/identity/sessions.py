@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rowcall.core.auth.claims import Claim, User, latest_end, lifetime
 from rowcall.core.auth.cookies import cookie_value, session_value, set_session
-from rowcall.core.auth.options import AuthOptions
+from rowcall.core.auth.options import LONGEST_SESSION, AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme
 from rowcall.core.auth.tokens import BadTokenError, Verified
 from rowcall.core.http.forwarded_headers import Forwarding
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 REMEMBERED = 10_000
 """Verified tokens and cookies that a worker remembers, the latest ones."""
-LARGEST = 65_536
-"""Characters of a token that is looked at."""
 BEARER = "Bearer "
 
 
@@ -138,7 +136,7 @@ class Sessions:
         self, exchange: Exchange, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
     ) -> Awaitable[None] | None:
         token = header[len(BEARER) :]
-        if len(token) > LARGEST:
+        if len(token) > LONGEST_SESSION:
             return None
         unknown = False
         for scheme in schemes:
@@ -204,7 +202,7 @@ class Sessions:
                 continue
             # Presence decides, not validity (reference 04, 2.1).
             value = session_value(header, scheme.cookie)
-            return None if value is None or len(value) > LARGEST else self._by_ticket(exchange, scheme, value)
+            return None if value is None or len(value) > LONGEST_SESSION else self._by_ticket(exchange, scheme, value)
         return None
 
     def _by_ticket(self, exchange: Exchange, scheme: CookieScheme, value: str) -> Awaitable[None] | None:

@@ -30,7 +30,7 @@ from rowcall.core.documents.openapi import OpenApiOptions, TypesOf, is_closed
 from rowcall.core.documents.resources import RESOURCES, resource_contents
 from rowcall.core.documents.tools import offered, tool_entries, tool_request, tool_result
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.problems import Problem
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.service.exchange.client_address import client_reader
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.pipeline.services import Inside, Services
@@ -145,11 +145,16 @@ class _Server:
         raise RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method}")
 
     def _shows(self, endpoint: Endpoint, user: User | None) -> bool:
-        if not self._options.by_role or not is_closed(endpoint):
-            return True
-        if user is None or not endpoint.options.roles:
-            return user is not None
-        return Access(endpoint.options.roles, roles_match_users=self._matching).admits(user)
+        return not self._options.by_role or self._refused(endpoint, user) is None
+
+    def _refused(self, endpoint: Endpoint, user: User | None) -> int | None:
+        """The status, or None: may call it, as far as claims tell."""
+        if not is_closed(endpoint):
+            return None
+        if user is None:
+            return 401
+        roles = endpoint.options.roles
+        return 403 if roles and not Access(roles, roles_match_users=self._matching).admits(user) else None
 
     def _read(self, described: OpenApiOptions, user: User | None, uri: object) -> dict[str, Any]:
         shown = [one for one in self._endpoints if self._shows(one, user)]
@@ -163,7 +168,14 @@ class _Server:
         entry = self._tools.get(name) if isinstance(name, str) else None
         if entry is None:
             raise RpcError(INVALID_PARAMS, f"Unknown tool: {name if isinstance(name, str) else ''}")
-        asked = tool_request(entry.endpoint, arguments if isinstance(arguments, dict) else {})
+        if arguments is not None and not isinstance(arguments, dict):
+            raise RpcError(INVALID_PARAMS, f"arguments of {name} have to be an object")
+        try:
+            asked = tool_request(entry.endpoint, arguments or {})
+        except Problem as problem:
+            # Who may not call it learns no more than that.
+            refused = self._refused(entry.endpoint, exchange.user)
+            return refused or tool_result(entry, problem.status, CONTENT_TYPE, orjson.dumps(problem.members()))
         brought = [(key, value) for key, value in exchange.scope.headers.items() if _is_passed_on(key)]
         answer = await self._inside(asked.method, asked.target, [*brought, *asked.headers], asked.body, exchange)
         body = await answer.read(None)

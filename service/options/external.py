@@ -9,6 +9,7 @@ from rowcall.core.auth.external.known_providers import KNOWN_PROVIDERS
 from rowcall.core.auth.external.options import TEMPLATE, ExternalOptions, Provider
 from rowcall.core.auth.external.page import ANALYTICS
 from rowcall.core.config import Settings
+from rowcall.core.config.table import is_named_by_user
 from rowcall.core.config.tree import Section, find
 from rowcall.core.outbound.address import BadUrlError, read_address
 from rowcall.service.startup_error import StartupError
@@ -84,7 +85,9 @@ def _origin(settings: Settings) -> str | None:
 
 def _providers(settings: Settings) -> list[Provider]:
     section = find(settings.root, _P.removesuffix(":"))
-    names = [child.name for child in section if isinstance(child.node, Section)] if isinstance(section, Section) else []
+    children = section if isinstance(section, Section) else ()
+    # A list where a text belongs is no provider; the check of all values tells of it.
+    names = [child.name for child in children if is_named_by_user(_P + child.name)]
     return [_provider(settings, name) for name in names if settings.flag(f"{_P}{name}:Enabled")]
 
 

@@ -6,8 +6,10 @@ import logging
 import os
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
+from rowcall.core.auth.options import LONGEST_SESSION
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
 from rowcall.core.building.known_names import KnownNames
 from rowcall.core.building.lost_identity import Surroundings
@@ -47,6 +49,7 @@ from rowcall.service.options.server.metrics import metrics_options
 from rowcall.service.options.server.replicas import replica_options
 from rowcall.service.options.server.slow_requests import slow_request_options
 from rowcall.service.options.server.tracing import tracing_options
+from rowcall.service.options.signing.doubts import doubts
 from rowcall.service.options.tables import table_formats
 from rowcall.service.options.validation import validation_rules
 from rowcall.service.options.worker import RequestHeaders, WorkerOptions
@@ -78,7 +81,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         not_found_without_row=settings.flag("Service:NotFoundWithoutRow"),
         custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
         nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
-        table_formats=options.tables.keys,
+        table_formats=options.tables,
         user_parameters=settings.flag(_AUTHENTICATION + "UseUserParameters"),
         user_context=settings.flag(_AUTHENTICATION + "UseUserContext"),
         role_from_claim=settings.flag(_AUTHENTICATION + "UseRoleFromClaim"),
@@ -114,7 +117,9 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
 def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[SwitchedOff]:
     """The capabilities that a comment may ask for and that would do nothing."""
     if not options.tables.keys:
-        yield SwitchedOff("table_format", "Service:TableFormatOptions:Enabled", "the answer is JSON")
+        section = "Service:TableFormatOptions:"
+        switch = "HtmlEnabled or ExcelEnabled" if settings.flag(section + "Enabled") else "Enabled"
+        yield SwitchedOff("table_format", section + switch, "the answer is JSON")
     if not options.cache.enabled:
         for word in ("cached", "cache_profile"):
             yield SwitchedOff(word, "CacheOptions:Enabled", "no answer is kept")
@@ -122,7 +127,7 @@ def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[Switch
         yield SwitchedOff("rate_limiter", "RateLimiterOptions:Enabled", "nothing is limited")
     if not settings.flag(_RETRIES):
         yield SwitchedOff("retry_strategy", _RETRIES, "nothing is tried again")
-    if not settings.flag("Service:McpOptions:Enabled"):
+    if not offers_tools(settings):
         yield SwitchedOff("mcp", "Service:McpOptions:Enabled", "no tool is offered")
     if not options.auth.notes_time:
         yield SwitchedOff(WITHIN, _AUTHENTICATION + "NoteSignInTime", "everybody is told to sign in again")
@@ -165,7 +170,12 @@ def comments_mode(settings: Settings, key: str) -> CommentsMode:
 def worker_options(settings: Settings, connections: Connections) -> WorkerOptions:
     plan = connections.plan
     target, database = _access(settings, plan.main, connections.main)
-    auth = auth_options(settings)
+    http = http_options(settings)
+    # A session that is larger than the head of a request would never come back.
+    auth = replace(auth_options(settings), longest_session=min(LONGEST_SESSION, http.head_limit))
+    static = static_file_options(settings)
+    for doubt in doubts(settings, auth, static):
+        log.warning("%s", doubt)
     return WorkerOptions(
         target=target,
         database=database,
@@ -178,7 +188,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         },
         replicas=replica_options(settings, connections, partial(_access, settings)),
         main_names=plan.main_names,
-        http=http_options(settings),
+        http=http,
         policies=error_policies(settings),
         retries=retry_strategies(settings),
         rules=validation_rules(settings),
@@ -205,7 +215,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         tracing=tracing_options(settings),
         slow_requests=slow_request_options(settings),
         query_tags=settings.flag("Tracing:QueryTags"),
-        static=static_file_options(settings),
+        static=static,
         audit_trail=audit_trail_options(settings),
         statistics=statistics_options(settings, target, connections),
         encrypts=settings.flag("DataProtection:Enabled"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rowcall.core.config import Settings
 from rowcall.core.formats.table_formats import HtmlTables, TableFormats, Workbooks
+from rowcall.service.startup_error import StartupError
 
 
 def table_formats(settings: Settings) -> TableFormats:
-    """Both formats under one key: HTML wins."""
     section = "Service:TableFormatOptions:"
     if not settings.flag(section + "Enabled"):
         return TableFormats()
@@ -21,7 +21,10 @@ def table_formats(settings: Settings) -> TableFormats:
         date_format=settings.text_or_none(section + "ExcelDateTimeFormat") or default.date_format,
         number_format=settings.text_or_none(section + "ExcelNumericFormat") or default.number_format,
     )
-    return TableFormats(
+    found = TableFormats(
         html=(settings.text(section + "HtmlKey"), html) if settings.flag(section + "HtmlEnabled") else None,
         excel=(settings.text(section + "ExcelKey"), excel) if settings.flag(section + "ExcelEnabled") else None,
     )
+    if found.html is not None and found.excel is not None and found.html[0] == found.excel[0]:
+        raise StartupError(f"{section}HtmlKey and ExcelKey are both {found.html[0]!r}: one of them needs another key")
+    return found

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import AsyncIterator, Callable
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from rowcall.core.errors.problems import Problem
@@ -25,6 +26,9 @@ DEEPEST = 8
 HELD = 262_144
 """Bytes of an answer that are held for its reader."""
 _PIPE = "/dev/fd/"
+_SLASH, _ENCODED = "\ufdd0", "%EF%B7%90"
+"""Stands for an encoded slash, which is part of a value, while segments are told apart: no character of a text."""
+_ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 
 Start = Callable[[Exchange, tuple[Step, ...]], None]
 
@@ -202,6 +206,15 @@ class _PipeReader:
             self._answer.end(error)
 
 
+def _marked(raw_path: str) -> str:
+    taken = _SLASH in raw_path or _ENCODED in raw_path.upper()
+    return raw_path if taken else _ENCODED_SLASH.sub(_ENCODED, raw_path)
+
+
+def _with_slashes(values: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: text.replace(_SLASH, "/") for name, text in values.items()}
+
+
 def _is_named(route: str, written: str | None, path: str) -> bool:
     """Whether values only stand where the endpoint takes some, and none of them has become several segments."""
     if written is None:
@@ -277,7 +290,8 @@ class SelfCalls:
         exchange = Exchange(InnerScope(method, raw_path, query, own, depth, client, scheme), capture)
         try:
             exchange.scope.path = decode_path(raw_path)
-            match = self._find(method, exchange.scope.path)
+            marked = _marked(raw_path)
+            match = self._find(method, decode_path(marked))
         except MalformedPathError as error:
             self._fail(exchange, error)
             return await capture.begun
@@ -286,7 +300,7 @@ class SelfCalls:
         ):
             self._fail(exchange, Problem(404, f"there is no endpoint {method} {raw_path[:200]}"))
             return await capture.begun
-        exchange.values = match.values
+        exchange.values = match.values if marked == raw_path else _with_slashes(match.values)
         if outer.deadline:
             end_by(exchange, outer.deadline)
         if method == "HEAD":

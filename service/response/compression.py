@@ -72,7 +72,7 @@ class CompressedProtocol(ObservedProtocol):
             headers = [field for field in headers if field[0].lower() != "content-length"]
         if status == 304:
             # It says what the whole answer would say (RFC 9110, 15.4.5), and that may have been compressed.
-            headers = _told(headers, None)
+            headers = [_weakened(field) for field in _told(headers, None)]
         self.inner.response_empty(status, headers)
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
@@ -108,8 +108,16 @@ class CompressedProtocol(ObservedProtocol):
 
 def _told(headers: Headers, coding: str | None) -> Headers:
     """The answer depends on what the client accepts also where it gets the body as it is (RFC 9110, 12.5.5)."""
-    encoding = [] if coding is None else [("content-encoding", coding)]
-    return [*headers, *encoding, ("vary", "Accept-Encoding")]
+    if coding is not None:
+        headers = [*map(_weakened, headers), ("content-encoding", coding)]
+    return [*headers, ("vary", "Accept-Encoding")]
+
+
+def _weakened(field: tuple[str, str]) -> tuple[str, str]:
+    """The tag of a file is that of its own bytes. What is resumed with a strong one must have the same (RFC 9110,
+    8.8.3.3)."""
+    name, value = field
+    return (name, f"W/{value}") if name.lower() == "etag" and value.startswith('"') else field
 
 
 def with_compression(handle: Handle, options: Compression, is_secure: Callable[[Any], bool]) -> Handle:

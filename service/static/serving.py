@@ -54,7 +54,7 @@ class StaticFiles:
         scope = exchange.scope
         if isinstance(found, str):
             query = f"?{scope.query_string}" if scope.query_string else ""
-            location = quote(found, safe="/:@!$&'()*+,;=~") + query
+            location = _address(found) + query
             exchange.protocol.response_empty(301, [("location", location), ("content-length", "0")])
             return None
         page = self._pages is not None and self._pages.fills(found.url)
@@ -148,7 +148,12 @@ class StaticFiles:
 
 
 def _wanted(scope: Any) -> str:
-    """What was asked for, percent-encoded; a default document is known by its folder."""
+    """What was asked for, as the value of a query; a default document is known by its folder."""
     folder, _, name = scope.path.rpartition("/")
     path = f"{folder}/" if name in DEFAULT_DOCUMENTS else scope.path
-    return quote(path + (f"?{scope.query_string}" if scope.query_string else ""), safe="")
+    return quote(_address(path) + (f"?{scope.query_string}" if scope.query_string else ""), safe="")
+
+
+def _address(path: str) -> str:
+    """Of a decoded path."""
+    return quote(path, safe="/:@!$&'()*+,;=~")

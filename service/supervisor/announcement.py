@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.config import Settings
-from rowcall.core.operations.audit import openness
+from rowcall.core.operations.audit import is_open, openness
 from rowcall.core.tables.routines import TableOperation
 from rowcall.service.edition.edition import Edition
 
@@ -28,9 +28,32 @@ def announce(settings: Settings, edition: Edition, urls: Sequence[str], workers:
     exposed = openness(edition.endpoints, basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"))
     if exposed.count:
         log.info("%s; rowcall --audit tells more", exposed.sentence)
+    _tell_closed_to_all(settings, edition)
     message = settings.text_or_none("StartupMessage")
     if message:
         client.info("%s", startup_message(message, settings, urls, seconds))
+
+
+_WAYS_IN = ("Auth:CookieAuth", "Auth:BearerTokenAuth", "Auth:JwtAuth", "Auth:ApiKey:Enabled")
+
+
+def _tell_closed_to_all(settings: Settings, edition: Edition) -> None:
+    """Of endpoints that ask for somebody who is signed in, where nobody can be."""
+    if any(settings.flag(key) for key in (*_WAYS_IN, "Service:AuthenticationOptions:BasicAuth:Enabled")):
+        return
+    closed = [
+        one.name
+        for one in edition.endpoints
+        if not (is_open(one) or one.options.login or one.options.internal or one.options.basic_auth)
+    ]
+    if closed:
+        log.warning(
+            "%s for signed-in callers, and no way to sign in is on (%s): %s answers 401 to everybody, until "
+            "allow_anonymous in its comment or Service:RequiresAuthorization=false opens it",
+            f"{_counted(len(closed), 'endpoint')} {'is' if len(closed) == 1 else 'are'}",
+            ", ".join(_WAYS_IN),
+            closed[0],
+        )
 
 
 _BEGIN = (

@@ -19,6 +19,7 @@ class CallRefusedError(Exception):
 class Reply:
     status: int
     headers: tuple[tuple[str, str], ...] = ()
+    """With names as people write them: on the way these have no case, in jsonb they do."""
     body: str | None = None
     found: bool = True
     """An endpoint has answered."""

@@ -21,7 +21,7 @@ from rowcall.service.log.entry import VERBOSE
 from rowcall.service.options.capabilities.testing import PreparationStep, TestOptions
 from rowcall.service.startup_error import StartupError
 from rowcall.service.testing.calls import Caller, CallRefusedError, Reply
-from rowcall.service.testing.files import TestFile, connection_key, isolation_of, runnable
+from rowcall.service.testing.files import TestFile, connection_key, doubts, isolation_of, runnable
 from rowcall.service.testing.preparation import Connect, Preparation, PreparationError, said
 from rowcall.service.testing.responses import ResponseTables
 from rowcall.service.testing.session import Session
@@ -107,6 +107,8 @@ class FileRunner:
             self._error(f"the runner itself has failed: {type(error).__name__}: {error}")
 
     async def _run(self) -> None:
+        for doubt in doubts(self._file):
+            self._log.warning("%s:%d: %s", doubt.file, doubt.line, doubt.message)
         broken = next((step for step in self._steps if isinstance(step, Broken)), None)
         if broken is not None:
             self._fail(Assertion(broken.message, Verdict.ERROR, broken.file, broken.line))

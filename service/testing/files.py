@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rowcall.core.testing.header import Header, read_header
-from rowcall.core.testing.script import Broken, Include, Note, Remark, Step, read_script
+from rowcall.core.testing.script import Broken, Doubt, Include, Note, Remark, Step, read_script
 from rowcall.core.testing.selection import fits_name, fits_tags
 from rowcall.service.discovery.files import decode, find_files
 from rowcall.service.options.capabilities.testing import TestOptions
@@ -75,13 +75,19 @@ def _included(include: Include, above: tuple[str, ...]) -> Iterator[Step]:
     elif len(above) > DEEPEST:
         yield Broken(include.file, include.line, f"files include files more than {DEEPEST} deep")
     elif not os.path.isfile(path):
-        yield Broken(include.file, include.line, f"the included file {path} does not exist")
+        what = "is no file" if os.path.exists(path) else "does not exist"
+        yield Broken(include.file, include.line, f"the included file {path} {what}")
     else:
         yield from _spliced(path, above)
 
 
 def runnable(file: TestFile) -> tuple[Step, ...]:
-    return tuple(step for step in file.steps if not isinstance(step, Note | Remark))
+    return tuple(step for step in file.steps if not isinstance(step, Note | Remark | Doubt))
+
+
+def doubts(file: TestFile) -> Iterator[Doubt]:
+    yield from file.header.doubts
+    yield from (step for step in file.steps if isinstance(step, Doubt))
 
 
 def isolation_of(file: TestFile, options: TestOptions) -> str:

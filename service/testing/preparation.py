@@ -56,7 +56,7 @@ class Preparation:
                 await self._statements(step, step.sql)
             else:
                 await self._statements(step, _read(step.sql_file or ""))
-        except (psycopg.Error, OSError, StartupError, UnicodeDecodeError) as error:
+        except (psycopg.Error, OSError, StartupError, PreparationError) as error:
             raise PreparationError(f"step {step.name}: {said(error)}") from error
 
     async def _statements(self, step: PreparationStep, text: str) -> None:
@@ -71,7 +71,7 @@ class Preparation:
                 "/bin/sh",
                 "-c",
                 command,
-                cwd=step.folder,
+                cwd=_existing(step.folder),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
@@ -90,11 +90,23 @@ class Preparation:
             self._log.debug("step %s: %s", step.name, text)
         if process.returncode:
             more = f": {text[-MOST_SHOWN:]}" if text else ""
-            raise PreparationError(f"step {step.name}: the command ended with exit code {process.returncode}{more}")
+            raise PreparationError(f"the command ended with exit code {process.returncode}{more}")
+
+
+def _existing(folder: str | None) -> str | None:
+    """Raises PreparationError."""
+    if folder is not None and not Path(folder).is_dir():
+        raise PreparationError(f"its WorkingDirectory {folder!r} is no folder")
+    return folder
 
 
 def _read(path: str) -> str:
-    return Path(path).read_text(encoding="utf-8-sig")
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise PreparationError(f"its SqlFile {path!r} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise PreparationError(f"its SqlFile {path!r} is not UTF-8") from error
 
 
 def said(error: Exception) -> str:

@@ -15,16 +15,6 @@ from rowcall.service.options.capabilities.testing import ResponseTable
 from rowcall.service.testing.calls import Reply
 from rowcall.service.testing.session import Session
 
-_SPELLED = {
-    name.lower(): name
-    for name in (
-        "Allow", "Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length",
-        "Content-Type", "ETag", "Expires", "Last-Modified", "Location", "Pragma", "Retry-After", "Server-Timing",
-        "Set-Cookie", "Vary", "WWW-Authenticate",
-    )
-}  # fmt: skip
-"""Names as people write them. On the way they have no case, in jsonb they do."""
-
 
 class ResponseTables:
     """Of one file. blocks: how many requests it has."""
@@ -68,7 +58,10 @@ def _value(reply: Reply, kind: str) -> str | int | bool | None:
         return None if reply.body is None else reply.body.replace("\0", "\ufffd")
     if kind == "ContentType":
         return reply.header("content-type")
-    return orjson.dumps({_SPELLED.get(name, name): value for name, value in reply.headers}).decode()
+    together: dict[str, list[str]] = {}
+    for name, text in reply.headers:
+        together.setdefault(name, []).append(text)
+    return orjson.dumps({name: ", ".join(texts) for name, texts in together.items()}).decode()
 
 
 class DebugTable:
@@ -88,9 +81,13 @@ class DebugTable:
         made = [sql.SQL("{} {}").format(sql.Identifier(column), sql.SQL(kind)) for _, column, kind in self._columns]
         own = "captured_at timestamptz default now(), test_file text not null, block text not null, "
         own += "method text not null, path text not null, "
-        await connection.execute(sql.SQL("drop table if exists {}").format(self._name))
         columns = sql.SQL(own) + sql.SQL(", ").join(made)
-        await connection.execute(sql.SQL("create table {} ({})").format(self._name, columns))
+        try:
+            await connection.execute(sql.SQL("drop table if exists {}").format(self._name))
+            await connection.execute(sql.SQL("create table {} ({})").format(self._name, columns))
+        except psycopg.Error:
+            await connection.close()
+            raise
         self._writing = asyncio.ensure_future(self._write(connection))
 
     def add(self, file: str, table: str, block: HttpBlock, reply: Reply) -> None:

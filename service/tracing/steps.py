@@ -33,7 +33,7 @@ def _traced(endpoint: Endpoint, name: str, method: str, path: str, services: Ser
     tracing = services.host.once("tracing", lambda: Tracing(options))
     routine = f"{endpoint.routine.schema}.{endpoint.routine.name}"
     fixed = {"http.request.method": method, "http.route": path, "code.function.name": routine}
-    secret = endpoint.options.sensitive
+    secret = endpoint.discreet
 
     def trace(exchange: Exchange) -> None:
         if is_sampled(exchange.scope.headers.get("traceparent"), options):

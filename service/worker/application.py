@@ -334,13 +334,16 @@ class Application:
         elif isinstance(error, MalformedPathError):
             problem = Problem(400, str(error))
         else:
-            log.error("%s %s failed", one_line(scope.method), one_line(scope.path), exc_info=error)
+            log.error("%s failed", self._shown(scope), exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has it")
             problem.logged = True
         if problem.status == 500 and not problem.logged:
             # Whoever reads only the log must find it there, whatever the request log is set to.
-            log.error("%s %s: %s", one_line(scope.method), one_line(scope.path), problem.detail or problem.title)
+            log.error("%s: %s", self._shown(scope), problem.detail or problem.title)
         self._respond(exchange.protocol, scope, problem, problem_headers(exchange, problem))
+
+    def _shown(self, scope: Any) -> str:
+        return f"{one_line(scope.method)} {one_line(self._table.shown_path(scope))}"
 
     def _find_for_user(self, exchange: Exchange) -> None:
         """Nobody else is told what there is. HEAD of what exists goes on to the steps of GET, which ask themselves."""
@@ -359,7 +362,7 @@ class Application:
         members = problem.members(with_type=self._options.problem_types)
         if problem.status == 401 and not self._options.explains_unauthorized:
             # A stranger learns neither how an endpoint is opened nor what was wrong with a token.
-            log.info("%s %s: 401: %s", one_line(scope.method), one_line(scope.path), problem.detail)
+            log.info("%s: 401: %s", self._shown(scope), problem.detail)
             members.pop("detail", None)
         if self._options.problem_traces:
             members["traceId"] = trace_id(scope, protocol)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.events.stream_path import with_parameters
-from rowcall.core.http.router import Match, Route, Router
+from rowcall.core.http.router import MalformedPathError, Match, Route, Router
 from rowcall.core.http.routing import Routing
 from rowcall.service.edition.edition import Edition
 from rowcall.service.events.stream import Stream
@@ -15,6 +17,7 @@ from rowcall.service.exchange.head import HeadProtocol
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.pieces import piece_routes
 from rowcall.service.handler.streams import Offered
+from rowcall.service.log.request_log import logged
 from rowcall.service.pipeline.services import Services
 from rowcall.service.response.headers import Headers
 from rowcall.service.uploads.resumable.protocol import announced, resumes
@@ -97,6 +100,8 @@ class Table:
         allowed = _every_method(router) if everything else allowed_methods(router, path)
         if not allowed:
             raise Problem(404, f"there is no endpoint at {path[:200]}")
+        if (told := logged(exchange.protocol)) is not None:
+            told.path = self.shown_path(scope)
         if scope.method == "OPTIONS":
             exchange.protocol.response_empty(204, [("allow", ", ".join(allowed)), *self._told_of(path)])
             return None
@@ -105,6 +110,16 @@ class Table:
             raise Problem(405, f"{path[:200]} answers {', '.join(allowed)}", headers=(("allow", ", ".join(allowed)),))
         exchange.protocol = HeadProtocol(exchange.protocol)
         return match
+
+    def shown_path(self, scope: Any) -> str:
+        """The path of a request as the log shows it: without the values that endpoints there keep to themselves."""
+        path: str = scope.path
+        with contextlib.suppress(MalformedPathError):
+            for method in (scope.method, *self.router.allowed(path)):
+                match = self.router.find(method, path)
+                if match is not None and any(one.discreet for one in match.route.candidates):
+                    return match.route.path
+        return path
 
     def _told_of(self, path: str) -> Headers:
         found = (self.router.find(method, path) for method in ("POST", "PATCH"))

@@ -113,6 +113,22 @@ separator ,';
 create function odd_columns() returns table ("Odd Name" int, "b""c" text) language sql stable as $$ select 1, 'x' $$;
 comment on function odd_columns() is 'HTTP GET';
 comment on table depot is 'HTTP';
+create domain crates as crate[];
+create type rated as (score score, held crates);
+create function get_rated() returns table (one rated, many rated[]) language sql stable as
+    $$ select row(1, array[row(2,3)::crate])::rated, array[row(1, null)::rated] $$;
+comment on function get_rated() is 'HTTP
+nested';
+create function query() returns int language sql stable as 'select 1';
+comment on function query() is 'HTTP GET';
+create function find_parcels_url() returns int language sql stable as 'select 1';
+comment on function find_parcels_url() is 'HTTP GET /api/find-parcels-url';
+create function create_reindex_event_source() returns int language sql stable as 'select 1';
+comment on function create_reindex_event_source() is 'HTTP GET';
+create function "window"() returns int language sql stable as 'select 1';
+comment on function "window"() is 'HTTP GET';
+create function ticked(int, text default '') returns int language sql stable as 'select 1';
+comment on function ticked is 'HTTP GET /api/`ticked`/{$1}';
 """
 P = "Service:ClientCodeGen:"
 PLAIN = {
@@ -207,6 +223,8 @@ def test_interfaces_follow_parameters_and_columns(public: str) -> None:
         "interface IStops {\n    label: string | null;\n    at: IDepot | null;\n}\n",
         "interface IListRoutesResponse {\n    routeId: number | null;\n    depot: IDepot | null;\n"
         "    stops: IStops[] | null;\n}\n",
+        "interface IOne {\n    score: number | null;\n    held: IHeld[] | null;\n}\n",
+        "interface IMany {\n    score: string | null;\n    held: IHeld[] | null;\n}\n",
         "interface IGetScoreResponse {\n    score: number | null;\n}\n",
         'interface IOddColumnsResponse {\n    "Odd Name": number | null;\n    "b\\"c": string | null;\n}\n',
     ):
@@ -228,6 +246,19 @@ def test_the_status_wrapper_is_there_where_it_is_asked_for(public: str) -> None:
 
 def test_what_cannot_be_a_name_gets_one(public: str) -> None:
     assert "export async function delete_()" in public
+    assert "export async function window_()" in public
+
+
+def test_what_stands_beside_functions_has_names_of_its_own(
+    write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path
+) -> None:
+    """Functions keep theirs. The compiler sees all of it in another test."""
+    write(tmp_path, {**VARIANTS["hooks"], P + "ExportUrls": "true"})
+    text = (tmp_path / "publicApi.ts").read_text(encoding="utf-8")
+    for name in ("findParcelsUrl", "createReindexEventSource"):
+        assert f"export async function {name}()" in text
+        assert f"export const {name}1 = " in text
+    assert "export function useQuery1(" in (tmp_path / "hooks" / "publicHooks.ts").read_text(encoding="utf-8")
 
 
 def test_only_names_of_functions_are_guarded(public: str) -> None:
@@ -407,6 +438,7 @@ export async function findParcels(
         "* insert into public.depot on conflict do nothing returning\n",
         "* delete from public.depot\n",
         "* returns table(\n*     id integer,\n*     depot numeric,\n*     depot numeric\n* )\n",
+        "* function public.ticked(\n*     $1 integer,\n*     $2 text DEFAULT ''::text\n* )\n",
     ):
         assert head.replace("* \n* @param", "") in text
     assert wanted.replace("~", " ") in text
@@ -459,6 +491,7 @@ ANSWERS = """({
     note: await api.appendNote({parcelId: 1, note: "text & more"}),
     box: await api.addBox({boxWidth: 4, boxHeight: 2}),
     routes: await api.listRoutes(),
+    rated: await api.getRated(),
     failing: await api.failing(),
     put: await api.depotPut({id: 1, name: "north", opened: "2026-01-02"}),
     rows: await api.depotGet({id: 1}),
@@ -504,6 +537,9 @@ def check_answers(answers: dict[str, Any], base: str) -> None:
         "box": 4,
         "routes": [
             {"routeId": 1, "depot": {"lat": 1, "lon": 2}, "stops": [{"label": "a", "at": {"lat": 3, "lon": 4}}]}
+        ],
+        "rated": [
+            {"one": {"score": 1, "held": [{"width": 2, "height": 3}]}, "many": [{"score": "1", "held": None}]},
         ],
         "put": "undefined",
         "rows": [{"id": 1, "name": "north", "opened": "2026-01-02"}],

@@ -97,6 +97,10 @@ create function reindex(_depot text) returns int language sql as 'select 1';
 comment on function reindex is 'HTTP
 sse';
 comment on table depot is 'HTTP';
+create function code() returns table ("2fa" int) language sql stable as 'select 1';
+comment on function code() is 'HTTP GET /api/2fa';
+create function export_parcels_url() returns int language sql stable as 'select 1';
+comment on function export_parcels_url() is 'HTTP GET';
 """
 PLAIN = DartOptions(path="{0}_api.dart", schema_names=False, comment="None", status_code=False, json_type="dynamic")
 LISTED = "(jsonDecode(BODY) as List<dynamic>)"
@@ -275,6 +279,14 @@ def test_values_go_where_the_endpoint_reads_them(public: str) -> None:
     assert "Future<List<DepotGetResponse>> depotGet(DepotGetRequest request) async {" in public
 
 
+def test_names_can_be_used_and_are_given_once(public: str) -> None:
+    """What begins with `_` is private."""
+    assert "Future<List<Call2faResponse>> call2fa() async {" in public
+    assert "class Call2faResponse {\n  final int? field2fa;\n" in public
+    assert "Future<int> exportParcelsUrl() async {" in public
+    assert "String exportParcelsUrl1(ExportParcelsRequest request) =>" in public
+
+
 def test_events_and_uploads(public: str) -> None:
     assert "SseSubscription createReindexEventSource(\n  void Function(String message) onMessage, {" in public
     assert (
@@ -289,7 +301,7 @@ def test_events_and_uploads(public: str) -> None:
 
 def test_only_the_url_is_made_where_only_that_is_wanted(public: str) -> None:
     assert (
-        "String exportParcelsUrl(ExportParcelsRequest request) =>\n"
+        "String exportParcelsUrl1(ExportParcelsRequest request) =>\n"
         "    '$baseUrl/api/export-parcels${_query(request.toJson())}';"
     ) in public
     assert "exportParcels(" not in public

@@ -66,6 +66,8 @@ param _meta is upload metadata';
 create function reindex(_depot text) returns int language sql as 'select 1';
 comment on function reindex is 'HTTP
 sse';
+create function reindex_events() returns int language sql as 'select 1';
+comment on function reindex_events() is 'HTTP';
 """
 P = "Service:PythonClientCodeGen:"
 
@@ -108,6 +110,8 @@ assert_type(client.get_count(n=1), int | None)
 assert_type(client.get_names(), list[str | None])
 assert_type(client.list_routes()[0]["stops"], list[api.Stops] | None)
 assert_type(client.ping_depot(), None)
+assert_type(client.reindex_events(), int | None)
+next(client.reindex_events1())
 async def use(other: api.AsyncClient) -> None:
     assert_type(await other.depots_depot_parcels_parcel_id(depot="a", parcel_id=1), str)
 """

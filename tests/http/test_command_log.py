@@ -34,6 +34,14 @@ create function rehashed(_name text, _word text) returns text language sql as 's
 comment on function rehashed(text, text) is E'HTTP GET\\nparameter_hash _word';
 create function sealed(_name text, _word text) returns text language sql as 'select _word';
 comment on function sealed(text, text) is E'HTTP GET\\nencrypt _word';
+create function kept(_word text) returns text language sql stable as 'select _word';
+comment on function kept(text) is E'HTTP GET /kept/{_word}\\nencrypt\\ncached';
+create function let_in(_word text) returns table (user_id int) language sql stable as 'select 1 where _word is null';
+comment on function let_in(text) is E'HTTP GET /let-in/{_word}\\nlogin';
+create function closed(_word text) returns text language sql stable as 'select _word';
+comment on function closed(text) is E'HTTP GET /closed/{_word}\\nauthorize\\nsensitive';
+create function nowhere(_word text) returns text language sql stable as 'select _word';
+comment on function nowhere(text) is E'HTTP GET /nowhere/{_word}\\nencrypt _word\\nconnection elsewhere';
 """
 
 NUMBER = "1987654321"
@@ -48,7 +56,8 @@ LOUD = {
 
 @pytest.fixture(scope="module")
 def loud(database: Database, serve: Serve) -> Service:
-    return serve(database, SQL, LOUD)
+    kept = {"CacheOptions:Enabled": "true", "CacheOptions:InvalidateCacheSuffix": "forget"}
+    return serve(database, SQL, {**LOUD, **kept, "Auth:CookieAuth": "true"})
 
 
 def block(service: Service, first: str, lines: int) -> list[str]:
@@ -127,6 +136,28 @@ def test_passwords_and_their_hashes_are_not_logged(loud: Service) -> None:
     assert block(loud, f"-- GET {loud.url}/api/sealed", 3)[1:] == ["-- $1 text = 'kiri'", f"-- $2 text = '{sealed}'"]
     assert "hush" not in loud.log
     assert made not in loud.log
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "logged", "statuses"),
+    [
+        ("GET", "/kept/hush-word", "/kept/{_word}", [200, 200]),  # the second answer is the one that was kept
+        ("GET", "/kept/hush-word/forget", "/kept/{_word}/forget", [200]),
+        ("GET", "/kept/hush-word?more=1", "/kept/{_word}", [404]),
+        ("POST", "/kept/hush-word", "/kept/{_word}", [405]),
+        ("OPTIONS", "/kept/hush-word", "/kept/{_word}", [204]),
+        ("GET", "/let-in/hush-word", "/let-in/{_word}", [401]),
+        ("GET", "/closed/hush-word", "/closed/{_word}", [401]),
+        ("GET", "/nowhere/hush-word", "/nowhere/{_word}", [500]),
+    ],
+)
+def test_a_path_with_such_values_is_logged_as_its_template(
+    loud: Service, method: str, path: str, logged: str, statuses: list[int]
+) -> None:
+    """Passwords, what is sensitive, and what the database shall only have sealed."""
+    assert [loud.request(method, path).status_code for _ in statuses] == statuses
+    loud.wait_for_log(f"HTTP {method} {logged} responded {statuses[-1]}")
+    assert "hush" not in loud.log
 
 
 def test_without_the_parameters_only_the_url_is_logged(own_database: Database, serve_once: Serve) -> None:

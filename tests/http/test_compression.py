@@ -27,6 +27,9 @@ Content-Type: application/octet-stream';
 create function ready() returns text language sql stable as $$ select 'as it is' $$;
 comment on function ready is 'HTTP GET
 Content-Encoding: identity';
+create function tagged() returns text language sql stable as $$ select 'one' $$;
+comment on function tagged is 'HTTP GET
+ETag: "1"';
 create function nothing() returns void language sql as '';
 comment on function nothing is 'HTTP GET';
 create function failing() returns int language sql stable as 'select 1 / 0';
@@ -77,6 +80,11 @@ def test_other_types_and_bodies_that_are_encoded_stay(service: Service, path: st
     assert headers.get("content-encoding") in (None, "identity")
     assert "vary" not in headers
     assert body in (b"x" * 100, b"as it is", b"")
+
+
+@pytest.mark.parametrize(("accepted", "tag"), [("gzip", 'W/"1"'), ("deflate", '"1"'), (None, '"1"')])
+def test_a_tag_is_weak_where_the_bytes_are_others(service: Service, accepted: str | None, tag: str) -> None:
+    assert fetch(service, "/api/tagged", accepted)[0]["etag"] == tag
 
 
 def test_a_problem_stays_readable(service: Service) -> None:

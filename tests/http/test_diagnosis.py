@@ -40,6 +40,10 @@ create function inner_one() returns int language sql stable as 'select 1';
 comment on function inner_one() is E'HTTP GET /inner\\ninternal';
 create function sent(_a text) returns void language sql as '';
 comment on function sent(text) is E'HTTP GET /sent\\nproxy http://127.0.0.1:1/{_a}';
+create function bosses() returns int language sql stable as 'select 1';
+comment on function bosses() is E'HTTP GET /bosses\\nauthorize "boss" gate';
+create function realms() returns int language sql stable as 'select 1';
+comment on function realms() is E'HTTP GET /realms\\nrealm Depot North';
 create function good() returns int language sql stable as 'select 1';
 comment on function good() is E'Ein Wort.\\nHTTP GET /good\\n@allow_anonymous';
 """
@@ -50,7 +54,7 @@ DEBUG = {"Log:MinimalLevels:rowcall": "Verbose", "Service:ProxyOptions:Enabled":
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
     """Two workers: the supervisor alone reads comments."""
-    return serve(database, SQL, DEBUG, workers=2)
+    return serve(database, SQL, {**DEBUG, "Service:AuthenticationOptions:LoginPath": "/nowhere"}, workers=2)
 
 
 def lines(service: Service, level: str, text: str) -> list[str]:
@@ -65,6 +69,12 @@ def lines(service: Service, level: str, text: str) -> list[str]:
         ("the routine has no parameter nobody; it is no part of the cache key", "cached nobody"),
         ("'perhaps' is neither true nor false", "dartclient = perhaps"),
         ("name and password are missing", "basic_auth ***"),
+        ("the realm is Depot, without the rest", "realm Depot North"),
+        ("GET /realms asks for HTTP Basic, which is taken over https only", None),
+        ("what basic_auth gives joe is no hash", None),
+        ('roles are written without quotation marks: those of "boss" belong to its name', 'authorize "boss" gate'),
+        ("1 endpoint is for signed-in callers, and no way to sign in is on", None),
+        ("Service:AuthenticationOptions:LoginPath: no endpoint is at /nowhere", None),
         ("{whom} names no parameter and stays as it is", "X-Who: {whom}"),
         ("{when} names no parameter and stays as it is", "note = {when}"),
         ("nested = … is a custom parameter and no annotation; write nested alone", "nested = true"),

@@ -48,10 +48,26 @@ comment on function inner_one is 'HTTP GET
 internal';
 """
 KEPT_SQL = """
+create domain depth as int;
+create type bed as (depth depth);
+create function beds() returns table (one bed, many bed[]) language sql stable as 'select null::bed, null::bed[]';
+comment on function beds() is E'HTTP GET /beds\\nnested';
 create function kept() returns int language sql stable as 'select 1';
 comment on function kept is E'HTTP GET /kept\\ncached';
 create function sent() returns void language sql as '';
 comment on function sent is E'HTTP GET /sent\\ncached\\nproxy';
+create function passed(_a int) returns int language sql as 'select 1';
+comment on function passed is E'HTTP POST /passed\\nproxy_out http://127.0.0.1:1';
+create function entered(_name text) returns table (user_id int) language sql as 'select 1';
+comment on function entered is E'HTTP POST /entered\\nlogin';
+create function dug(_bed int) returns int language sql as 'select 1';
+comment on function dug(int) is 'HTTP POST /dug';
+create function dug(_bed int, _deep text, _on date default null) returns table (at date) language sql as 'select _on';
+comment on function dug(int, text, date) is 'HTTP POST /dug';
+create function seen(_bed int) returns int language sql stable as 'select 1';
+comment on function seen(int) is 'HTTP GET /seen/{_bed}';
+create function seen(_bed int, _deep int) returns int language sql stable as 'select 1';
+comment on function seen(int, int) is 'HTTP GET /seen/{_bed}';
 """
 GUARDED_SQL = """
 create function locked() returns text language sql stable as 'select 1::text';
@@ -209,13 +225,14 @@ def test_served_requests_show_sources_and_follow_them(own_database: Database, se
     wait_until(lambda: "select 2" in service.get("/garden_public.http").text, "the new source is shown", 60)
 
 
-def test_an_unknown_version_ends_the_start(own_database: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("key", "value"), [("SpecVersion", "2.0"), ("NameNotSimilarTo", "(bed|%")])
+def test_what_cannot_be_described_ends_the_start(own_database: Database, tmp_path: Path, key: str, value: str) -> None:
     from tests.harness.command import rowcall
 
-    given = {"ConnectionStrings:Default": own_database.conninfo, P + "Enabled": "true", P + "SpecVersion": "2.0"}
+    given = {"ConnectionStrings:Default": own_database.conninfo, P + "Enabled": "true", P + key: value}
     done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
     assert done.returncode == 1
-    assert "SpecVersion" in done.stdout + done.stderr
+    assert f"rowcall: {P}{key}: {value!r} is no" in done.stderr
 
 
 def test_what_does_not_come_from_the_routine_is_described_as_it_comes(
@@ -231,6 +248,20 @@ def test_what_does_not_come_from_the_routine_is_described_as_it_comes(
         assert service.get(path).json() == {"invalidated": False}
     assert list(paths["/sent"]["get"]["responses"]) == ["200", "default"]
     assert list(paths["/kept"]["get"]["responses"]["200"]["content"]) == ["text/plain"]
+    for path in ("/passed", "/entered"):
+        assert list(paths[path]["post"]["responses"]["200"]) == ["description"]
+    row = paths["/beds"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]["items"]["properties"]
+    assert row["one"]["properties"] == {"depth": {"type": "integer", "format": "int32"}}
+    # A domain within an array is told as a text.
+    assert row["many"]["items"]["properties"] == {"depth": {"type": "string"}}
+    # Overloads, of which a document has room for one.
+    dug = paths["/dug"]["post"]
+    assert dug["operationId"] == "public_dug_post"
+    body = dug["requestBody"]["content"]["application/json"]["schema"]
+    assert (list(body["properties"]), body["required"]) == (["bed", "deep", "on"], ["bed"])
+    assert list(dug["responses"]["200"]["content"]) == ["text/plain", "application/json"]
+    seen = [(one["name"], one["in"], one["required"]) for one in paths["/seen/{bed}"]["get"]["parameters"]]
+    assert seen == [("bed", "path", True), ("deep", "query", False)]
 
 
 def test_passwords_in_comments_are_shown_nowhere(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:

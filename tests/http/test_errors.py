@@ -97,7 +97,7 @@ def test_error_behind_the_first_rows_is_still_an_error(service: Service) -> None
 
 
 def test_error_in_mid_stream_ends_the_body_unfinished(service: Service) -> None:
-    """The status has left already, so only the missing end can tell: never a complete-looking body."""
+    """Only the missing end can tell: the status has left. Never a complete-looking body; the log says why."""
     with service.connect() as connection:
         connection.sendall(b"GET /api/late-error?rows=2000000 HTTP/1.1\r\nHost: x\r\n\r\n")
         received = b""
@@ -106,6 +106,9 @@ def test_error_in_mid_stream_ends_the_body_unfinished(service: Service) -> None:
             if received.endswith(b"0\r\n\r\n") or b"application/problem+json" in received[:500]:
                 break
     assert not (received.startswith(b"HTTP/1.1 200") and received.endswith(b"0\r\n\r\n"))
+    told = service.wait_for_log("public.late_error: the answer breaks off")
+    assert told.endswith("breaks off: 22012: division by zero [rowcall.database]")
+    assert " ERR] " in told
 
 
 def test_error_at_commit_is_no_success(service: Service) -> None:

@@ -86,6 +86,11 @@ RESULTS = {
         "GET /api/r-flat",
         '200 [{"id":1,"w":4,"note":"a, b","kind":"fern"},{"id":2,"w":null,"note":null,"kind":"moss"}]',
     ),
+    "r_spread_twice": (
+        "select 1 as w, size from bed where id = 1",
+        "GET /api/r-spread-twice",
+        '200 [{"w":1,"w":4,"note":"a, b"}]',
+    ),
     "r_row": ("select b from bed b where id = 1", "GET /api/r-row",
               '200 [{"id":1,"kind":"fern","size":{"w":4,"note":"a, b"}}]'),
     "r_deep": (
@@ -315,3 +320,8 @@ def test_a_file_is_read_as_the_server_reads_it(service: Service, exchange: Excha
 
 def test_several_statements_answer_with_one_object(service: Service) -> None:
     check_in_order(service, _exchanges(SEVERAL))
+
+
+def test_members_of_one_name_are_told_at_the_start(service: Service) -> None:
+    assert "GET /api/r-spread-twice: two columns are called 'w' in one row of the answer" in service.log
+    assert "GET /api/r-flat: two columns" not in service.log

@@ -25,7 +25,7 @@ mcp
 mcp_name write_note
 Adds a note.
 To one bed.';
-create function is_wet(_marks int[]) returns boolean language sql stable as 'select _marks[2] > 1';
+create function is_wet(_marks int[] default null) returns boolean language sql stable as 'select _marks[2] > 1';
 comment on function is_wet is 'HTTP GET
 mcp_description Tells whether it is wet.
 mcp Not this.';
@@ -60,6 +60,14 @@ create function for_admins() returns text language sql stable as $$ select 'secr
 comment on function for_admins is 'HTTP GET
 authorize admin
 mcp Secrets.';
+create function same(_n numeric, _t text) returns table (n numeric, t text, j json) language sql stable as
+    $$ select _n, _t, ('{"a":1e400,"b":' || _n || '}')::json $$;
+comment on function same is 'HTTP GET
+mcp Same.';
+create function kept(_name text) returns text language sql stable as 'select _name';
+comment on function kept is 'HTTP GET /kept/{_name}
+authorize admin
+mcp Kept.';
 create function sign_in(_name text) returns table (user_id int, user_name text, user_roles text[], aud text)
     language sql as $$ select 7, _name, array['clerk'], case when _name = 'kiri' then 'garden' end $$;
 comment on function sign_in is 'HTTP POST
@@ -126,8 +134,8 @@ def token(service: Service, name: str) -> dict[str, str]:
 def test_tools_are_described(service: Service) -> None:
     tools = {tool["name"]: tool for tool in reply(ask(service, "tools/list"))["result"]["tools"]}
     assert sorted(tools) == [
-        "bed_notes", "clear_all", "for_admins", "is_wet", "names", "one_bed", "only_tool", "undescribed", "who",
-        "write_note",
+        "bed_notes", "clear_all", "for_admins", "is_wet", "kept", "names", "one_bed", "only_tool", "same",
+        "undescribed", "who", "write_note",
     ]  # fmt: skip
     number = {"type": ["integer", "null"], "format": "int32"}
     row = {"type": "object", "properties": {"id": number, "note": {"type": ["string", "null"]}, "tags": {}}}
@@ -162,7 +170,7 @@ def test_tools_are_described(service: Service) -> None:
 def test_what_was_asked_for_in_vain_is_told_at_the_start(service: Service) -> None:
     assert "there is a tool names already" in service.log
     assert "GET /api/undescribed: the tool has no description" in service.log
-    assert service.log.count("MCP: 10 tools: ") == 1
+    assert service.log.count("MCP: 12 tools: ") == 1
 
 
 @pytest.mark.parametrize(
@@ -174,6 +182,7 @@ def test_what_was_asked_for_in_vain_is_told_at_the_start(service: Service) -> No
         ("is_wet", {"marks": [1, 2]}, {"value": True}),
         ("is_wet", {"marks": [1, 1]}, {"value": False}),
         ("names", {"path": "a b?ü"}, {"items": ["a b?ü", None]}),
+        ("names", {"path": "a/b%2Fc/.."}, {"items": ["a/b%2Fc/..", None]}),
         ("one_bed", {}, {"id": 1, "note": "x"}),
         ("only_tool", {"a": "5"}, {"value": "5"}),
     ],
@@ -184,6 +193,42 @@ def test_a_tool_is_called(service: Service, name: str, arguments: dict[str, Any]
     assert result["isError"] is False
     text = json.dumps(structured, ensure_ascii=False, separators=(",", ":"))
     assert result["content"] == [{"type": "text", "text": text}]
+
+
+def test_numbers_pass_as_they_are_written(service: Service) -> None:
+    call = (
+        b'{"id":12345678901234567890123,"method":"tools/call","params":{"name":"same","arguments":{"n":%s,"t":1.10}}}'
+    )
+    written = "-12345678901234567890.10"
+    answer = service.post("/mcp", content=call % written.encode()).text
+    row = f'"n":{written},"t":"1.10","j":{{"a":1e400,"b":{written}}}'
+    assert f'"structuredContent":{{"items":[{{{row}}}]}}' in answer
+    assert json.loads(json.loads(answer)["result"]["content"][0]["text"])["items"][0]["t"] == "1.10"
+    assert row.replace('"', '\\"') in answer
+    assert '"id":12345678901234567890123' in answer
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "status", "detail"),
+    [
+        ("names", {}, 404, "parameter 'path' (text) is required"),
+        ("names", {"path": None}, 404, "parameter 'path' (text) is required"),
+        ("is_wet", {"marks": []}, 400, "parameter 'marks' (integer[]): an empty array has no form in a query"),
+        ("is_wet", {"marks": ["x"]}, 400, "'x' is not an integer"),
+    ],
+)
+def test_arguments_that_fit_no_address_are_named(
+    service: Service, name: str, arguments: dict[str, Any], status: int, detail: str
+) -> None:
+    result = call(service, name, **arguments)
+    told = json.loads(result["content"][0]["text"])
+    assert (result["isError"], told["status"]) == (True, status)
+    assert detail in told["detail"]
+
+
+def test_what_is_wrong_with_arguments_is_not_told_to_strangers(service: Service) -> None:
+    assert ask(service, "tools/call", {"name": "kept", "arguments": {}}).status_code == 401
+    assert ask(service, "tools/call", {"name": "kept"}, headers=token(service, "kiri")).status_code == 403
 
 
 def test_a_tool_without_result_says_nothing(service: Service) -> None:
@@ -214,6 +259,10 @@ def test_what_is_only_a_tool_is_no_endpoint(service: Service) -> None:
         (
             b'{"id":1,"method":"tools/call","params":{"name":"untold"}}',
             {"id": 1, "error": {"code": -32602, "message": "Unknown tool: untold"}},
+        ),
+        (
+            b'{"id":1,"method":"tools/call","params":{"name":"is_wet","arguments":[1]}}',
+            {"id": 1, "error": {"code": -32602, "message": "arguments of is_wet have to be an object"}},
         ),
         (b'{"id":1,"method":"tools/call"}', {"id": 1, "error": {"code": -32602, "message": "Unknown tool: "}}),
     ],

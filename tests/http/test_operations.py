@@ -247,8 +247,10 @@ def test_roles_and_sessions_guard_them(database: Database, serve_once: Serve) ->
     assert service.get("/health/live", headers=token("clerk")).text == "Healthy"
 
 
-def test_reports_open_to_everybody_are_told_at_the_start(database: Database, serve_once: Serve) -> None:
-    serve_once(database, "", STATS).wait_for_log("Stats are open to everybody")
+def test_what_leaves_reports_open_is_told_at_the_start(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database, "", {**STATS, "Stats:RateLimiterPolicy": "slow"})
+    service.wait_for_log("Stats are open to everybody")
+    service.wait_for_log("Stats:RateLimiterPolicy has no effect, as it is switched off (RateLimiterOptions:Enabled)")
 
 
 def test_an_unknown_connection_ends_the_start(own_database: Database, tmp_path: Path) -> None:

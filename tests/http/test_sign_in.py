@@ -59,6 +59,10 @@ create function named_login(_name text, _passphrase text) returns table (hash te
 as $$select 'not a hash', _name$$;
 comment on function named_login(text, text) is E'HTTP POST\\nlogin';
 
+create function heavy_login(_scheme text, _size int) returns table (scheme text, user_id int, note text) language sql
+as $$select _scheme, 7, repeat('x', _size)$$;
+comment on function heavy_login(text, int) is E'HTTP POST\\nlogin';
+
 create procedure plain_logout() language sql as $$insert into attempt (outcome) values ('left')$$;
 comment on procedure plain_logout() is E'HTTP POST\\nlogout\\nallow_anonymous';
 
@@ -244,6 +248,20 @@ def test_false_status_refuses(service: Service) -> None:
 
 def test_true_status_signs_in(service: Service) -> None:
     assert "accessToken" in service.post("/api/flag-login", json={"ok": True}).json()
+
+
+@pytest.mark.parametrize("scheme", ["Cookies", "BearerToken", "Bearer"])
+def test_a_session_that_no_request_could_bring_along_is_500(service: Service, scheme: str) -> None:
+    """The head of a request has 40,960 bytes; in a cookie or a token, three bytes become four characters."""
+    fits = service.post("/api/heavy-login", json={"scheme": scheme, "size": 24_000})
+    assert fits.status_code == 200
+    cookies = "; ".join(cookie.partition(";")[0] for cookie in fits.headers.get_list("set-cookie"))
+    service.client.cookies.clear()
+    session = {"Cookie": cookies} if cookies else bearer(fits.json()["accessToken"])
+    assert service.get("/api/closed", headers=session).text == "in"
+    members = problem(service.post("/api/heavy-login", json={"scheme": scheme, "size": 32_000}), 500)
+    assert "the claims of this sign-in make a session of" in members["detail"]
+    service.wait_for_log("POST /api/heavy-login: the claims of this sign-in make a session of")
 
 
 def test_no_row_is_401(service: Service) -> None:

@@ -98,6 +98,14 @@ def test_no_request_is_lost_meanwhile(service: Service, folder: Path) -> None:
     assert {outcome.body for outcome in load.outcomes} == {b'[{"n":1,"m":2}]'}
 
 
+def test_a_folder_of_files_comes_and_goes_as_a_whole(service: Service, folder: Path, tmp_path: Path) -> None:
+    ready = write_files(tmp_path / "ready", {"in_folder.sql": "-- HTTP GET\nselect 'there' as word"})
+    ready.rename(folder / "v1.2")
+    seen(service, "/api/in-folder", lambda status, body: (status, body) == (200, '["there"]'))
+    (folder / "v1.2").rename(tmp_path / "away")
+    seen(service, "/api/in-folder", lambda status, _body: status == 404)
+
+
 def test_a_folder_that_is_replaced_is_watched_again(service: Service, folder: Path, tmp_path: Path) -> None:
     fresh = write_files(tmp_path / "fresh", {"steady.sql": "-- HTTP GET\nselect 3 as n, 4 as m"})
     shutil.rmtree(folder)

@@ -43,6 +43,7 @@ FILES: dict[str, bytes] = {
     "bare/readme.txt": b"no document here",
     "admin/index.html": b"for bosses",
     "admin/deep/page.txt": b"deep",
+    "admin/50% ü?.txt": b"named",
     "packed.css": b"body { color: red }",
     "packed.css.gz": b"gzip bytes",
     "packed.css.br": b"br bytes",
@@ -236,6 +237,8 @@ def test_closed_paths_lead_to_the_sign_in_page(service: Service) -> None:
         ("/admin/", "%2Fadmin%2F"),
         ("/admin/index.html", "%2Fadmin%2F"),
         ("/Admin/../admin/deep/page.txt?a=b", "%2Fadmin%2Fdeep%2Fpage.txt%3Fa%3Db"),
+        # What comes back is an address again.
+        ("/admin/50%25%20%C3%BC%3F.txt?a", "%2Fadmin%2F50%2525%2520%25C3%25BC%253F.txt%3Fa"),
     ):
         response = service.get(path, follow_redirects=False)
         assert (response.status_code, response.headers["location"]) == (302, f"/index.html?next&return_to={wanted}")

@@ -34,11 +34,11 @@ create function numbers() returns table (small int, exact numeric, big bigint, "
     language sql stable as $$ values (-1, 1.50, 9007199254740993, 1e-7::float8, 12.5::amount,
         1234567890.12345678901234567890, 1.5::money, 'NaN'::float8, 1e400::numeric, array[1, 2]) $$;
 create function moments() returns table (d date, ts timestamp, tz timestamptz, micro timestamp, old date, bc date,
-    never timestamp, t time, i interval, first date, leap date)
+    never timestamp, t time, i interval, first date, leap date, last timestamp)
     language sql stable set timezone = 'Asia/Kolkata' as $$ values (date '2024-02-29', timestamp '2024-01-15 10:30',
         timestamptz '2024-01-15 10:30+05:30', timestamp '2024-01-15 10:30:00.123456', date '1899-12-31',
         date '0044-03-15 BC', timestamp 'infinity', time '10:30', interval '1 day', date '1900-01-01',
-        date '1900-03-01') $$;
+        date '1900-03-01', timestamp '9999-12-31 23:59:59.999999') $$;
 create function others() returns table (yes bool, no bool, nix text, doc jsonb, uid uuid, empty text, g gauge, sum text,
     link text)
     language sql stable as $$ values (true, false, null, '{"k": 1}'::jsonb,
@@ -134,6 +134,8 @@ def test_dates_and_time_stamps_are_dates(service: Service) -> None:
         "i": "1 day",
         "first": datetime(1900, 1, 1),
         "leap": datetime(1900, 3, 1),
+        # Its number would round to a day that there is not.
+        "last": "9999-12-31 23:59:59.999999",
     }
     assert abs((values["micro"] - datetime(2024, 1, 15, 10, 30, 0, 123456)).total_seconds()) < 0.001
     assert {cells[title].number_format for title in ("d", "ts", "tz", "first")} == {"yyyy-MM-dd HH:mm:ss"}

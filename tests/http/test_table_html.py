@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.expect import JSON, answer, problem
 from tests.harness.service import Service
@@ -14,7 +17,7 @@ STYLE = (
     "<style>table{font-family:Calibri,Arial,sans-serif;font-size:11pt;border-collapse:collapse}"
     "th,td{border:1px solid #d4d4d4;padding:4px 8px}th{background-color:#f5f5f5;font-weight:600}</style>"
 )
-ON = {"Service:TableFormatOptions:Enabled": "true"}
+ON = {"Service:TableFormatOptions:Enabled": "true", "Service:CrudSource:Enabled": "true"}
 
 SQL = """
 create type gauge as (id int, label text);
@@ -35,6 +38,11 @@ create function many(rows int) returns table (n int, pad text) language sql stab
     as $$ select n, repeat('<', 100) from generate_series(1, rows) n $$;
 create function locked() returns table (n int) language sql stable as 'values (1)';
 create function typed() returns table (n int) language sql stable as 'values (1)';
+create function unnamed() returns table (n int) language sql stable as 'values (1)';
+create table drawers (id int primary key);
+insert into drawers values (1);
+comment on function unnamed() is E'HTTP\\ntable_format =';
+comment on table drawers is E'HTTP\\ntable_format = html\\nexcel_sheet = all';
 comment on function shelves(text) is E'HTTP\\ntable_format = {format}';
 comment on function kinds() is E'HTTP\\n@table_format = html';
 comment on function nobody() is E'HTTP\\ntable_format html';
@@ -124,6 +132,26 @@ def test_a_format_that_does_not_exist_is_json_and_warned_of(service: Service) ->
     response = service.get("/api/typed")
     assert answer(response) == (200, "text/csv", '[{"n":1}]')
     service.wait_for_log("'htlm' is none of html, excel")
+
+
+def test_the_comment_of_a_table_is_for_what_gives_rows(service: Service) -> None:
+    assert service.get("/api/drawers").text == table("<th>id</th>", "<td>1</td>")
+    assert service.request("PUT", "/api/drawers", json={"id": 2}).status_code == 204
+    told = [line for line in service.log.splitlines() if "public.drawers: " in line]
+    (told,) = [line for line in told if "has no effect" in line]
+    assert "excel_sheet has no effect: the endpoint gives no spreadsheets; table_format = excel makes it" in told
+
+
+def test_a_format_without_a_name_is_told(service: Service) -> None:
+    assert answer(service.get("/api/unnamed"))[1] == JSON
+    service.wait_for_log("public.unnamed(): a value is expected behind the = (comment line: table_format =)")
+
+
+def test_two_formats_need_two_keys(database: Database, tmp_path: Path) -> None:
+    given = {"ConnectionStrings:Default": database.conninfo, **ON, "Service:TableFormatOptions:HtmlKey": "excel"}
+    done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in given.items()))
+    assert done.returncode == 1
+    assert "Service:TableFormatOptions:HtmlKey and ExcelKey are both 'excel'" in done.stderr
 
 
 def test_tables_are_as_closed_as_anything_else(service: Service) -> None:

@@ -121,6 +121,7 @@ def test_the_server_of_the_protocol_is_another_matter(service: Service) -> None:
     assert service.post("/mcp", content=b"{}").status_code == 404
     assert service.get("/api/only-tool").status_code == 404
     assert "the tool notes.add is called notes_add where only letters, digits, _ and - are allowed" in service.log
+    assert "mcp has no effect" not in service.log
 
 
 def test_long_names_are_cut_and_equal_ones_refused() -> None:
@@ -136,11 +137,13 @@ def test_files_are_written_without_serving(database: Database, service: Service,
         "Service:ClientCodeGen:Enabled": "true",
         "Service:ClientCodeGen:FilePath": "{0}.ts",
         T + "Enabled": "true",
+        T + "FileOverwrit": "true",
     }
     switches = ["--generate", *(f"--{key}={value}" for key, value in given.items())]
     done = rowcall(tmp_path, *switches)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "client code in TypeScript: 2 files written, 0 unchanged" in done.stdout
+    assert f"Unknown configuration key: {T}FileOverwrit at command line" in done.stdout
     written = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     assert sorted(written) == [
         "llms.txt", "public.ts", "publicTypes.d.ts", "rowcall_tools_anthropic.json", "rowcall_tools_openai.json",

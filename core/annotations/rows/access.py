@@ -5,6 +5,8 @@ from __future__ import annotations
 from rowcall.core.annotations.declaration import Annotation, Draft, Line, switch
 from rowcall.core.text.interval import parse_interval
 
+_QUOTES = "\"'"
+
 
 def _authorize(draft: Draft, line: Line) -> None:
     """Roles keep their case. A bare line keeps earlier roles: it can only make access stricter."""
@@ -14,6 +16,9 @@ def _authorize(draft: Draft, line: Line) -> None:
         draft.set(fresh=fresh)
     if roles:
         draft.set(roles=roles)
+        for role in roles:
+            if role[0] in _QUOTES or role[-1] in _QUOTES:
+                draft.warn(line, f"roles are written without quotation marks: those of {role} belong to its name")
 
 
 def _with_limit(words: tuple[str, ...]) -> tuple[tuple[str, ...], float | None]:

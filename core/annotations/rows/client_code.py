@@ -5,6 +5,8 @@ The two that the specification shows without `=` may also stand alone.
 
 from __future__ import annotations
 
+import re
+
 from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line, switch
 from rowcall.core.endpoint.capabilities import ClientCode
 
@@ -18,6 +20,7 @@ _SWITCHES = (
     ("_url_only", "url_only", "Only the URL and the type of the request are made in {client} code."),
     ("_hooks", "hooks", "false leaves the endpoint out of the {client} hooks."),
 )
+_LEADS_AWAY = re.compile(r"^/|\\|(^|/)\.\.(/|$)")
 _ALONE = ("tsclient_export_url", "tsclient_url_only")
 
 
@@ -41,6 +44,8 @@ def _assign_module(option: str) -> Assign:
     def assign(draft: Draft, value: str) -> None:
         if not value:
             raise BadValueError("a module name is missing")
+        if _LEADS_AWAY.search(value):
+            raise BadValueError(f"{value!r} leads out of the folder of the generated files; a name is expected")
         draft.within(option, ClientCode(), module=value)
 
     return assign

@@ -18,7 +18,8 @@ def _assign_rate_limiter(draft: Draft, value: str) -> None:
 def _basic(draft: Draft, line: Line) -> None:
     _add_user(draft, line.arguments)
     if len(line.arguments) < 2:
-        draft.warn(line, "name and password are missing: HTTP Basic is on, and this line lets nobody in")
+        known = "who stands in other lines or in Service:AuthenticationOptions:BasicAuth"
+        draft.warn(line, f"name and password are missing: HTTP Basic is on, and lets in {known}")
 
 
 def _assign_basic(draft: Draft, value: str) -> None:
@@ -35,6 +36,8 @@ def _add_user(draft: Draft, words: tuple[str, ...]) -> None:
 
 def _realm(draft: Draft, line: Line) -> None:
     _assign_realm(draft, line.arguments[0])
+    if len(line.arguments) > 1:
+        draft.warn(line, f"the realm is {line.arguments[0]}, without the rest; basic_auth_realm = … may have blanks")
 
 
 def _assign_realm(draft: Draft, value: str) -> None:

@@ -22,7 +22,9 @@ def _rest_of_line(option: str) -> Apply:
 
 def _assigned(option: str) -> Assign:
     def assign(draft: Draft, value: str) -> None:
-        draft.set(**{option: value or None})
+        if not value:
+            raise BadValueError("a value is expected behind the =")
+        draft.set(**{option: value})
 
     return assign
 

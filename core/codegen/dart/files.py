@@ -10,9 +10,8 @@ from rowcall.core.codegen.calls import call_of
 from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.dart.functions import DartFunction, decodes, function_text, source_text, url_text
 from rowcall.core.codegen.dart.models import Models
-from rowcall.core.codegen.dart.names import FUNCTIONS, literal, snake_case
+from rowcall.core.codegen.dart.names import DartNames, literal, snake_case
 from rowcall.core.codegen.dart.plumbing import Needs, imports, plumbing, status_classes
-from rowcall.core.codegen.names import Names
 from rowcall.core.codegen.options import DartOptions
 from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named
 from rowcall.core.codegen.selection import said as typescript_said
@@ -57,12 +56,12 @@ class _Module:
         self._options = options
         self._definitions = definitions
         self._models = Models(options)
-        names = Names(options, FUNCTIONS)
+        names = DartNames(options)
         self.functions: list[DartFunction] = []
-        for endpoint, name in named(endpoints, names, options):
+        for endpoint, name in list(named(endpoints, names, options)):
             reader = ShapeReader(types_of(endpoint), options.camel)
             call = call_of(endpoint, name, said(endpoint), reader, options)
-            self.functions.append(DartFunction.of(call, self._models))
+            self.functions.append(DartFunction.of(call, self._models, names))
 
     def outputs(self, path: str, header: str) -> Iterator[Output]:
         options, needs = self._options, self._needs()

@@ -10,7 +10,7 @@ from rowcall.core.codegen.calls import Call, Given, Reading
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.dart.models import SUBSCRIPTION, Models
 from rowcall.core.codegen.dart.names import escaped, field_name, literal
-from rowcall.core.codegen.names import upper_first
+from rowcall.core.codegen.names import Names, upper_first
 from rowcall.core.codegen.options import DartOptions
 from rowcall.core.codegen.sending import SEGMENT
 from rowcall.core.codegen.shapes import JSON, TEXT, Row, Shape
@@ -38,23 +38,25 @@ class DartFunction:
     """Class of its request."""
     value: str
     """What it gives without the status: `List<FindParcelsResponse>`, `void`."""
+    url: str
+    """Name of what gives its URL."""
+    source: str
+    """Of what opens its event stream."""
 
     @classmethod
-    def of(cls, call: Call, models: Models) -> DartFunction:
+    def of(cls, call: Call, models: Models, names: Names) -> DartFunction:
         name = upper_first(call.name).rstrip("_")
         request = models.request(f"{name}Request", call.given) if call.given else None
         answer = call.answer
         value = {Reading.NOTHING: "void", Reading.RESPONSE: "http.Response"}.get(answer.reading, "")
         if answer.reading is Reading.FILES:
             value = f"List<{models.uploaded(f'{name}Response')}>"
-        return cls(call, request, value or models.type_of(answer.shape))
+        url = names.beside(f"{call.name}Url") if call.export_url else ""
+        source = names.beside(f"create{upper_first(call.name)}EventSource") if call.events is not None else ""
+        return cls(call, request, value or models.type_of(answer.shape), url, source)
 
     def returned(self, options: DartOptions) -> str:
         return f"{options.result_name}<{self.value}>" if self.call.has_status else self.value
-
-    @property
-    def source(self) -> str:
-        return f"create{upper_first(self.call.name)}EventSource"
 
 
 def address(function: DartFunction, models: Models) -> str:
@@ -84,7 +86,7 @@ def _value(given: Given, models: Models) -> str:
 
 def url_text(function: DartFunction, models: Models) -> str:
     taken = f"{function.request} request" if function.call.address_needs_request else ""
-    return f"String {function.call.name}Url({taken}) =>\n    {address(function, models)};"
+    return f"String {function.url}({taken}) =>\n    {address(function, models)};"
 
 
 def source_text(function: DartFunction, options: DartOptions) -> str:
@@ -224,7 +226,7 @@ def _sent(function: DartFunction, models: Models, options: DartOptions) -> Itera
 def _url(function: DartFunction, models: Models) -> str:
     call = function.call
     if call.export_url:
-        return f"{call.name}Url({'request' if call.address_needs_request else ''})"
+        return f"{function.url}({'request' if call.address_needs_request else ''})"
     return address(function, models)
 
 

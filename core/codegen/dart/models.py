@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.codegen.calls import Given, is_plain
 from rowcall.core.codegen.dart.names import WORDS, field_name, literal
+from rowcall.core.codegen.names import free
 from rowcall.core.codegen.options import DartOptions
 from rowcall.core.codegen.shapes import INTEGER, TEXT, ListOf, Plain, Row, RowField, Scalar, Shape
 
@@ -111,12 +112,7 @@ class Models:
         name = f"{self.options.model_prefix}{name}{self.options.model_suffix}"
         if name in WORDS:
             name += "_"
-        found, number = name, 0
-        while found in self._taken:
-            number += 1
-            found = f"{name}{number}"
-        self._taken.add(found)
-        return found
+        return free(name, self._taken)
 
     # --- values ------------------------------------------------------------------------------------------------
 

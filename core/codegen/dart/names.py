@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from rowcall.core.codegen.names import camel
+from rowcall.core.codegen.names import Names, camel
+from rowcall.core.codegen.options import ClientOptions
 
 _RESERVED = """
 assert async await break case catch class const continue default do else enum extends false final finally for if in is
@@ -20,8 +21,19 @@ WORDS = frozenset(_RESERVED.split() + _TYPES.split())
 FIELDS = WORDS | frozenset(_MEMBERS.split())
 """What no field of a model can be called."""
 _LOCAL = "baseUrl httpClient jsonDecode jsonEncode utf8 request response files uri url"
-FUNCTIONS = WORDS | frozenset(_LOCAL.split())
+_FUNCTIONS = WORDS | frozenset(_LOCAL.split())
 _SIGNS = str.maketrans({"\\": "\\\\", "'": "\\'", "$": "\\$", "\n": "\\n", "\r": "\\r"})
+
+
+class DartNames(Names):
+    """Those of one Dart file. What begins with `_` could be used nowhere else: it is private there."""
+
+    def __init__(self, options: ClientOptions) -> None:
+        super().__init__(options, _FUNCTIONS)
+
+    def beside(self, name: str) -> str:
+        shown = name.lstrip("_")
+        return super().beside(f"call{shown}" if not shown or shown[0].isdigit() else shown)
 
 
 def literal(text: str) -> str:
@@ -38,9 +50,8 @@ def field_name(wire: str) -> str:
     if re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", wire) and not wire.startswith("_"):
         name = wire[:1].lower() + wire[1:]
     else:
-        name = camel(re.sub(r"[^A-Za-z0-9$]+", "_", wire).strip("_")).lstrip("_")
-    if not name or name[0].isdigit():
-        name = f"field{name[:1].upper()}{name[1:]}"
+        clean = re.sub(r"[^A-Za-z0-9$]+", "_", wire).strip("_")
+        name = camel(clean if clean[:1].isalpha() else f"field_{clean}")
     return f"{name}_" if name in FIELDS else name
 
 

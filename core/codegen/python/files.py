@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rowcall.core.codegen.calls import call_of
 from rowcall.core.codegen.comments import Definitions
-from rowcall.core.codegen.names import Names
+from rowcall.core.codegen.names import Names, free
 from rowcall.core.codegen.options import PythonOptions
 from rowcall.core.codegen.python.functions import Method, method_text
 from rowcall.core.codegen.python.models import Models
-from rowcall.core.codegen.python.names import free, snake_case
+from rowcall.core.codegen.python.names import snake_case
 from rowcall.core.codegen.python.plumbing import HEAD, SYNC, asynchronous
 from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named, said
 from rowcall.core.codegen.shapes import ShapeReader
@@ -50,10 +50,12 @@ def _module(
     models = Models()
     taken = {"http", "close"}
     methods = []
-    for endpoint, name in named(endpoints, Names(options, frozenset()), options):
+    found = list(named(endpoints, Names(options, frozenset()), options))
+    given = [free(snake_case(name), taken) for _, name in found]
+    for (endpoint, name), method in zip(found, given, strict=True):
         reader = ShapeReader(types_of(endpoint), options.camel)
         call = call_of(endpoint, name, _AS_CONFIGURED, reader, options)
-        methods.append(Method.of(call, free(snake_case(name), taken), models))
+        methods.append(Method.of(call, method, models, taken))
     if not methods:
         return None
     headers = "".join(f"{name!r}: {value}, " for name, value in options.headers.items() if value)

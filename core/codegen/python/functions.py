@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from rowcall.core.codegen.calls import Call, Given, Reading
 from rowcall.core.codegen.comments import Definitions, definition_lines
+from rowcall.core.codegen.names import free
 from rowcall.core.codegen.options import ClientOptions
 from rowcall.core.codegen.python.models import Models
-from rowcall.core.codegen.python.names import free, snake_case
+from rowcall.core.codegen.python.names import snake_case
 from rowcall.core.codegen.sending import SEGMENT
 from rowcall.core.codegen.shapes import INTEGER, JSON, TEXT, ListOf, Plain, Row, RowField, Scalar, Shape
 from rowcall.core.endpoint.endpoint import ResultPath
@@ -39,26 +40,30 @@ class Method:
     returned: str
     empty: bool
     """It may answer with nothing."""
+    stream: str
+    """Name of what gives its events."""
 
     @classmethod
-    def of(cls, call: Call, name: str, models: Models) -> Method:
+    def of(cls, call: Call, name: str, models: Models, methods: set[str]) -> Method:
+        """methods: names of all of them."""
         taken = {"self", "files", "path", "response", "result", "httpx", "json", "query"}
         arguments = tuple((free(snake_case(one.wire), taken), one) for one in call.given)
         for _, one in arguments:
             models.given(one.shape, null=one.nullable)
         answer, routine = call.answer, call.endpoint.routine
         empty = routine.strict and bool(routine.parameters)
+        stream = free(f"{name}_events", methods) if call.events is not None else ""
         match answer.reading:
             case Reading.NOTHING:
-                return cls(call, name, arguments, "None", empty)
+                return cls(call, name, arguments, "None", empty, stream)
             case Reading.RESPONSE:
-                return cls(call, name, arguments, "httpx.Response", empty)
+                return cls(call, name, arguments, "httpx.Response", empty, stream)
             case Reading.FILES:
-                return cls(call, name, arguments, models.type_of(ListOf(UPLOADED)), empty)
+                return cls(call, name, arguments, models.type_of(ListOf(UPLOADED)), empty, stream)
         kind = models.type_of(answer.shape)
         # NULL is an empty body there, and so is an empty text.
         empty |= call.endpoint.shape.path is ResultPath.SCALAR and kind != "str"
-        return cls(call, name, arguments, f"{kind} | None" if empty and kind != "Any" else kind, empty)
+        return cls(call, name, arguments, f"{kind} | None" if empty and kind != "Any" else kind, empty, stream)
 
     def argument(self, given: Given) -> str:
         return next(name for name, one in self.arguments if one is given)
@@ -177,6 +182,6 @@ def _path(method: Method) -> str:
 def _events(method: Method, wait: str) -> Iterator[str]:
     """The stream of an endpoint."""
     kind = "AsyncIterator" if wait else "Iterator"
-    yield f'def {method.name}_events(self, id: str = "") -> {kind}[str]:'
+    yield f'def {method.stream}(self, id: str = "") -> {kind}[str]:'
     yield f'    """Messages of GET {method.call.events}, until the caller has had enough."""'
     yield f"    return self._stream({method.call.events!r}, id)"

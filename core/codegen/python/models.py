@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from rowcall.core.codegen.python.names import class_name, free, is_plain
+from rowcall.core.codegen.names import free
+from rowcall.core.codegen.python.names import class_name, is_plain
 from rowcall.core.codegen.shapes import ListOf, Row, RowField, Scalar, Shape
 
 _TYPES = {

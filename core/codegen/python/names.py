@@ -26,13 +26,3 @@ def class_name(name: str) -> str:
 def is_plain(name: str) -> bool:
     """Can stand in the body of a class. A private name would be changed there, and one of a type would hide it."""
     return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__") and name not in _TYPES
-
-
-def free(name: str, taken: set[str]) -> str:
-    """The name, or with a number behind it."""
-    found, number = name, 0
-    while found in taken:
-        number += 1
-        found = f"{name}{number}"
-    taken.add(found)
-    return found

@@ -9,7 +9,7 @@ from rowcall.core.documents.descriptions import Descriptions
 from rowcall.service.codegen.describing import Describer
 from rowcall.service.command.configuration_files import load
 from rowcall.service.command.reading.edition import Found, endpoints_of
-from rowcall.service.command.serve import require_readable
+from rowcall.service.command.serve import require_readable, told_and_acceptable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import Connector
 from rowcall.service.log import configure_logging
@@ -22,9 +22,12 @@ from rowcall.service.startup_error import StartupError
 
 def generate(arguments: Arguments) -> int:
     """1 where something could not be written. Raises ConfigError, StartupError."""
-    settings = load(arguments).settings
+    configuration = load(arguments)
+    settings = configuration.settings
     require_readable(settings)
     configure_logging(settings)
+    if not told_and_acceptable(configuration):
+        return 1
     urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
     with endpoints_of(settings, demo=arguments.has("--demo")) as found:
         wanted = descriptions(settings, found.database, found.options.auth, urls)

@@ -20,6 +20,7 @@ from rowcall.core.http.router import MalformedPathError, Route, Router, decode_p
 from rowcall.core.http.routing import build_router
 from rowcall.core.testing.coverage import Calls, refusal, sends_away
 from rowcall.core.testing.request import HttpBlock, Stub
+from rowcall.core.testing.spelling import spelled
 from rowcall.core.text import query_text
 from rowcall.service.database.first_connection import Opening
 from rowcall.service.edition.edition import Edition
@@ -177,8 +178,9 @@ class TestApplication(Application):
                 task.cancel()
             raise
         content = await answer.read(None)
+        headers = spelled(answer.headers, (name for name, _ in route.primary.options.headers))
         unexpected = () if stubbed is None else tuple(stubbed.unexpected)
-        return Reply(answer.status, tuple(answer.headers), content.decode("utf-8", "replace"), True, unexpected)
+        return Reply(answer.status, headers, content.decode("utf-8", "replace"), True, unexpected)
 
     def _note(self, endpoint: Endpoint, block: HttpBlock, user: User | None, reply: Reply) -> None:
         calls = self._calls.setdefault(endpoint.name, Calls())

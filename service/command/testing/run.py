@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import sys
 import time
@@ -22,7 +23,7 @@ from rowcall.core.testing.report import Style, head
 from rowcall.core.testing.watching import Reaction, delta, reaction
 from rowcall.core.text.globs import base_folder
 from rowcall.service.command.configuration_files import Configuration, load
-from rowcall.service.command.serve import connections, require_readable
+from rowcall.service.command.serve import connections, require_readable, told_and_acceptable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.command.testing.application import TestApplication, for_tests
 from rowcall.service.command.testing.results import Results
@@ -46,7 +47,7 @@ from rowcall.service.startup_error import StartupError
 from rowcall.service.store.folder import StoreFolder
 from rowcall.service.testing.file_runner import Means
 from rowcall.service.testing.files import TestFile, connection_key, find_tests, isolation_of, read_test, selected
-from rowcall.service.testing.preparation import Preparation, PreparationError
+from rowcall.service.testing.preparation import Preparation, PreparationError, said
 from rowcall.service.testing.responses import DebugTable
 from rowcall.service.testing.runner import Progress, Runner
 from rowcall.service.testing.templates import Templates
@@ -75,8 +76,10 @@ def test(arguments: Arguments) -> int:
     settings = configuration.settings
     # The report goes to stdout alone.
     configure_logging(settings, sys.stderr)
-    if configuration.validation_mode == "Error" and configuration.unknown:
-        return _stop(f"unknown configuration key {configuration.unknown[0]}")
+    if not told_and_acceptable(configuration):
+        return ExitCode.SETUP
+    for doubt in options.doubts:
+        logging.getLogger(options.channel).warning("%s", doubt)
     with connections(settings, demo=arguments.has("--demo")) as opened:
         run = Run(settings, options, opened, update=arguments.has("--update"))
         return uvloop.run(run.until_interrupted())
@@ -170,8 +173,11 @@ class Run:
         if not files and not self._watching:
             return self._nothing()
         count = self._options.parallel if self._watching else min(self._options.parallel, len(files))
+        try:
+            debug = await self._debug_table()
+        except psycopg.Error as error:
+            return _stop(f"TestRunner:ResponseTempTable:DebugTable {self._options.table.debug!r}: {said(error)}")
         applications = await self._applications(options, edition, count)
-        debug = await self._debug_table()
         templates = Templates(self._options.channel)
         means = Means(
             self._options,
@@ -295,15 +301,13 @@ class Run:
         return applications
 
     async def _debug_table(self) -> DebugTable | None:
+        """Raises `psycopg.Error`."""
         table = self._options.table
         if table.debug is None:
             return None
         print(f"!!! Every answer is written to the table {table.debug}, which stays. !!!", file=sys.stderr)
         debug = DebugTable(table, self._connect(None), self._options.channel)
-        try:
-            await debug.start()
-        except psycopg.Error as error:
-            raise StartupError(f"TestRunner:ResponseTempTable:DebugTable: {str(error).strip()}") from None
+        await debug.start()
         return debug
 
     def _nothing(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -124,7 +125,7 @@ class ExclusiveRuns:
             self._watchdog.forget(request)
         if request.connection is None and request.failure is not None:
             raise request.failure
-        if self._is_through(call, exchange.mask, request):
+        if self._is_through(call, exchange, request):
             return None
         return self.again(call, exchange, request)
 
@@ -140,7 +141,7 @@ class ExclusiveRuns:
             raise self._failures.problem(call, exchange, request, tries)
         return self.run(call, exchange, tries, pause)
 
-    def _is_through(self, call: Call, mask: int, request: Request) -> bool:
+    def _is_through(self, call: Call, exchange: Exchange, request: Request) -> bool:
         """It has succeeded on a connection of its own, or streams.
 
         Raises:
@@ -150,6 +151,7 @@ class ExclusiveRuns:
             call.large = True
             call.wide = self._stream_after > WIDE_ROW * request.rows
             self._placement.assign(call)
+            request.on_free = partial(self._end_stream, call, exchange, request.on_free)
             return True
         if not request.succeeded:
             return False
@@ -157,8 +159,18 @@ class ExclusiveRuns:
             # It ended before the cancel request came, but its rows had been dropped.
             raise ClientGoneError("the client has closed the connection")
         call.wide = len(request.body or b"") > WIDE_ROW * max(1, request.rows)
-        self._placement.learn_alone(call, mask, request, self._lane.busy)
+        self._placement.learn_alone(call, exchange.mask, request, self._lane.busy)
         return True
+
+    def _end_stream(
+        self, call: Call, exchange: Exchange, on_free: Callable[[Request], None] | None, request: Request
+    ) -> None:
+        """Nobody else asks how it has ended: its status has left long ago."""
+        try:
+            self._failures.tell_broken(call, exchange, request)
+        finally:
+            if on_free is not None:
+                on_free(request)
 
     async def run(self, call: Call, exchange: Exchange, tries: Tries | None = None, pause: float | None = 0.0) -> None:
         tries = tries or Tries()
@@ -167,7 +179,7 @@ class ExclusiveRuns:
                 await _wait(pause, exchange)
             request = await self._run_once(call, exchange, tries)
             exchange.request = request
-            if self._is_through(call, exchange.mask, request):
+            if self._is_through(call, exchange, request):
                 return
             pause = self._pause(call, exchange.mask, request, tries)
             if pause is None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rowcall.core.config import Settings
 from rowcall.core.documents.http_files import HttpFileOptions
-from rowcall.core.documents.openapi import VERSIONS, OpenApi, OpenApiOptions
+from rowcall.core.documents.openapi import VERSIONS, OpenApi, OpenApiOptions, similar_to
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.tables import table_formats
 from rowcall.service.startup_error import StartupError
@@ -44,8 +45,8 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
         schemes=tuple(_schemes(settings)),
         include=frozenset(settings.texts(_P + "IncludeSchemas") or ()),
         exclude=frozenset(settings.texts(_P + "ExcludeSchemas") or ()),
-        similar=settings.text_or_none(_P + "NameSimilarTo") or None,
-        not_similar=settings.text_or_none(_P + "NameNotSimilarTo") or None,
+        similar=_pattern(settings, _P + "NameSimilarTo"),
+        not_similar=_pattern(settings, _P + "NameNotSimilarTo"),
         closed_only=settings.flag(_P + "RequiresAuthorizationOnly"),
         omit_automatic=settings.flag(_P + "OmitAutomaticParameters"),
         camel=settings.flag("Service:CamelCaseNames"),
@@ -54,6 +55,16 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
         basic=settings.flag("Service:AuthenticationOptions:BasicAuth:Enabled"),
         tables=table_formats(settings),
     )
+
+
+def _pattern(settings: Settings, key: str) -> str | None:
+    pattern = settings.text_or_none(key) or None
+    if pattern is not None:
+        try:
+            similar_to(pattern)
+        except re.error as error:
+            raise StartupError(f"{key}: {pattern!r} is no pattern as SIMILAR TO takes it: {error}") from None
+    return pattern
 
 
 def http_file_options(settings: Settings, database: str, urls: Sequence[str]) -> HttpFileOptions | None:

@@ -30,6 +30,8 @@ _PATHS = ("Stats", "HealthChecks", "Service:McpOptions", "Auth:PasskeyAuth", "Au
 def limit_options(settings: Settings) -> LimitOptions:
     node = find(settings.root, _POLICIES)
     if not settings.flag(_P + "Enabled"):
+        for key, _ in _named_by_paths(settings):
+            log.warning("%s has no effect, as it is switched off (%sEnabled): nothing is limited", key, _P)
         return LimitOptions()
     if isinstance(node, Section) and node.children and all(name.isdecimal() for name in settings.names(_POLICIES)):
         raise StartupError(f'{_POLICIES}: policies have names, as in {{ "slow": {{ … }} }}; a list has none')
@@ -37,12 +39,19 @@ def limit_options(settings: Settings) -> LimitOptions:
     default = settings.text_or_none(_P + "DefaultPolicy") or None
     if default is not None and default not in {policy.name for policy in policies}:
         log.warning("%sDefaultPolicy: '%s' is no enabled policy; endpoints that name none are not limited", _P, default)
+    for key, named in _named_by_paths(settings):
+        if named not in {policy.name for policy in policies}:
+            log.warning("%s: '%s' is no enabled policy; these paths are not limited", key, named)
+    return LimitOptions(True, default, policies, settings.text_or_none(_P + "RedisConfiguration") or None)
+
+
+def _named_by_paths(settings: Settings) -> Iterator[tuple[str, str]]:
+    """The keys of the sections that are on, with the policy that each of them names."""
     for section in _PATHS:
         key = f"{section}:RateLimiterPolicy"
         named = settings.text_or_none(key) if settings.flag(f"{section}:Enabled") else None
-        if named and named not in {policy.name for policy in policies}:
-            log.warning("%s: '%s' is no enabled policy; these paths are not limited", key, named)
-    return LimitOptions(True, default, policies, settings.text_or_none(_P + "RedisConfiguration") or None)
+        if named:
+            yield key, named
 
 
 def _policies(settings: Settings) -> Iterator[Policy]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rowcall.core.config import Settings
+from rowcall.core.text.globs import has_wildcard
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -44,6 +45,20 @@ class StaticFileOptions:
     """Claim types of id, name and roles."""
 
 
+def _closed(settings: Settings, root: str) -> tuple[str, ...]:
+    """What protects nothing is told, before somebody finds it open."""
+    key = _P + "AuthorizePaths"
+    patterns = tuple(pattern for pattern in settings.texts(key) or () if pattern)
+    for pattern in patterns:
+        if not pattern.startswith(("/", "*", "?")):
+            raise StartupError(
+                f"{key}: {pattern!r} fits no path: those of files begin with a slash, as /{pattern} does"
+            )
+        if not has_wildcard(pattern) and Path(root, pattern.strip("/")).is_dir():
+            log.warning("%s: %s is a folder, and its files stay open: write %s/*", key, pattern, pattern.rstrip("/"))
+    return patterns
+
+
 def static_file_options(settings: Settings) -> StaticFileOptions | None:
     if not settings.flag(_P + "Enabled"):
         return None
@@ -54,7 +69,7 @@ def static_file_options(settings: Settings) -> StaticFileOptions | None:
     claims = "Service:AuthenticationOptions:Default"
     return StaticFileOptions(
         root=root,
-        closed=tuple(settings.texts(_P + "AuthorizePaths") or ()),
+        closed=_closed(settings, root),
         redirect=settings.text_or_none(_P + "UnauthorizedRedirectPath") or None,
         return_to=settings.text_or_none(_P + "UnauthorizedReturnToQueryParameter") or None,
         cache_control=settings.text_or_none(_P + "CacheControl") or None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.config import Settings
@@ -17,6 +17,13 @@ from rowcall.service.startup_error import StartupError
 _P = "TestRunner:"
 _TABLE = "TestRunner:ResponseTempTable:"
 DEFAULT_TIMEOUT = 30.0
+_SPELLED = {"sql": "Sql", "sqlfile": "SqlFile", "command": "Command"}
+"""Keys of what a step does; one of them."""
+_OF_KINDS = (
+    ("connectionname", "ConnectionName", frozenset({"sql", "sqlfile"})),
+    ("workingdirectory", "WorkingDirectory", frozenset({"command"})),
+)
+"""Keys that belong to some of them."""
 COLUMNS = (
     ("Status", "int"),
     ("Body", "text"),
@@ -76,6 +83,8 @@ class TestOptions:
     """By case-folded name; None: switched off."""
     setup: tuple[PreparationStep, ...] = ()
     teardown: tuple[PreparationStep, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """What is given and means nothing."""
 
     @property
     def narrowed(self) -> bool:
@@ -111,6 +120,7 @@ def test_options(settings: Settings) -> TestOptions:
         steps=steps,
         setup=_steps(settings.value(_P + "Setup"), steps, "Setup"),
         teardown=_steps(settings.value(_P + "Teardown"), steps, "Teardown"),
+        doubts=tuple(_doubts(settings)),
     )
 
 
@@ -134,6 +144,9 @@ def _response_table(settings: Settings) -> ResponseTable:
     columns = tuple(column for column in named if column[1])
     if not columns:
         raise StartupError(f"{_TABLE}Columns: all of them are left out")
+    names = [column.casefold() for _, column, _ in columns]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise StartupError(f"{_TABLE}Columns: two columns are called {twice!r}")
     parts = (debug or "").split(".")
     for key, text in (
         ("Name", name),
@@ -157,6 +170,22 @@ def _named_steps(value: JsonValue) -> dict[str, PreparationStep | None]:
     return found
 
 
+def _doubts(settings: Settings) -> Iterator[str]:
+    named = settings.value(_P + "Steps")
+    bodies = [(f"Steps:{name}", body) for name, body in (named.items() if isinstance(named, Mapping) else ())]
+    for key in ("Setup", "Teardown"):
+        value = settings.value(_P + key)
+        items = value if isinstance(value, tuple | list) else ()
+        bodies += [(f"{key}[{number}]", body) for number, body in enumerate(items, 1)]
+    for place, body in bodies:
+        texts = _texts(body)
+        if texts and not _kinds(texts):
+            yield f"{_P}{place} does nothing: it has none of Sql, SqlFile and Command"
+        for key, spelled, owners in _OF_KINDS:
+            if key in texts and _kinds(texts) and owners.isdisjoint(texts):
+                yield f"{_P}{place}: {spelled} means nothing beside {_SPELLED[_kinds(texts)[0]]}"
+
+
 def _steps(value: JsonValue, named: Mapping[str, PreparationStep | None], key: str) -> tuple[PreparationStep, ...]:
     """Names, and steps that stand in the list themselves."""
     found: list[PreparationStep] = []
@@ -168,21 +197,31 @@ def _steps(value: JsonValue, named: Mapping[str, PreparationStep | None], key: s
         elif str(item).casefold() in named:
             step = named[str(item).casefold()]
         else:
-            raise StartupError(f"{_P}{key} names the step {item!r}, but {_P}Steps has {', '.join(named) or 'none'}")
+            steps = ", ".join(named) or "none that does something"
+            raise StartupError(f"{_P}{key} names the step {item!r}, but {_P}Steps has {steps}")
         found += [step] if step is not None else []
     return tuple(found)
 
 
+def _texts(body: JsonValue) -> dict[str, str]:
+    """What a step says, by case-folded key."""
+    found = body.items() if isinstance(body, Mapping) else ()
+    return {key.casefold(): str(text) for key, text in found if text is not None and str(text).strip()}
+
+
+def _kinds(texts: Mapping[str, str]) -> list[str]:
+    return [key for key in _SPELLED if key in texts]
+
+
 def _step(name: str, body: JsonValue) -> tuple[bool, PreparationStep | None]:
     """Whether it is one at all, and the step unless it is switched off."""
-    if not isinstance(body, Mapping):
-        return False, None
-    texts = {key.casefold(): str(text) for key, text in body.items() if text is not None and str(text).strip()}
-    what = [key for key in ("sql", "sqlfile", "command") if key in texts]
+    texts = _texts(body)
+    what = _kinds(texts)
     if not what:
         return False, None
     if len(what) > 1:
-        raise StartupError(f"{_P}Steps: {name} has {' and '.join(what)}; a step is one of Sql, SqlFile and Command")
+        spelled = " and ".join(_SPELLED[key] for key in what)
+        raise StartupError(f"{_P}Steps: {name} has {spelled}; a step is one of Sql, SqlFile and Command")
     enabled = BOOLEANS.get(texts.get("enabled", "true").strip().casefold())
     if enabled is None:
         raise StartupError(f"{_P}Steps: {name}: Enabled is {texts['enabled']!r}, which is neither true nor false")

@@ -140,6 +140,8 @@ def test_what_a_comment_asks_for(comment: str, name: str, wish: object) -> None:
         "sse_scope =",
         "tsclient_events = maybe",
         "tsclient_module =",
+        "tsclient_module = ../yard",
+        "dartclient_module = /etc/yard",
         "mcp_name a b",
         "mcp_description",
         "openapi show",

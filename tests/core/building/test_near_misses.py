@@ -75,7 +75,16 @@ def test_no_other_line_leaves_an_endpoint_out(line: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["The orders of a customer", "Paths of all the files in there", "See the wiki", "Total of all", "ok", "7", "@"],
+    [
+        "The orders of a customer",
+        "File of the day",
+        "Paths of all the files in there",
+        "See the wiki",
+        "Total of all",
+        "ok",
+        "7",
+        "@",
+    ],
 )
 def test_prose_stays_prose(line: str) -> None:
     draft = read(line)
@@ -94,6 +103,17 @@ def test_any_other_such_header_is_left_out_and_told() -> None:
     draft = read("HTTP\ntimeout: 1s\nX-Real: yes")
     assert (draft.headers, draft.refused) == ([("X-Real", "yes")], False)
     assert "did you mean `timeout 1s`?" in draft.diagnostics[0].message
+    assert "did you mean `tsclient = false`?" in warnings("tsclient: false")[0]
+
+
+@pytest.mark.parametrize(
+    "line", ["tsclient", "@tsclient false", "tsclient_module yard", "excel_sheet_name Parts of it"]
+)
+def test_an_annotation_without_its_sign_is_told(line: str) -> None:
+    [message] = warnings(line)
+    assert message.startswith(
+        f"this is no annotation: it is written `{line.split()[0].strip('@').removeprefix('excel_')} ="
+    )
 
 
 @pytest.mark.parametrize("name", ["Cache-Control", "Content-Disposition", "ETag", "Location", "Link", "Vary", "Server"])

@@ -47,6 +47,38 @@ def wrong(text: str, **environment: str) -> list[str]:
             "f.json:1:42: RateLimiterOptions:Policies: names with their values in { } are needed here, not a list",
         ),
         (
+            '{"Auth": {"Schemes": {"a": "b"}}}',
+            "f.json:1:28: Auth:Schemes:a: a section is needed here, not a single value",
+        ),
+        (
+            '{"CommandRetryOptions": {"Strategies": {"a": ["40001"]}}}',
+            "f.json:1:41: CommandRetryOptions:Strategies:a: names with their values in { } are needed here, not a list",
+        ),
+        (
+            '{"ErrorHandlingOptions": {"ErrorCodePolicies": [null, "x"]}}',
+            "f.json:1:55: ErrorHandlingOptions:ErrorCodePolicies:1: a section is needed here, not a single value",
+        ),
+        (
+            '{"CommandRetryOptions": {"Strategies": {"a": {"ErrorCodes": [["40001"]]}}}}',
+            "f.json:1:62: CommandRetryOptions:Strategies:a:ErrorCodes:0: a single value is needed here, not a section",
+        ),
+        (
+            '{"Service": {"CustomRequestHeaders": {"a": ["b"]}}}',
+            "f.json:1:39: Service:CustomRequestHeaders:a: a single value is needed here, not a section",
+        ),
+        (
+            '{"CommandRetryOptions": {"Strategies": {"a": {"RetrySequenceSeconds": [1, -2]}}}}',
+            "f.json:1:75: CommandRetryOptions:Strategies:a:RetrySequenceSeconds:1: '-2' is not a number of at least 0",
+        ),
+        (
+            '{"Service": {"AvailableEnvVars": "HOME"}}',
+            "f.json:1:34: Service:AvailableEnvVars: a list of names is needed, such as",
+        ),
+        (
+            '{"Service": {"BeforeRoutineCommands": [{"Enabled": "perhaps", "Sql": "select 1"}]}}',
+            "f.json:1:52: Service:BeforeRoutineCommands:0:Enabled: 'perhaps' is not a boolean",
+        ),
+        (
             '{"Auth": {"CookieAuth": true, "CookieValidDays": 3}}',
             "f.json:1:31: Auth:CookieValidDays: the key is called Auth:CookieValid now and takes a duration",
         ),

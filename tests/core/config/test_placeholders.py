@@ -13,7 +13,7 @@ from rowcall.core.config.env_file import parse_env_file
 from rowcall.core.config.loading import SourceText, load_files
 from rowcall.core.config.output.effective import effective
 from rowcall.core.config.output.printing import printed
-from rowcall.core.config.placeholders import MissingVariable, resolve
+from rowcall.core.config.placeholders import MissingVariable, resolve, resolve_what_is_set
 
 SET = {"HOST": "db", "EMPTY": "", "BRACES": "{HOST}"}
 
@@ -45,6 +45,11 @@ def test_a_placeholder_becomes_the_variable_or_stays(text: str, expected: str) -
 def test_a_required_variable_that_is_not_set_is_named() -> None:
     with pytest.raises(MissingVariable, match="the environment variable NOPE is not set"):
         resolve("x{!NOPE}", SET)
+
+
+def test_what_is_shown_never_fails() -> None:
+    shown = resolve_what_is_set("{!NOPE} {!NOPE:other} {NOPE} {!HOST}", SET)
+    assert shown == "{!NOPE} other {NOPE} db"
 
 
 @given(st.text(st.sampled_from("{}!:AB x"), max_size=20))

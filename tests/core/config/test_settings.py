@@ -87,7 +87,7 @@ def test_numbers_are_read_as_decimals(text: str, number: float) -> None:
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "1_0", "1e999", "two"])
 def test_what_nobody_can_wait_for_is_no_number(text: str) -> None:
-    with pytest.raises(ConfigError, match="are not all numbers of at least 0"):
+    with pytest.raises(ConfigError, match="these are not all numbers of at least 0"):
         given_(f"{DELAYS}:0", text).numbers(DELAYS)
 
 
@@ -98,7 +98,7 @@ def test_a_wrong_value_of_a_file_is_named_with_its_place() -> None:
 
 
 def test_a_section_where_a_value_belongs_is_a_mistake() -> None:
-    with pytest.raises(ConfigError, match="Urls: a single value is needed"):
+    with pytest.raises(ConfigError, match=r"^command line: Urls: a single value is needed"):
         given_("Urls:0", "x").text("Urls")
 
 

@@ -23,6 +23,8 @@ _DAY = rb"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
 _TIME = rb"(?: (?P<time>[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.(?P<part>[0-9]*))?)?"
 _MOMENT = re.compile(_DAY + _TIME + rb"(?P<rest>[^ ]*)", re.DOTALL)
 _EPOCH = datetime(1899, 12, 30)
+_END = 2_958_466.0
+"""The year after 9999."""
 
 Rows = Sequence[Sequence[bytes | None]]
 
@@ -116,6 +118,8 @@ def date_serial(text: bytes) -> bytes | None:
     seconds = (moment - _EPOCH).seconds
     micros = seconds * 1_000_000 + int((match["part"] or b"")[:6].ljust(6, b"0"))
     days -= days < 61
+    if days + micros / 86_400e6 >= _END:
+        return None
     return b"%d" % days if micros == 0 else b"%d.%012d" % (days, micros * 10_000 // 864)
 
 

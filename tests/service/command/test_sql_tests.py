@@ -44,6 +44,10 @@ _owner = select kind from bed where id = {_bed}';
 create procedure water(_id int) language plpgsql as $$ begin update bed set kind = 'wet' where id = _id; end $$;
 comment on procedure water is 'HTTP POST /water
 allow_anonymous';
+create function spelled() returns text language sql as $$ select '' $$;
+comment on function spelled is 'HTTP GET /spelled
+allow_anonymous
+X-DATA-Id: 7';
 create function crash() returns int language sql as $$ select pg_terminate_backend(pg_backend_pid())::int $$;
 comment on function crash is 'HTTP GET /crash
 allow_anonymous';
@@ -254,7 +258,32 @@ select true where false;
 select count(*) = 2 from bed;
 """,
     "nothing": "select 1;",
+    "headers": """/* GET /spelled */
+select headers = '{"Content-Type": "text/plain", "X-DATA-Id": "7"}', 'as the comment spells them' from _response;
+""",
+    "doubtful": """-- @tags slow
+-- @connection
+/* PATCH /beds */
+/*
+GET /me
+# @clam user_id=7
+*/
+/* EXPECT ROW */
+select true;
+""",
 }
+DOUBTS = {
+    "doubtful.test.sql:1: '@tags slow' has no effect; the head of a test has @setup",
+    "doubtful.test.sql:2: '@connection' has no effect",
+    "doubtful.test.sql:3: 'PATCH /beds' is a comment without effect; a request line is GET, POST, PUT or DELETE",
+    "doubtful.test.sql:4: '# @clam user_id=7' has no effect; known are @claim",
+    "doubtful.test.sql:8: 'EXPECT ROW' is a comment without effect; EXPECT is followed by ROWS, NOTICE or ERROR",
+    "TestRunner:PerTestTimeout at command line: 'soon' is not a duration",
+    "Unknown configuration key: TestRunner:Filtr at command line (did you mean TestRunner:Filter?)",
+    "TestRunner:Steps:idle does nothing: it has none of Sql, SqlFile and Command",
+    "TestRunner:Steps:shell: ConnectionName means nothing beside Command",
+}
+"""What means nothing and hardly was meant to; a warning tells of it."""
 FAILING = {
     "false": ("FAIL", "select 1;\nselect false, 'bed is listed';\nselect 1 / 0;",
               "✗ bed is listed  [tests/false.test.sql:2]"),
@@ -273,6 +302,8 @@ FAILING = {
         "no stub answers GET http://rates.invalid/eur",
     ),
     "taken": ("ERROR", "create temp table _response (); /* GET /beds */", "42P07"),
+    "copy": ("ERROR", "copy bed to stdout", "COPY FROM STDIN and COPY TO STDOUT cannot run in a test; insert or"),
+    "folder": ("ERROR", "\\ir parts", "the included file tests/parts is no file"),
     "missing": ("ERROR", "\\i nowhere.sql", "the included file nowhere.sql does not exist"),
     "circle": ("ERROR", "\\ir circle.test.sql", "tests/circle.test.sql includes itself"),
     "fault_inside": ("FAIL", "\\ir parts/fault.sql", "[tests/parts/fault.sql:2]"),
@@ -343,6 +374,8 @@ def whole(planted: Database, tmp_path_factory: pytest.TempPathFactory) -> Outcom
     return run(
         folder, planted, "--TestRunner:JUnitOutput=junit.xml", "--TestRunner:TapOutput=tap.txt",
         "--TestRunner:FailedFirst=failed.json", "--TestRunner:ResponseTempTable:DebugTable=answers",
+        "--TestRunner:PerTestTimeout=soon", "--TestRunner:Filtr=x", "--TestRunner:Steps:idle:Enabled=true",
+        "--TestRunner:Steps:shell:Command=true", "--TestRunner:Steps:shell:ConnectionName=nope",
     )  # fmt: skip
 
 
@@ -356,6 +389,11 @@ def test_a_bad_file_says_why(name: str, whole: Outcome) -> None:
     verdict, _, said = FAILING[name]
     assert whole.of(name).startswith(verdict), whole.of(name)
     assert said in whole.of(name)
+
+
+@pytest.mark.parametrize("doubt", sorted(DOUBTS))
+def test_what_means_nothing_is_told(doubt: str, whole: Outcome) -> None:
+    assert doubt in whole.errors
 
 
 def test_files_come_in_the_order_of_their_paths(whole: Outcome) -> None:
@@ -381,7 +419,7 @@ def test_nothing_is_left_behind(whole: Outcome, planted: Database) -> None:
 
 def test_endpoints_that_were_not_called_are_told(whole: Outcome) -> None:
     # A login cannot be; the proxy was, as a stub has answered for the other service.
-    assert "endpoint coverage: 13/14 (92%)  —  1 endpoint(s) excluded (not testable in test mode)" in whole.lines
+    assert "endpoint coverage: 14/15 (93%)  —  1 endpoint(s) excluded (not testable in test mode)" in whole.lines
     assert "\n        untested: GET /sleep\n" in whole.lines
 
 
@@ -476,6 +514,14 @@ def test_snapshots_are_written_and_compared(planted: Database, tmp_path: Path) -
         ((), 4, "there are no tests"),
         (("--TestRunner:ConnectionName=nope",), 3, "TestRunner:ConnectionName is 'nope'"),
         (("--TestRunner:Setup:0:Command=echo sorry; exit 7",), 3, "exit code 7: sorry"),
+        (
+            ("--TestRunner:Setup:0:Command=true", "--TestRunner:Setup:0:WorkingDirectory=nowhere"),
+            3,
+            "step Setup[1]: its WorkingDirectory 'nowhere' is no folder",
+        ),
+        (("--TestRunner:Setup:0:SqlFile=no.sql",), 3, "step Setup[1]: its SqlFile 'no.sql' cannot be read: No such"),
+        (("--TestRunner:ResponseTempTable:Columns:Headers=body",), 3, "two columns are called 'body'"),
+        (("--TestRunner:Filtr=x", "--Config:ValidateConfigKeys=Error"), 3, "did you mean TestRunner:Filter?"),
     ],
 )
 def test_what_keeps_a_run_from_beginning_has_its_exit_code(

@@ -9,6 +9,7 @@ import pytest
 
 from rowcall.core.auth.external.options import ExternalOptions
 from rowcall.core.auth.external.page import ANALYTICS
+from rowcall.core.config import ConfigError
 from rowcall.service.command.configuration_files import load_configuration
 from rowcall.service.options.auth import auth_options
 from rowcall.service.startup_error import StartupError
@@ -148,10 +149,11 @@ def test_nothing_is_told_of_an_address_on_this_machine(caplog: pytest.LogCapture
         ({"Auth:External:Acme:Issuer": "acme"}, "Auth:External:Acme:Issuer"),
         ({"Auth:External:RedirectUrl": "me.example"}, "Auth:External:RedirectUrl"),
         ({"Auth:External:SigninUrl": "/in", "Auth:External:Google:Enabled": "true"}, "share the path /in"),
+        ({"Auth:External:LoginCommand:0": "x"}, "Auth:External:LoginCommand: a single value is needed here"),
     ],
 )
 def test_what_cannot_work_stops_the_start(changes: dict[str, str], said: str) -> None:
-    with pytest.raises(StartupError) as raised:
+    with pytest.raises((StartupError, ConfigError)) as raised:
         options(**{**ON, **ACME, **changes})
     assert said in str(raised.value)
 

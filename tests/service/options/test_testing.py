@@ -57,7 +57,7 @@ def test_steps_are_named_or_stand_in_the_list() -> None:
     ("keys", "why"),
     [
         ({"Setup__0": "nope"}, "names the step 'nope'"),
-        ({"Steps__a__Sql": "x", "Steps__a__Command": "y"}, "sql and command"),
+        ({"Steps__a__Sql": "x", "Steps__a__Command": "y"}, "Sql and Command"),
         ({"Steps__a__Sql": "x", "Steps__a__Enabled": "perhaps"}, "neither true nor false"),
         ({"ResponseTempTable__Name": "a-b"}, "is no name"),
         ({"ResponseTempTable__MultiNamePattern": "all"}, "has no {n}"),

@@ -1,0 +1,41 @@
+"""Comments that ask for HTTP Basic where nobody can get in by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rowcall.core.auth.password_hash import iterations_of
+from rowcall.core.config import Settings
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.service.options.auth import is_secure
+
+_BASIC = "Service:AuthenticationOptions:BasicAuth:"
+
+
+class BasicUsers:
+    def __init__(self, settings: Settings) -> None:
+        self._hashed = settings.flag(_BASIC + "UseDefaultPasswordHasher")
+        # A proxy in front may speak https.
+        plain = not settings.flag("ForwardedHeaders:Enabled") and not is_secure(settings)
+        self._refused = plain and settings.choice(_BASIC + "SslRequirement") == "Required"
+
+    def unusable(self, endpoints: Iterable[Endpoint]) -> Iterator[Diagnostic]:
+        for endpoint in endpoints:
+            asked = endpoint.options.basic_auth
+            if asked is None or not asked.enabled or endpoint.options.invalidates:
+                continue
+            identity = endpoint.routine.identity
+            if self._refused:
+                message = (
+                    f"{endpoint.name} asks for HTTP Basic, which is taken over https only, and this service does not "
+                    f"listen on it: nobody gets in; {_BASIC}SslRequirement=Warning or Ignore takes it all the same"
+                )
+                yield Diagnostic(identity, None, message)
+            for name, stored in asked.users if self._hashed else ():
+                if iterations_of(stored) is None:
+                    message = (
+                        f"{endpoint.name}: what basic_auth gives {name} is no hash as `rowcall --hash` prints it, so "
+                        f"that no password fits; {_BASIC}UseDefaultPasswordHasher=false takes passwords as they are"
+                    )
+                    yield Diagnostic(identity, None, message)

@@ -1,0 +1,143 @@
+"""What is configured about signing in and cannot work, or does not do what it says: each is told with its key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rowcall.core.config import assemble, load_files
+from rowcall.service.options.auth import auth_options
+from rowcall.service.options.capabilities.static_files import static_file_options
+from rowcall.service.options.signing.doubts import doubts
+from rowcall.service.startup_error import StartupError
+from tests.http.members import SECRET
+
+COOKIES = {"Auth:CookieAuth": "true"}
+TOKENS = {"Auth:BearerTokenAuth": "true"}
+JWT = {"Auth:JwtAuth": "true", "Auth:JwtSecret": SECRET}
+OPTIONS = "Service:AuthenticationOptions:"
+BASIC = {OPTIONS + "BasicAuth:Enabled": "true", OPTIONS + "BasicAuth:SslRequirement": "Ignore"}
+
+
+def look(settings: dict[str, str], caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the start says."""
+    loaded = assemble(load_files([]), tuple(settings.items()), {}).settings
+    auth, static = auth_options(loaded), static_file_options(loaded)
+    return [*caplog.messages, *doubts(loaded, auth, static)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({**COOKIES, "Auth:CookieValid": "0"}, "Auth:CookieValid: .* a second at least"),
+        ({**TOKENS, "Auth:BearerTokenExpire": "0 seconds"}, "Auth:BearerTokenExpire: .* a second at least"),
+        ({**JWT, "Auth:JwtExpire": "0"}, "Auth:JwtExpire: .* a second at least"),
+        ({**JWT, "Auth:JwtRefreshExpire": "0"}, "Auth:JwtRefreshExpire: .* a second at least"),
+        (
+            {**COOKIES, "Auth:Schemes:a:Type": "BearerToken", "Auth:Schemes:a:BearerTokenExpire": "0"},
+            "Auth:Schemes:a:BearerTokenExpire: .* a second at least",
+        ),
+        (
+            {**COOKIES, **TOKENS, "Auth:CookieAuthScheme": "one", "Auth:BearerTokenAuthScheme": "one"},
+            "two of the main schemes have the name one",
+        ),
+        ({OPTIONS + "StatusColumnName": "Body"}, "cannot mean two things"),
+        (
+            {"StaticFiles:Enabled": "true", "StaticFiles:AuthorizePaths:0": "admin/*"},
+            "StaticFiles:AuthorizePaths: 'admin/\\*' fits no path: .* as /admin/\\* does",
+        ),
+    ],
+)
+def test_what_cannot_work_stops_the_start(
+    settings: dict[str, str], message: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(StartupError, match=message):
+        look({"StaticFiles:RootPath": str(tmp_path), **settings}, caplog)
+
+
+@pytest.mark.parametrize(
+    ("settings", "messages"),
+    [
+        (COOKIES, []),
+        ({**COOKIES, "Auth:CookieName": "__Secure-a"}, ["Auth:CookieName is __Secure-a: browsers drop the cookie"]),
+        ({**COOKIES, "Auth:CookieName": "__Host-a", "Auth:CookieSecure": "Always"}, []),
+        (
+            {
+                **COOKIES,
+                "Auth:Schemes:b:Type": "Cookies",
+                "Auth:Schemes:b:CookieName": "__host-b",
+                "Auth:Schemes:b:CookieDomain": "shop.example",
+                "Auth:Schemes:b:CookiePath": "/api",
+            },
+            [
+                "Auth:Schemes:b:CookieName is __host-b: browsers drop the cookie unless CookieSecure is Always",
+                "Auth:Schemes:b:CookieName is __host-b: browsers drop the cookie unless CookieDomain is null",
+                "Auth:Schemes:b:CookieName is __host-b: browsers drop the cookie unless CookiePath is /",
+            ],
+        ),
+        ({"Auth:Schemes:b:Type": "Cookies"}, ["Auth:Schemes:b is not offered"]),
+        ({"Auth:Schemes:b:Type": "Cookies", "Auth:Schemes:b:Enabled": "false"}, []),
+        ({**JWT, "Auth:JwtValidateLifetime": "false"}, ["Auth:JwtValidateLifetime is false: tokens of the scheme"]),
+        (
+            {**JWT, "Auth:Schemes:b:Type": "Jwt", "Auth:Schemes:b:JwtValidateLifetime": "false"},
+            ["Auth:Schemes:b:JwtValidateLifetime is false: tokens of the scheme b"],
+        ),
+        (BASIC, [OPTIONS + "BasicAuth:Enabled is true, and neither"]),
+        ({**BASIC, OPTIONS + "BasicAuth:ChallengeCommand": "select $1 as user_name"}, []),
+        (
+            {
+                **BASIC,
+                OPTIONS + "BasicAuth:SslRequirement": "Warning",
+                OPTIONS + "BasicAuth:Users:kiri": "sesame",
+            },
+            [OPTIONS + "BasicAuth:Enabled is true and", OPTIONS + "BasicAuth:Users:kiri is no hash"],
+        ),
+        (
+            {
+                **BASIC,
+                OPTIONS + "BasicAuth:UseDefaultPasswordHasher": "false",
+                OPTIONS + "BasicAuth:Users:kiri": "sesame",
+            },
+            [],
+        ),
+        (
+            {
+                OPTIONS + "ContextKeyClaimsMapping:user": "user_id",
+                OPTIONS + "ClaimsJsonContextKey": "the claims",
+            },
+            [
+                OPTIONS + "ContextKeyClaimsMapping: user is no name",
+                OPTIONS + "ClaimsJsonContextKey: the claims",
+            ],
+        ),
+        (
+            {
+                "HealthChecks:Enabled": "true",
+                "HealthChecks:RequireAuthorization": "true",
+                "Stats:Enabled": "true",
+                "Stats:AuthorizedRoles:0": "boss",
+                "StaticFiles:Enabled": "true",
+                "StaticFiles:AuthorizePaths:0": "*",
+            },
+            [
+                "HealthChecks:RequireAuthorization: nobody gets in",
+                "Stats:AuthorizedRoles: nobody gets in",
+                "StaticFiles:AuthorizePaths: nobody gets in",
+            ],
+        ),
+        (
+            {**COOKIES, "StaticFiles:Enabled": "true", "StaticFiles:AuthorizePaths:0": "/admin"},
+            ["StaticFiles:AuthorizePaths: /admin is a folder, and its files stay open: write /admin/*"],
+        ),
+        ({**COOKIES, "StaticFiles:Enabled": "true", "StaticFiles:AuthorizePaths:0": "/elsewhere"}, []),
+    ],
+)
+def test_what_does_not_do_what_it_says_is_told(
+    settings: dict[str, str], messages: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "admin").mkdir()
+    said = look({"StaticFiles:RootPath": str(tmp_path), **settings}, caplog)
+    assert len(said) == len(messages), said
+    for found, wanted in zip(said, messages, strict=True):
+        assert found.startswith(wanted)
