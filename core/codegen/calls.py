@@ -159,8 +159,7 @@ def _row(endpoint: Endpoint, shape: ResultShape, name: str, reader: ShapeReader)
         return reader.rows(shape, name)
     if shape.columns:
         column = shape.columns[0]
-        found = reader.value(column.column.type_oid, column.column.type_name, column.key.decode())
-        return exact(found, column.column.facts)
+        return exact(reader.column(column, shape, column.key.decode()), column.column.facts)
     routine = endpoint.routine
     if routine.return_type_name == "record":
         return ListOf(TEXT)

@@ -254,13 +254,12 @@ def _row(
     if shape.named:
         return interfaces.model(name, interfaces.columns(shape, types))
     if shape.columns:
-        column = shape.columns[0].column
-        kind = interfaces.column(column.type_oid, column.type_name, shape.columns[0].key.decode(), types)
-        return exact_type(kind, column.facts)
+        column = shape.columns[0]
+        return exact_type(interfaces.column(column, shape, types, column.key.decode()), column.column.facts)
     routine = endpoint.routine
     if routine.return_type_name == "record":
         return "(string | null)[]"
-    kind = interfaces.column(routine.return_type_oid, routine.return_type_name, routine.name, types)
+    kind = interfaces.value(routine.return_type_oid, routine.return_type_name, routine.name, types)
     return exact_type(kind, shape.facts)
 
 
@@ -280,9 +279,7 @@ def _part(shape: ResultShape, types: Mapping[int, TypeInfo], interfaces: Interfa
     columns = [
         (
             member(one.key.decode()),
-            exact_type(
-                interfaces.column(one.column.type_oid, one.column.type_name, one.column.name, types), one.column.facts
-            ),
+            exact_type(interfaces.column(one, shape, types), one.column.facts),
         )
         for one in shape.columns
     ]

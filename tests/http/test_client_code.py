@@ -113,6 +113,12 @@ separator ,';
 create function odd_columns() returns table ("Odd Name" int, "b""c" text) language sql stable as $$ select 1, 'x' $$;
 comment on function odd_columns() is 'HTTP GET';
 comment on table depot is 'HTTP';
+create domain crates as crate[];
+create type rated as (score score, held crates);
+create function get_rated() returns table (one rated, many rated[]) language sql stable as
+    $$ select row(1, array[row(2,3)::crate])::rated, array[row(1, null)::rated] $$;
+comment on function get_rated() is 'HTTP
+nested';
 create function query() returns int language sql stable as 'select 1';
 comment on function query() is 'HTTP GET';
 create function find_parcels_url() returns int language sql stable as 'select 1';
@@ -217,6 +223,8 @@ def test_interfaces_follow_parameters_and_columns(public: str) -> None:
         "interface IStops {\n    label: string | null;\n    at: IDepot | null;\n}\n",
         "interface IListRoutesResponse {\n    routeId: number | null;\n    depot: IDepot | null;\n"
         "    stops: IStops[] | null;\n}\n",
+        "interface IOne {\n    score: number | null;\n    held: IHeld[] | null;\n}\n",
+        "interface IMany {\n    score: string | null;\n    held: IHeld[] | null;\n}\n",
         "interface IGetScoreResponse {\n    score: number | null;\n}\n",
         'interface IOddColumnsResponse {\n    "Odd Name": number | null;\n    "b\\"c": string | null;\n}\n',
     ):
@@ -483,6 +491,7 @@ ANSWERS = """({
     note: await api.appendNote({parcelId: 1, note: "text & more"}),
     box: await api.addBox({boxWidth: 4, boxHeight: 2}),
     routes: await api.listRoutes(),
+    rated: await api.getRated(),
     failing: await api.failing(),
     put: await api.depotPut({id: 1, name: "north", opened: "2026-01-02"}),
     rows: await api.depotGet({id: 1}),
@@ -528,6 +537,9 @@ def check_answers(answers: dict[str, Any], base: str) -> None:
         "box": 4,
         "routes": [
             {"routeId": 1, "depot": {"lat": 1, "lon": 2}, "stops": [{"label": "a", "at": {"lat": 3, "lon": 4}}]}
+        ],
+        "rated": [
+            {"one": {"score": 1, "held": [{"width": 2, "height": 3}]}, "many": [{"score": "1", "held": None}]},
         ],
         "put": "undefined",
         "rows": [{"id": 1, "name": "north", "opened": "2026-01-02"}],
