@@ -302,7 +302,7 @@ select true;
 DOUBTS = {
     "doubtful.test.sql:1: '@tags slow' has no effect; the head of a test has @setup",
     "doubtful.test.sql:2: '@connection' has no effect",
-    "doubtful.test.sql:3: 'HEAD /beds' is a comment without effect; a request line is GET, POST, PUT, PATCH, DELETE or QUERY",
+    "doubtful.test.sql:3: 'HEAD /beds' is a comment without effect; a request line is GET, POST, PUT, PATCH",
     "doubtful.test.sql:4: '# @clam user_id=7' has no effect; known are @claim",
     "doubtful.test.sql:8: 'EXPECT ROW' is a comment without effect; EXPECT is followed by ROWS, NOTICE or ERROR",
     "TestRunner:PerTestTimeout at command line: 'soon' is not a duration",
