@@ -164,6 +164,8 @@ class ShapeReader:
     def value(self, oid: int, type_name: str, name: str, *, within: bool = False, spread: bool = False) -> Shape:
         """name: of the column, after which a composite is called. within: an array or the text of a composite, where
         domains are told as texts. spread: where it is a composite, its fields are not within."""
+        if type_name == "record":
+            return ListOf(TEXT)
         info = base_of(oid, self.types)
         if info is None:
             return named_shape(type_name)

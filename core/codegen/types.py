@@ -154,6 +154,8 @@ class Interfaces:
     ) -> str:
         """within: an array or the text of a composite, where domains are told as texts. spread: where it is a
         composite, its fields are not within."""
+        if type_name == "record":
+            return "(string | null)[]"
         info = base_of(oid, types)
         if info is None:
             return plain_type(type_name, self.options.json_type)

@@ -145,6 +145,8 @@ def column_schema(
     within: an array or the text of a composite, where domains are told as texts. spread: where it is a composite, its
     fields are not within.
     """
+    if type_name == "record":
+        return {"type": "array", "items": nullable({"type": "string"}, nulls)}
     info = base_of(oid, types)
     if info is not None and info.kind is TypeKind.ARRAY:
         element = types.get(info.element)
@@ -224,7 +226,5 @@ def _bare(endpoint: Endpoint, shape: ResultShape, types: Types, camel: bool, nul
     if shape.columns:
         return _column(shape.columns[0], shape, types, camel, nulls)
     routine = endpoint.routine
-    if routine.return_type_name == "record":
-        return {"type": "array", "items": {"type": "string"}}
     told = column_schema(routine.return_type_oid, routine.return_type_name, types, camel=camel, nulls=nulls)
     return nullable(chosen(told, shape.facts), nulls)
