@@ -45,6 +45,8 @@ from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
 
+_SCHEMAS = "Service:IncludeSchemas"
+
 MOST_GROUPS = GROUPS // 8
 """Of functions that have changed: beyond it everything is read anew."""
 MAIN = ""
@@ -108,6 +110,7 @@ class EndpointReader:
         """
         opening = Opening(self._settings, patient=patient)
         edition = await opening.attempt("read the database", lambda: self.read(1))
+        self._tell_empty_schemas(edition.endpoints)
         if self._settings.flag("ConnectionSettings:TestConnectionStrings"):
             read = {self._key(name) for name in self._plan.sources}
             # A replica that is away is none that anybody has to wait for.
@@ -115,6 +118,15 @@ class EndpointReader:
             for key in {MAIN, *self._options.others} - read - replicas:
                 await opening.test(key or self._plan.main, self._connector(key))
         return edition
+
+    def _tell_empty_schemas(self, endpoints: Sequence[Endpoint]) -> None:
+        """A name that is misspelt would only show in what is not there."""
+        served = {endpoint.routine.schema for endpoint in endpoints}
+        for schema in self._settings.texts(_SCHEMAS) or ():
+            if schema not in served:
+                log.warning(
+                    "%s names %s, where no endpoint is found: is the schema spelled so? Case counts", _SCHEMAS, schema
+                )
 
     def watcher(self) -> Watcher | None:
         """Of what is read here. Raises `StartupError` where there is nothing to watch."""
