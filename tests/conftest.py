@@ -6,13 +6,16 @@ for what depends on the version; `own_postgres` is a server that a test may stop
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -76,14 +79,28 @@ def _roomy() -> Path:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Each process of a run collects all tests, whatever it is given to run, and nothing of that becomes garbage."""
     gc.disable()
+    _compile_a_share(session.config)
     try:
         return (yield)
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _compile_a_share(config: pytest.Config) -> None:
+    """In a fresh clone each process of a run would compile all test files, at the same time as the others: each takes
+    another part first, and finds those of the others compiled.
+    """
+    run: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if run is None or sys.dont_write_bytecode:
+        return
+    files = sorted(Path(__file__).parent.rglob("test_*.py"))
+    for file in files[int(run["workerid"].removeprefix("gw")) :: run["workercount"]]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # told when it is collected
+            importlib.import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

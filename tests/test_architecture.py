@@ -39,12 +39,11 @@ def sources(folder: str) -> list[Path]:
     return sorted(path for pattern in ("*.py", "*.pyi", "*.pyx", "*.pxd") for path in (ROOT / folder).rglob(pattern))
 
 
-def imported_modules(path: Path) -> Iterator[str]:
+@cache
+def imported_modules(path: Path) -> tuple[str, ...]:
     """Full names of imported modules; `from package import name` counts as both."""
-    if path.suffix in (".py", ".pyi"):
-        yield from _python_imports(path.read_text(encoding="utf-8"))
-    else:
-        yield from _cython_imports(path.read_text(encoding="utf-8"))
+    read = _python_imports if path.suffix in (".py", ".pyi") else _cython_imports
+    return tuple(read(path.read_text(encoding="utf-8")))
 
 
 def _python_imports(text: str) -> Iterator[str]:

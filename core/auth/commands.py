@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+VALID = 3
+"""Number of the parameter of a challenge command that says if the password is the stored one."""
+
 # What may hold a `$1` that is none: strings, identifiers, dollar quotes, comments.
 _TOKENS = re.compile(
     r"""

@@ -87,13 +87,18 @@ def with_filled(endpoint: Endpoint, indexes: Collection[int], sources: Collectio
 def identity_diagnostics(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[Diagnostic]:
     """What cannot work and is left out (reference 04, 23), and hashes of what is no parameter."""
     identity = endpoint.routine.identity
-    for filled in filled_parameters(endpoint, mapping):
+    for filled in (*filled_parameters(endpoint, mapping), *_composites(endpoint, mapping)):
         parameter = filled.parameter
-        if filled.source is not Source.ADDRESS and parameter.kind not in _TEXTUAL:
-            what = f"the claim {filled.claim}" if filled.claim else "the claims as JSON"
+        whole = parameter.composite
+        if whole is not None or (filled.source is not Source.ADDRESS and parameter.kind not in _TEXTUAL):
+            what = {
+                Source.ADDRESS: "the client's address",
+                Source.CLAIMS_JSON: "the claims as JSON",
+                Source.CLAIM: f"the claim {filled.claim}",
+            }[filled.source]
             message = (
-                f"{endpoint.name}: parameter {parameter.db_name} is {parameter.cast} and would receive {what}, which "
-                "is text; declare it as text or text[]"
+                f"{endpoint.name}: parameter {parameter.db_name} is {whole or parameter.cast} and would receive {what}"
+                ", which is text; declare it as text or text[]"
             )
             yield Diagnostic(identity, None, f"{message}; it is left out", left_out=1)
     if endpoint.options.login and not _has_named_columns(endpoint):
@@ -102,6 +107,14 @@ def identity_diagnostics(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[
     for name in _unknown_hashes(endpoint):
         message = f"{endpoint.name}: {name} in parameter_hash is no parameter; nothing is hashed for it"
         yield Diagnostic(identity, None, message)
+
+
+def _composites(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[Filled]:
+    """Composite parameters with the name of one that is filled: clients would say what the service should."""
+    if endpoint.options.user_parameters:
+        first = {one.position: (index, one) for index, one in reversed([*enumerate(endpoint.parameters)])}
+        composites = (found for found in first.values() if found[1].attribute is not None)
+        yield from (filled for one in composites if (filled := _filled(*one, mapping)) is not None)
 
 
 def _has_named_columns(endpoint: Endpoint) -> bool:

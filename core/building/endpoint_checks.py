@@ -18,6 +18,7 @@ from rowcall.core.endpoint.resolved_parameters import expression_diagnostics
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.http.routing import RouteError, check_path, unbound_segments
 from rowcall.core.outbound.request_definition import IDEMPOTENT
+from rowcall.core.sqlfile.source import FileSource
 
 Used = Mapping[str, str]
 """Name of an annotation → the first comment line that was it."""
@@ -70,6 +71,18 @@ def _name_clashes(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         if other is not parameter:
             message = f"parameters {other.field} and {parameter.field} share the name {parameter.api_name} in requests"
             yield Diagnostic(endpoint.routine.identity, None, message)
+
+
+def _doubts_of_file(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    source = endpoint.routine.source
+    if isinstance(source, FileSource):
+        yield from (Diagnostic(endpoint.routine.identity, None, doubt) for doubt in source.doubts)
+
+
+def _raw_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    if endpoint.shape.parts:
+        message = "the answer of a file with several statements is one JSON object; raw has no effect"
+        yield Diagnostic(endpoint.routine.identity, used["raw"], message)
 
 
 def _repeated_members(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
@@ -226,6 +239,7 @@ CHECKS: tuple[Check, ...] = (
     _unbound_segments,
     _name_clashes,
     _repeated_members,
+    _doubts_of_file,
     _placeholders,
     _shared_answers,
     _decrypted_columns,
@@ -236,6 +250,7 @@ OF_ANNOTATIONS: Mapping[str, Check] = {
     "body_parameter_name": _raw_body,
     "request_headers_parameter_name": _headers_parameter,
     "openapi": _examples,
+    "raw": _raw_in_vain,
     "hedge": _hedged_for_nothing,
     "impersonate": _nobody_may_act,
 }

@@ -14,7 +14,7 @@ def is_optional(parameter: EndpointParameter) -> bool:
 
 
 def automatic_parameters(endpoint: Endpoint, claims: Set[str]) -> frozenset[int]:
-    """Their indexes. One that a request has to send nevertheless is none of them.
+    """Their indexes. One that a request has to send nevertheless is none of them, nor one that stands in the path.
 
     claims: database names of parameters that are filled from claims, where an endpoint asks for that.
     """
@@ -29,5 +29,6 @@ def automatic_parameters(endpoint: Endpoint, claims: Set[str]) -> frozenset[int]
     return frozenset(
         index
         for index, parameter in enumerate(endpoint.parameters)
-        if index in rows or (is_optional(parameter) and (index in filled or parameter.db_name in names))
+        if not parameter.path
+        and (index in rows or (is_optional(parameter) and (index in filled or parameter.db_name in names)))
     )

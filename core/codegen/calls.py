@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.names import upper_first
 from rowcall.core.codegen.options import ClientOptions
-from rowcall.core.codegen.sending import Sending, given_parameters, sending, uploads
+from rowcall.core.codegen.sending import Sending, given_parameters, gives_bytes, sending, uploads
 from rowcall.core.codegen.shapes import (
     INTEGER,
     JSON,
@@ -128,7 +128,7 @@ def _said(asked: bool | None, default: bool) -> bool:
 
 def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
     shape, asked = endpoint.shape, endpoint.options
-    if asked.proxy_out is not None or endpoint.passes_through:
+    if asked.proxy_out is not None or endpoint.passes_through or gives_bytes(endpoint):
         return Answer(Reading.RESPONSE)
     if asked.login:
         return Answer(Reading.TEXT)
@@ -159,11 +159,8 @@ def _row(endpoint: Endpoint, shape: ResultShape, name: str, reader: ShapeReader)
         return reader.rows(shape, name)
     if shape.columns:
         column = shape.columns[0]
-        found = reader.value(column.column.type_oid, column.column.type_name, column.key.decode())
-        return exact(found, column.column.facts)
+        return exact(reader.column(column, shape, column.key.decode()), column.column.facts)
     routine = endpoint.routine
-    if routine.return_type_name == "record":
-        return ListOf(TEXT)
     return exact(reader.value(routine.return_type_oid, routine.return_type_name, routine.name), shape.facts)
 
 

@@ -11,7 +11,7 @@ from rowcall.core.catalogue.catalog import TypeInfo
 from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.names import access, member, within_name
 from rowcall.core.codegen.options import ClientCodeOptions
-from rowcall.core.codegen.sending import SEGMENT, given_parameters, sending, uploads
+from rowcall.core.codegen.sending import SEGMENT, given_parameters, gives_bytes, sending, uploads
 from rowcall.core.codegen.types import (
     UPLOADED,
     Interfaces,
@@ -216,7 +216,7 @@ def _result(
     """Type, how it is read, whether it has to be cast, whether it is JSON by its shape."""
     shape, asked = endpoint.shape, endpoint.options
     void = asked.void or asked.logout or shape.path is ResultPath.VOID
-    if asked.proxy_out is not None or endpoint.passes_through:
+    if asked.proxy_out is not None or endpoint.passes_through or gives_bytes(endpoint):
         return "Response", Reading.RESPONSE, False, False
     if asked.login:
         return "string", Reading.TEXT, False, False
@@ -254,13 +254,10 @@ def _row(
     if shape.named:
         return interfaces.model(name, interfaces.columns(shape, types))
     if shape.columns:
-        column = shape.columns[0].column
-        kind = interfaces.column(column.type_oid, column.type_name, shape.columns[0].key.decode(), types)
-        return exact_type(kind, column.facts)
+        column = shape.columns[0]
+        return exact_type(interfaces.column(column, shape, types, column.key.decode()), column.column.facts)
     routine = endpoint.routine
-    if routine.return_type_name == "record":
-        return "(string | null)[]"
-    kind = interfaces.column(routine.return_type_oid, routine.return_type_name, routine.name, types)
+    kind = interfaces.value(routine.return_type_oid, routine.return_type_name, routine.name, types)
     return exact_type(kind, shape.facts)
 
 
@@ -280,9 +277,7 @@ def _part(shape: ResultShape, types: Mapping[int, TypeInfo], interfaces: Interfa
     columns = [
         (
             member(one.key.decode()),
-            exact_type(
-                interfaces.column(one.column.type_oid, one.column.type_name, one.column.name, types), one.column.facts
-            ),
+            exact_type(interfaces.column(one, shape, types), one.column.facts),
         )
         for one in shape.columns
     ]

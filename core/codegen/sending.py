@@ -1,4 +1,4 @@
-"""What a request consists of, and what of it travels where (reference 07, 9.2 and 11)."""
+"""What a request consists of, what of it travels where, and what comes back as it is (reference 07, 9.2 and 11)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
 from rowcall.core.codegen.options import ClientOptions
-from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
+from rowcall.core.endpoint.result_shape import BYTES
 
 SEGMENT = re.compile(r"\{([^{}?]+)(\??)\}")
 """A placeholder of a path, and whether it may be missing."""
@@ -40,6 +41,12 @@ def given_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[End
 def uploads(endpoint: Endpoint) -> bool:
     upload = endpoint.options.upload
     return upload is not None and upload.enabled
+
+
+def gives_bytes(endpoint: Endpoint) -> bool:
+    """Rows of `bytea` come one behind the other, as no type of a client has them."""
+    shape = endpoint.shape
+    return shape.path is ResultPath.ROWS and shape.content_type == BYTES and endpoint.options.table_format is None
 
 
 def asks_in_query(endpoint: Endpoint) -> bool:

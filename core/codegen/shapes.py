@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.catalog import Attribute, TypeInfo, TypeKind
 from rowcall.core.catalogue.facts import ValueFacts
 from rowcall.core.codegen.names import pascal
-from rowcall.core.endpoint.endpoint import EndpointParameter, ResultShape, ValueKind
+from rowcall.core.endpoint.endpoint import EndpointParameter, ResultColumn, ResultShape, ValueKind
 from rowcall.core.text.naming import nested_name
 
 
@@ -146,7 +147,7 @@ class ShapeReader:
             tuple(
                 RowField(
                     one.key.decode(),
-                    exact(self.value(one.column.type_oid, one.column.type_name, one.column.name), one.column.facts),
+                    exact(self.column(one, shape), one.column.facts),
                     nullable=not one.column.facts.never_null,
                 )
                 for one in shape.columns
@@ -154,29 +155,30 @@ class ShapeReader:
             name,
         )
 
-    def value(self, oid: int, type_name: str, name: str, *, within: bool = False) -> Shape:
-        """name: of the column, after which a composite is called. within: an array or a composite."""
-        info = self.types.get(oid)
-        while info is not None and info.kind is TypeKind.DOMAIN:
-            base = self.types.get(info.base)
-            if base is None or base.kind is not TypeKind.COMPOSITE:
-                return TEXT if within or base is None else named_shape(base.display)
-            info = base
+    def column(self, column: ResultColumn, shape: ResultShape, name: str = "") -> Shape:
+        """name: what a composite is called after, unless it is the column's."""
+        one, taken_out = column.column, column.position is not None
+        name = name or one.name
+        return self.value(one.type_oid, one.type_name, name, within=taken_out, spread=shape.blank_is_null)
+
+    def value(self, oid: int, type_name: str, name: str, *, within: bool = False, spread: bool = False) -> Shape:
+        """name: of the column, after which a composite is called. within: an array or the text of a composite, where
+        domains are told as texts. spread: where it is a composite, its fields are not within."""
+        if type_name == "record":
+            return ListOf(TEXT)
+        info = base_of(oid, self.types)
         if info is None:
             return named_shape(type_name)
         if info.kind is TypeKind.COMPOSITE and info.attributes:
-            return self._composite(info, name)
+            return Row(tuple(self._fields(info.attributes, within=not spread)), pascal(name), composite=True)
         element = self.types.get(info.element) if info.kind is TypeKind.ARRAY else None
-        if element is not None and element.kind is TypeKind.COMPOSITE and element.attributes:
-            return ListOf(self._composite(element, name))
-        if element is not None and element.kind is TypeKind.DOMAIN:
-            return ListOf(TEXT)
-        return named_shape(type_name)
+        if element is not None:
+            return ListOf(self.value(element.oid, element.display, name, within=True))
+        if info.oid == oid:
+            return named_shape(type_name)
+        return TEXT if within else named_shape(info.display)
 
-    def _composite(self, info: TypeInfo, name: str) -> Row:
-        return Row(tuple(self._fields(info.attributes)), pascal(name), composite=True)
-
-    def _fields(self, attributes: tuple[Attribute, ...]) -> Iterator[RowField]:
+    def _fields(self, attributes: tuple[Attribute, ...], *, within: bool) -> Iterator[RowField]:
         for one in attributes:
-            shape = self.value(one.type_oid, one.type_name, one.name, within=True)
+            shape = self.value(one.type_oid, one.type_name, one.name, within=within)
             yield RowField(nested_name(one.name, self.camel), exact(shape, one.facts))

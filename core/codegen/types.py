@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rowcall.core.catalogue.catalog import Attribute, TypeInfo, TypeKind
+from rowcall.core.catalogue.casting import base_of
+from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.catalogue.facts import ValueFacts
 from rowcall.core.codegen.names import free, member, pascal, quoted
 from rowcall.core.codegen.options import ClientCodeOptions
@@ -40,7 +41,7 @@ def plain_type(type_name: str, json_type: str) -> str:
     """Of a scalar or an array, by its name: `number`, `string[]`."""
     name = _MODIFIER.sub("", type_name).replace('"', "").strip().lower()
     if name.endswith("[]"):
-        return f"{plain_type(name.rstrip('[]'), json_type)}[]"
+        return array_of(plain_type(name.rstrip("[]"), json_type))
     name = " ".join(name.split())
     if name in _NUMBERS:
         return "number"
@@ -64,7 +65,7 @@ def kind_type(kind: ValueKind, json_type: str, *, array: bool) -> str:
         found = "boolean"
     elif kind is ValueKind.JSON:
         found = json_type
-    return f"{found}[]" if array else found
+    return array_of(found) if array else found
 
 
 def array_of(element: str) -> str:
@@ -121,9 +122,9 @@ class Interfaces:
             self._merged.setdefault(lines, name)
         return name
 
-    def composite(self, info: TypeInfo, column: str, types: Mapping[int, TypeInfo]) -> str:
-        """Named after the first column that showed its structure."""
-        key = _structure(info, types)
+    def composite(self, info: TypeInfo, column: str, types: Mapping[int, TypeInfo], *, spread: bool = False) -> str:
+        """Named after the first column that showed its structure. spread: its fields are told as columns are."""
+        key = _structure(info, types, spread=spread)
         known = self._structures.get(key)
         if known is not None:
             return known
@@ -131,54 +132,64 @@ class Interfaces:
         # Registered before its members: a type may lead to itself.
         self._structures[key] = name
         members = [
-            told(nested_name(one.name, self.options.camel), self.inner(one, types), one.facts)
+            told(
+                nested_name(one.name, self.options.camel),
+                self.value(one.type_oid, one.type_name, one.name, types, within=not spread),
+                one.facts,
+            )
             for one in info.attributes
         ]
         self.composites.append(Interface(name, tuple(_unique(members))))
         return name
 
-    def inner(self, attribute: Attribute, types: Mapping[int, TypeInfo]) -> str:
-        """An attribute of a composite: what is no number or boolean by itself is a text there."""
-        return self.column(attribute.type_oid, attribute.type_name, attribute.name, types, within=True)
-
-    def column(
-        self, oid: int, type_name: str, name: str, types: Mapping[int, TypeInfo], *, within: bool = False
+    def value(
+        self,
+        oid: int,
+        type_name: str,
+        name: str,
+        types: Mapping[int, TypeInfo],
+        *,
+        within: bool = False,
+        spread: bool = False,
     ) -> str:
-        """within: an array or a composite, where domains are told as texts."""
-        info = types.get(oid)
-        while info is not None and info.kind is TypeKind.DOMAIN:
-            base = types.get(info.base)
-            if base is None or base.kind is not TypeKind.COMPOSITE:
-                if within:
-                    return "string"
-                return plain_type(base.display if base is not None else "text", self.options.json_type)
-            info = base
-        if info is not None and info.kind is TypeKind.COMPOSITE and info.attributes:
-            return self.composite(info, name, types)
-        if info is not None and info.kind is TypeKind.ARRAY:
+        """within: an array or the text of a composite, where domains are told as texts. spread: where it is a
+        composite, its fields are not within."""
+        if type_name == "record":
+            return "(string | null)[]"
+        info = base_of(oid, types)
+        if info is None:
+            return plain_type(type_name, self.options.json_type)
+        if info.kind is TypeKind.COMPOSITE and info.attributes:
+            return self.composite(info, name, types, spread=spread)
+        if info.kind is TypeKind.ARRAY:
             element = types.get(info.element)
-            if element is not None and element.kind is TypeKind.COMPOSITE and element.attributes:
-                return f"{self.composite(element, name, types)}[]"
-            if element is not None and element.kind is TypeKind.DOMAIN:
-                return "string[]"
-        return plain_type(type_name, self.options.json_type)
+            if element is not None:
+                return array_of(self.value(element.oid, element.display, name, types, within=True))
+        if info.oid == oid:
+            return plain_type(type_name, self.options.json_type)
+        return "string" if within else plain_type(info.display, self.options.json_type)
+
+    def column(self, column: ResultColumn, shape: ResultShape, types: Mapping[int, TypeInfo], name: str = "") -> str:
+        """name: what a composite is called after, unless it is the column's."""
+        one, taken_out = column.column, column.position is not None
+        name = name or one.name
+        return self.value(one.type_oid, one.type_name, name, types, within=taken_out, spread=shape.blank_is_null)
 
     def columns(self, shape: ResultShape, types: Mapping[int, TypeInfo]) -> list[str]:
         """Members of a row."""
-        return [told(one.key.decode(), self._column(one, types), one.column.facts) for one in shape.columns]
-
-    def _column(self, column: ResultColumn, types: Mapping[int, TypeInfo]) -> str:
-        return self.column(column.column.type_oid, column.column.type_name, column.column.name, types)
+        return [told(one.key.decode(), self.column(one, shape, types), one.column.facts) for one in shape.columns]
 
 
-def _structure(info: TypeInfo, types: Mapping[int, TypeInfo], depth: int = 3) -> tuple[object, ...]:
+def _structure(
+    info: TypeInfo, types: Mapping[int, TypeInfo], depth: int = 3, *, spread: bool = False
+) -> tuple[object, ...]:
     """Equal for composites that are told alike, as deep as people nest them."""
     parts: list[object] = []
     for attribute in info.attributes:
-        inner = types.get(attribute.type_oid)
+        inner = base_of(attribute.type_oid, types)
         array = inner is not None and inner.kind is TypeKind.ARRAY
         element = types.get(inner.element) if inner is not None and array else inner
-        nested: object = attribute.type_name
+        nested: object = attribute.type_name if inner is None or not spread else inner.display
         if element is not None and element.kind is TypeKind.COMPOSITE and depth:
             nested = _structure(element, types, depth - 1)
         parts.append((api_name(attribute.name), nested, array))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.catalogue.facts import NOTHING_KNOWN, ValueFacts
 from rowcall.core.endpoint.endpoint import (
@@ -129,29 +130,43 @@ def given_schema(parameter: EndpointParameter, nulls: Nulls) -> Schema:
 
 
 def column_schema(
-    oid: int, type_name: str, types: Types, *, camel: bool, depth: int = 8, nulls: Nulls = Nulls.UNSAID
+    oid: int,
+    type_name: str,
+    types: Types,
+    *,
+    camel: bool,
+    depth: int = 8,
+    nulls: Nulls = Nulls.UNSAID,
+    within: bool = False,
+    spread: bool = False,
 ) -> Schema:
-    """What a value is in a response: composites are objects, wherever they stand. The value itself is not NULL."""
-    info = types.get(oid)
-    while info is not None and info.kind is TypeKind.DOMAIN:
-        base = types.get(info.base)
-        type_name = base.display if base is not None else "text"
-        info = base
+    """What a value is in a response: composites are objects, wherever they stand. The value itself is not NULL.
+
+    within: an array or the text of a composite, where domains are told as texts. spread: where it is a composite, its
+    fields are not within.
+    """
+    if type_name == "record":
+        return {"type": "array", "items": nullable({"type": "string"}, nulls)}
+    info = base_of(oid, types)
     if info is not None and info.kind is TypeKind.ARRAY:
         element = types.get(info.element)
-        if element is not None and element.kind is TypeKind.DOMAIN:
-            return {"type": "array", "items": nullable({"type": "string"}, nulls)}
         if element is not None:
-            items = column_schema(element.oid, element.display, types, camel=camel, depth=depth, nulls=nulls)
+            items = column_schema(
+                element.oid, element.display, types, camel=camel, depth=depth, nulls=nulls, within=True
+            )
             return {"type": "array", "items": nullable(items, nulls)}
     if info is not None and info.kind is TypeKind.COMPOSITE and info.attributes and depth:
         inner = {}
         for one in info.attributes:
-            told = column_schema(one.type_oid, one.type_name, types, camel=camel, depth=depth - 1, nulls=nulls)
+            told = column_schema(
+                one.type_oid, one.type_name, types, camel=camel, depth=depth - 1, nulls=nulls, within=not spread
+            )
             inner[nested_name(one.name, camel)] = nullable(chosen(told, one.facts), nulls)
         return {"type": "object", "properties": inner}
     if info is not None and info.kind is TypeKind.ENUM:
         return {"type": "string"}
+    if info is not None and info.oid != oid:
+        type_name = "text" if within else info.display
     return _any_json(named_schema(type_name), nulls)
 
 
@@ -161,15 +176,18 @@ def _any_json(schema: Schema, nulls: Nulls) -> Schema:
 
 
 def row_schema(shape: ResultShape, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID) -> Schema:
-    properties = {one.key.decode(): _column(one, types, camel, nulls) for one in shape.columns}
+    properties = {one.key.decode(): _column(one, shape, types, camel, nulls) for one in shape.columns}
     if nulls is Nulls.UNSAID:
         return {"type": "object", "properties": properties}
     return {"type": "object", "properties": properties, "required": [*properties]}
 
 
-def _column(column: ResultColumn, types: Types, camel: bool, nulls: Nulls) -> Schema:
-    one = column.column
-    schema = chosen(column_schema(one.type_oid, one.type_name, types, camel=camel, nulls=nulls), one.facts)
+def _column(column: ResultColumn, shape: ResultShape, types: Types, camel: bool, nulls: Nulls) -> Schema:
+    one, taken_out = column.column, column.position is not None
+    told = column_schema(
+        one.type_oid, one.type_name, types, camel=camel, nulls=nulls, within=taken_out, spread=shape.blank_is_null
+    )
+    schema = chosen(told, one.facts)
     return schema if one.facts.never_null else nullable(schema, nulls)
 
 
@@ -206,9 +224,7 @@ def _rows(endpoint: Endpoint, shape: ResultShape, types: Types, *, single: bool,
 
 def _bare(endpoint: Endpoint, shape: ResultShape, types: Types, camel: bool, nulls: Nulls) -> Schema:
     if shape.columns:
-        return _column(shape.columns[0], types, camel, nulls)
+        return _column(shape.columns[0], shape, types, camel, nulls)
     routine = endpoint.routine
-    if routine.return_type_name == "record":
-        return {"type": "array", "items": {"type": "string"}}
     told = column_schema(routine.return_type_oid, routine.return_type_name, types, camel=camel, nulls=nulls)
     return nullable(chosen(told, shape.facts), nulls)

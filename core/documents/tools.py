@@ -192,7 +192,8 @@ def _facts(shape: ResultShape) -> ValueFacts:
 
 
 def _column(column: ResultColumn, types: Types) -> Schema:
-    return column_schema(column.column.type_oid, column.column.type_name, types, camel=True, depth=1)
+    one, taken_out = column.column, column.position is not None
+    return column_schema(one.type_oid, one.type_name, types, camel=True, depth=1, within=taken_out)
 
 
 def _bare(endpoint: Endpoint, types: Types) -> Schema:

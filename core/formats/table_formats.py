@@ -71,6 +71,9 @@ def has_fixed_format(endpoint: Endpoint) -> bool:
     return template.is_fixed
 
 
+_OTHER_ANSWERS = {ResultPath.VOID: "nothing", ResultPath.OBJECT: "one JSON object of several results"}
+
+
 def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Diagnostic]:
     """What keeps `table_format` and its companions from having an effect (reference 02, 11.1)."""
     keys = formats.keys
@@ -91,10 +94,8 @@ def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Dia
         yield Diagnostic(identity, None, f"table_format {wanted!r} is none of {', '.join(keys)}; the answer is JSON")
     # The comment of a table is for those of its operations that give rows.
     if endpoint.shape.path is not ResultPath.ROWS and endpoint.routine.kind not in _TABLES:
-        answer = "nothing" if endpoint.shape.path is ResultPath.VOID else "a single value"
-        yield Diagnostic(
-            identity, None, f"table_format has no effect: the routine answers with {answer}, not with rows"
-        )
+        answer = _OTHER_ANSWERS.get(endpoint.shape.path, "a single value")
+        yield Diagnostic(identity, None, f"table_format has no effect: the answer is {answer}, not rows")
     for name, text in _workbook_names(endpoint):
         unknown = parse_template(text, names).unknown
         if unknown:

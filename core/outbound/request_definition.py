@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
 from rowcall.core.data.record import Record
 from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.outbound.address import BadUrlError, names_its_host, read_address
+from rowcall.core.outbound.forwarding import OF_CONNECTION
 from rowcall.core.text.interval import parse_interval
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "QUERY")
@@ -30,7 +32,8 @@ FALLBACK_SECONDS = 30.0
 _DIRECTIVE = re.compile(
     r"[#@\s]*(?P<word>timeout|retry_delay|cache|hedge)(?:\s*[=:]\s*|\s+|$)(?P<value>.*)", re.IGNORECASE
 )
-_UNSENT = re.compile(r"content-.*|allow|expires|last-modified", re.IGNORECASE)
+_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_UNSENT = re.compile(r"content-(?!type).*|allow|expires|last-modified", re.IGNORECASE)
 _BEHIND_LINE = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
@@ -90,6 +93,11 @@ def read_definition(comment: str) -> Reading:
         return Reading(None, (f"'{method}' is none of {', '.join(METHODS)}",))
     if not url:
         return Reading(None, (f"{method} has no URL",))
+    if not url.startswith("/") and names_its_host(url):
+        try:
+            read_address(url)
+        except BadUrlError as error:
+            draft.problems.append(f"{url} cannot be called: {error}")
     body = _read_head(lines, start + 1, draft)
     return Reading(_definition(method.upper(), url, body, draft), tuple(draft.problems))
 
@@ -119,11 +127,20 @@ def _read_head(lines: list[str], start: int, draft: _Draft) -> str | None:
         if not text:
             body = "".join(lines[index + 1 :])
             return body if body.strip() else None
-        if not _is_directive(text, draft):
-            name, colon, value = text.partition(":")
-            if colon and name.strip():
-                draft.headers[name.strip().lower()] = (name.strip(), value.strip())
+        if not _is_directive(text, draft) and not text.startswith("#"):
+            _read_header(text, draft)
     return None
+
+
+def _read_header(text: str, draft: _Draft) -> None:
+    name, colon, value = text.partition(":")
+    name = name.strip()
+    if not colon or not _NAME.fullmatch(name):
+        draft.problems.append(f"'{text}' is no header and is left out; an empty line stands in front of a body")
+    elif _UNSENT.fullmatch(name) or name.lower() in OF_CONNECTION:
+        draft.problems.append(f"the header {name} is not sent: the service itself says what a request needs of it")
+    else:
+        draft.headers[name.lower()] = (name, value.strip())
 
 
 def _definition(method: str, url: str, body: str | None, draft: _Draft) -> RequestDefinition:
@@ -138,7 +155,7 @@ def _definition(method: str, url: str, body: str | None, draft: _Draft) -> Reque
     return RequestDefinition(
         method,
         url,
-        headers=tuple(pair for name, pair in draft.headers.items() if not _UNSENT.fullmatch(name)),
+        headers=tuple(pair for name, pair in draft.headers.items() if name != "content-type"),
         content_type=None if body is None else content_type,
         body=body,
         timeout=draft.timeout,

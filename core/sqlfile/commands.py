@@ -88,6 +88,12 @@ def _effect_of_end(words: Sequence[str]) -> Effect:
     return Effect.ALONE if "prepared" in words else Effect.END
 
 
+def leaves_open(effects: Sequence[Effect]) -> bool:
+    """A transaction that writes is begun and not ended: nothing that it has done stays."""
+    about = [what for what in effects if what in (Effect.BEGIN, Effect.END, Effect.CHAIN)]
+    return bool(about) and about[-1] is not Effect.END and Effect.WRITE in effects
+
+
 def execution_plans(
     statements: Sequence[RawStatement], effects: Sequence[Effect], *, wrapped: bool = False
 ) -> tuple[ExecutionPlan, ...]:

@@ -61,6 +61,8 @@ class FileSource(Record):
     """A set of one column is told as an array of values."""
     fingerprint: str = ""
     """Of the text it was made from."""
+    doubts: tuple[str, ...] = ()
+    """What stands in it and hardly was meant like that."""
 
     @property
     def identity(self) -> str:

@@ -68,6 +68,8 @@ class Notes:
     virtual: list[VirtualParameter]
     claimed: set[str] = field(default_factory=set)
     """Lines that mean something here and nothing elsewhere."""
+    doubts: list[str] = field(default_factory=list)
+    """About lines that would mean something if they were written otherwise."""
 
 
 def read_notes(comments: Sequence[Comment], count: int, parameters: Sequence[str]) -> Notes:
@@ -93,6 +95,10 @@ def _about_statement(line: str, comment: Comment, notes: Notes, *, several: bool
     elif keyword in SKIP.aliases and not rest:
         about.skip = True
         notes.claimed.add(line)
+    elif keyword in SKIP.aliases and line.startswith("@"):
+        notes.doubts.append(f"{line!r} skips nothing: skip stands alone in its comment line")
+    elif keyword in RESULT.aliases and not rest and line.startswith("@"):
+        notes.doubts.append(f"{line!r} names no result: a name has to follow")
     elif keyword in RESULT.aliases and rest:
         about.name = rest[1] if rest[0].lower() == "is" and len(rest) > 1 else rest[0]
         notes.claimed.add(line)

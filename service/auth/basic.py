@@ -12,6 +12,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, NamedTuple
 
 from rowcall.core.auth.claims import User
+from rowcall.core.auth.commands import VALID
 from rowcall.core.auth.login import LoginRowError, read_login_row
 from rowcall.core.endpoint.capabilities import BasicAuth
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -27,8 +28,6 @@ log = logging.getLogger("rowcall")
 SCHEME = "Basic"
 REALM = "rowcall"
 REMEMBERED = 10_000
-VALID = 3
-"""Number of the parameter of a challenge command that says if the password is the stored one."""
 
 
 class Credentials(NamedTuple):

@@ -54,7 +54,7 @@ def bind(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
 def _fill(endpoint: Endpoint, filled: Sequence[Filled], for_anonymous: Sequence[Filled], services: Services) -> Step:
     """Nobody's claims are like those that somebody does not have: the default, else NULL."""
     address_of = services.auth.address
-    place = "body" if endpoint.transport is Transport.BODY else "query"
+    elsewhere = "body" if endpoint.transport is Transport.BODY else "query"
 
     def fill(exchange: Exchange) -> None:
         user = exchange.user
@@ -66,7 +66,7 @@ def _fill(endpoint: Endpoint, filled: Sequence[Filled], for_anonymous: Sequence[
                 _put_default(exchange, one)
                 continue
             if exchange.mask >> one.index & 1:
-                _warn(endpoint, one, place)
+                _warn(endpoint, one, "path" if one.parameter.path else elsewhere)
             if one.source is Source.CLAIMS_JSON:
                 put(exchange, one.index, user.json)
                 continue

@@ -34,6 +34,7 @@ from rowcall.service.discovery.routed import missing_routines, types_of_the_same
 from rowcall.service.discovery.session_state import read_changed_functions, read_world
 from rowcall.service.edition.catalogue_watch import Watcher, watcher
 from rowcall.service.edition.collector import keep, paused
+from rowcall.service.edition.configured_commands import main_commands, passkey_commands, tell_refused
 from rowcall.service.edition.edition import Edition, reachable_types
 from rowcall.service.edition.endpoints import EndpointBuilder
 from rowcall.service.edition.exposure import Exposure
@@ -117,6 +118,7 @@ class EndpointReader:
             replicas = {self._key(name) for name in self._plan.replicas}
             for key in {MAIN, *self._options.others} - read - replicas:
                 await opening.test(key or self._plan.main, self._connector(key))
+        await self._look_at_commands(edition)
         return edition
 
     def _tell_empty_schemas(self, endpoints: Sequence[Endpoint]) -> None:
@@ -127,6 +129,15 @@ class EndpointReader:
                 log.warning(
                     "%s names %s, where no endpoint is found: is the schema spelled so? Case counts", _SCHEMAS, schema
                 )
+
+    async def _look_at_commands(self, edition: Edition) -> None:
+        commands = [*main_commands(self._settings, self._options, edition.endpoints)]
+        passkeys = self._options.passkeys
+        others = [] if passkeys is None else [*passkey_commands(passkeys)]
+        if passkeys is not None and passkeys.connection is not None:
+            await tell_refused(self._connector(passkeys.connection.casefold()), others)
+            others = []
+        await tell_refused(self._connector(MAIN), [*commands, *others])
 
     def watcher(self) -> Watcher | None:
         """Of what is read here. Raises `StartupError` where there is nothing to watch."""

@@ -305,7 +305,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         made=file_statements(
             endpoint,
             writer,
-            services.codecs,
+            services.answer_codecs,
             partial(with_opened_columns, endpoint=endpoint, services=services),
             repeatable=not volatile and not procedure,
             wrapped=services.options.wrap_in_transaction or in_transaction(endpoint, services),

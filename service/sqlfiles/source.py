@@ -34,7 +34,7 @@ from rowcall.core.catalogue.catalog import (
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
 from rowcall.core.errors.diagnostics import Diagnostic
-from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden
+from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden, leaves_open
 from rowcall.core.sqlfile.reading import SqlFile, SqlFileError, asks_for_endpoint, excerpt, place, read_file
 from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
 from rowcall.core.sqlfile.statement_comments import StatementNotes
@@ -50,6 +50,7 @@ log = logging.getLogger("rowcall")
 
 _RECORD = 2249
 """Oid of the pseudo-type `record`."""
+_LEFT_OPEN = "a transaction is begun and not ended, so nothing that is done in it stays; end it with commit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +364,7 @@ class _Reading:
             module=self._module(one.path),
             unnamed=self._options.unnamed,
             fingerprint=hashlib.sha256(file.text.encode()).hexdigest()[:16],
+            doubts=(*file.notes.doubts, *((_LEFT_OPEN,) if leaves_open(effects) else ())),
         )
         columns = statements[0].result.columns
         return Routine(

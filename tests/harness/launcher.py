@@ -74,6 +74,11 @@ class Launcher:
             )
         self._template = Template(ours)
         self.exit_code = self._template.exit_code
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        self._template.close()
+        self._process.wait()
 
     def start(
         self,
@@ -112,7 +117,9 @@ def _be_template(channel: socket.socket) -> NoReturn:
     cost; where Python was given options (`-W error`), what it says at its very end is part of the test.
     """
     from rowcall.service import cli
+    from rowcall.service.auth.passkeys import verification  # noqa: F401
     from rowcall.service.command import serve  # noqa: F401
+    from rowcall.service.store import redis_link  # noqa: F401
     from rowcall.service.supervisor import run  # noqa: F401
     from rowcall.service.worker import worker  # noqa: F401
 

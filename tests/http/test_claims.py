@@ -251,10 +251,15 @@ def test_address_behind_a_trusted_proxy(database: Database, service: Service, se
 def test_a_routine_that_takes_a_claim_for_a_number_is_left_out(own_database: Database, serve_once: Serve) -> None:
     sql = """create function f(_user_id int) returns int language sql stable as 'select 1';
         comment on function f(int) is E'HTTP GET\\nuser_parameters';
+        create type pair as (a text, b text);
+        create function h(_user_id pair) returns text language sql stable as 'select ($1).a';
+        comment on function h(pair) is E'HTTP GET\\nuser_parameters';
         create function g() returns int language sql stable as 'select 1'; comment on function g() is 'HTTP GET';"""
     service = serve_once(own_database, sql)
     assert "_user_id is integer" in service.wait_for_log("public.f(integer)")
     problem(service.get("/api/f"), 404)
+    assert '_user_id is "public"."pair"' in service.wait_for_log("public.h(pair)")
+    problem(service.get("/api/h?userIdA=42"), 404)
     assert service.get("/api/g").status_code == 200
 
 

@@ -113,6 +113,19 @@ separator ,';
 create function odd_columns() returns table ("Odd Name" int, "b""c" text) language sql stable as $$ select 1, 'x' $$;
 comment on function odd_columns() is 'HTTP GET';
 comment on table depot is 'HTTP';
+create domain crates as crate[];
+create type rated as (score score, held crates);
+create function get_rated() returns table (one rated, many rated[]) language sql stable as
+    $$ select row(1, array[row(2,3)::crate])::rated, array[row(1, null)::rated] $$;
+comment on function get_rated() is 'HTTP
+nested';
+create function get_bytes() returns setof bytea language sql stable as $$ values ('\\x00ff'::bytea) $$;
+comment on function get_bytes() is 'HTTP';
+create function get_pair(out a int, out b record) language sql stable as 'select 1, row(2, null)';
+comment on function get_pair() is 'HTTP';
+create function own_page(_user_id text default null, _page int default 1) returns int language sql stable as 'select 1';
+comment on function own_page is 'HTTP GET /api/own/{_user_id}
+user_parameters';
 create function query() returns int language sql stable as 'select 1';
 comment on function query() is 'HTTP GET';
 create function find_parcels_url() returns int language sql stable as 'select 1';
@@ -190,6 +203,7 @@ def test_void_is_a_plain_call(public: str) -> None:
         ("report", "string", "await response.text()"),
         ("signIn", "string", "await response.text()"),
         ("findParcel", "string", "await response.text()"),
+        ("getBytes", "Response", "response"),
     ],
 )
 def test_results_are_read_as_what_they_are(public: str, name: str, declared: str, expression: str) -> None:
@@ -217,6 +231,9 @@ def test_interfaces_follow_parameters_and_columns(public: str) -> None:
         "interface IStops {\n    label: string | null;\n    at: IDepot | null;\n}\n",
         "interface IListRoutesResponse {\n    routeId: number | null;\n    depot: IDepot | null;\n"
         "    stops: IStops[] | null;\n}\n",
+        "interface IGetPairResponse {\n    a: number | null;\n    b: (string | null)[] | null;\n}\n",
+        "interface IOne {\n    score: number | null;\n    held: IHeld[] | null;\n}\n",
+        "interface IMany {\n    score: string | null;\n    held: IHeld[] | null;\n}\n",
         "interface IGetScoreResponse {\n    score: number | null;\n}\n",
         'interface IOddColumnsResponse {\n    "Odd Name": number | null;\n    "b\\"c": string | null;\n}\n',
     ):
@@ -275,6 +292,8 @@ def test_the_query_helper_is_there_for_parameters_that_are_left_out(
     assert "const parseQuery = " in text
     assert "export async function importManifest(\n    files: FileList | null,\n    progress?" in text
     assert 'xhr.open("POST", baseUrl + "/api/import-manifest");' in text
+    # What is part of a path has to be given.
+    assert "fetch(`${baseUrl}/api/own/${encodeURIComponent(String(request.userId))}` + " in text
 
 
 def test_json_bodies_of_their_own_are_json(write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path) -> None:
@@ -483,6 +502,8 @@ ANSWERS = """({
     note: await api.appendNote({parcelId: 1, note: "text & more"}),
     box: await api.addBox({boxWidth: 4, boxHeight: 2}),
     routes: await api.listRoutes(),
+    rated: await api.getRated(),
+    pair: await api.getPair(),
     failing: await api.failing(),
     put: await api.depotPut({id: 1, name: "north", opened: "2026-01-02"}),
     rows: await api.depotGet({id: 1}),
@@ -529,6 +550,10 @@ def check_answers(answers: dict[str, Any], base: str) -> None:
         "routes": [
             {"routeId": 1, "depot": {"lat": 1, "lon": 2}, "stops": [{"label": "a", "at": {"lat": 3, "lon": 4}}]}
         ],
+        "rated": [
+            {"one": {"score": 1, "held": [{"width": 2, "height": 3}]}, "many": [{"score": "1", "held": None}]},
+        ],
+        "pair": {"a": 1, "b": ["2", None]},
         "put": "undefined",
         "rows": [{"id": 1, "name": "north", "opened": "2026-01-02"}],
         "url": f"{base}/api/export-parcels?day=2026-01-01",

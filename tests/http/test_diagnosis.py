@@ -44,6 +44,9 @@ create function bosses() returns int language sql stable as 'select 1';
 comment on function bosses() is E'HTTP GET /bosses\\nauthorize "boss" gate';
 create function realms() returns int language sql stable as 'select 1';
 comment on function realms() is E'HTTP GET /realms\\nrealm Depot North';
+create function asked() returns int language sql stable as 'select 1';
+comment on function asked() is E'HTTP GET /asked\\nbasic_auth_command = select nobody($1, $3)';
+create procedure noted(text, text) language sql as '';
 create function good() returns int language sql stable as 'select 1';
 comment on function good() is E'Ein Wort.\\nHTTP GET /good\\n@allow_anonymous';
 """
@@ -54,7 +57,13 @@ DEBUG = {"Log:MinimalLevels:rowcall": "Verbose", "Service:ProxyOptions:Enabled":
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
     """Two workers: the supervisor alone reads comments."""
-    return serve(database, SQL, {**DEBUG, "Service:AuthenticationOptions:LoginPath": "/nowhere"}, workers=2)
+    options = "Service:AuthenticationOptions:"
+    settings = {
+        options + "LoginPath": "/nowhere",
+        options + "PasswordVerificationFailedCommand": "call noted($2, $3)",
+        options + "PasswordVerificationSucceededCommand": "call renewed($2, $4)",
+    }
+    return serve(database, SQL, {**DEBUG, **settings}, workers=2)
 
 
 def lines(service: Service, level: str, text: str) -> list[str]:
@@ -75,6 +84,8 @@ def lines(service: Service, level: str, text: str) -> list[str]:
         ('roles are written without quotation marks: those of "boss" belong to its name', 'authorize "boss" gate'),
         ("1 endpoint is for signed-in callers, and no way to sign in is on", None),
         ("Service:AuthenticationOptions:LoginPath: no endpoint is at /nowhere", None),
+        ("PasswordVerificationSucceededCommand cannot run: 42883: procedure renewed(text, text) does not exist", None),
+        ("public.asked(): basic_auth_command cannot run: 42883: function nobody(text, boolean) does not exist", None),
         ("{whom} names no parameter and stays as it is", "X-Who: {whom}"),
         ("{when} names no parameter and stays as it is", "note = {when}"),
         ("nested = … is a custom parameter and no annotation; write nested alone", "nested = true"),
@@ -87,6 +98,10 @@ def lines(service: Service, level: str, text: str) -> list[str]:
 def test_each_mistake_is_reported_once_with_object_and_line(service: Service, text: str, line: str | None) -> None:
     (found,) = lines(service, "WRN", text)
     assert line is None or found.endswith(f"(comment line: {line}) [rowcall]")
+
+
+def test_commands_that_can_run_are_not_told(service: Service) -> None:
+    assert service.log.count("cannot run") == 2
 
 
 def test_the_twin_that_nobody_can_call_is_named(service: Service) -> None:

@@ -48,6 +48,10 @@ comment on function inner_one is 'HTTP GET
 internal';
 """
 KEPT_SQL = """
+create domain depth as int;
+create type bed as (depth depth);
+create function beds() returns table (one bed, many bed[]) language sql stable as 'select null::bed, null::bed[]';
+comment on function beds() is E'HTTP GET /beds\\nnested';
 create function kept() returns int language sql stable as 'select 1';
 comment on function kept is E'HTTP GET /kept\\ncached';
 create function sent() returns void language sql as '';
@@ -246,6 +250,10 @@ def test_what_does_not_come_from_the_routine_is_described_as_it_comes(
     assert list(paths["/kept"]["get"]["responses"]["200"]["content"]) == ["text/plain"]
     for path in ("/passed", "/entered"):
         assert list(paths[path]["post"]["responses"]["200"]) == ["description"]
+    row = paths["/beds"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]["items"]["properties"]
+    assert row["one"]["properties"] == {"depth": {"type": "integer", "format": "int32"}}
+    # A domain within an array is told as a text.
+    assert row["many"]["items"]["properties"] == {"depth": {"type": "string"}}
     # Overloads, of which a document has room for one.
     dug = paths["/dug"]["post"]
     assert dug["operationId"] == "public_dug_post"

@@ -214,6 +214,13 @@ TEXTS = {
 }  # fmt: skip
 
 SEVERAL = {
+    "s_left_open": (
+        "-- raw\n-- @skip it\nbegin;\n-- @result\nupdate bed set kind = 'lost' where id = 1",
+        "POST /api/s-left-open {}",
+        '200 {"result1":1}',
+    ),
+    "s_left_open_gave_nothing": ("select kind from bed where id = 1;\nselect 1", "GET /api/s-left-open-gave-nothing",
+                                 '200 {"result1":["fern"],"result2":[1]}'),
     "s_two": ("select 1;\nselect 2 as a, 3 as b;", "GET /api/s-two", '200 {"result1":[1],"result2":[{"a":2,"b":3}]}'),
     "s_names": ("-- @result beds\nselect id, kind from bed where id = 1;\n-- result is total\nselect count(*) from bed",
                 "GET /api/s-names", '200 {"beds":[{"id":1,"kind":"fern"}],"total":[2]}'),
@@ -325,3 +332,17 @@ def test_several_statements_answer_with_one_object(service: Service) -> None:
 def test_members_of_one_name_are_told_at_the_start(service: Service) -> None:
     assert "GET /api/r-spread-twice: two columns are called 'w' in one row of the answer" in service.log
     assert "GET /api/r-flat: two columns" not in service.log
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "a transaction is begun and not ended, so nothing that is done in it stays; end it with commit",
+        "the answer of a file with several statements is one JSON object; raw has no effect",
+        "'@skip it' skips nothing: skip stands alone in its comment line",
+        "'@result' names no result: a name has to follow",
+    ],
+)
+def test_what_has_no_effect_in_a_file_is_told_at_the_start(service: Service, told: str) -> None:
+    assert f"s_left_open.sql: {told}" in service.log
+    assert service.log.count(told) == 1

@@ -54,12 +54,17 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
     for language, name in (("Python", "{0}_api.py"), ("Dart", "{0}_api.dart")):
         section = f"Service:{language}ClientCodeGen:"
         settings |= {section + "Enabled": "true", section + "FilePath": str(folder / name)}
+    file = folder / "sql" / "both.sql"
+    file.parent.mkdir()
+    file.write_text(f"-- HTTP GET\nselect {WIDE} as id, 1 as n;\nselect {WIDE}::bigint;\n", encoding="utf-8")
+    settings |= {"Service:SqlFileSource:Enabled": "true", "Service:SqlFileSource:FilePattern": str(file)}
     return serve(database, SQL, settings)
 
 
 def test_large_numbers_are_texts_at_every_depth(service: Service) -> None:
     assert service.get(f"/api/numbers?id={WIDE}").text == f"[{ROW}]"
     assert service.get("/api/each-one").text == f'["{WIDE}"]'
+    assert service.get("/api/both").text == f'{{"result1":[{{"id":"{WIDE}","n":1}}],"result2":["{WIDE}"]}}'
 
 
 def test_a_text_can_be_sent_back(service: Service) -> None:

@@ -12,6 +12,10 @@ TEMPLATE = (
 """{0}: the provider. {1}: the script."""
 
 
+UNTYPED = {4: "", 5: "", 6: ""}
+"""Values of the command that json, jsonb and text take alike (reference 04, pitfall 19)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
     """One of them. Addresses that are None come from what the issuer publishes about itself."""

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from rowcall.core.auth.claims import User
-from rowcall.core.auth.external.options import ExternalOptions, Provider
+from rowcall.core.auth.external.options import UNTYPED, ExternalOptions, Provider
 from rowcall.core.auth.login import LoginRow, LoginRowError, read_login_row, row_json
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.commands import Command
@@ -30,8 +30,6 @@ UNCACHED: Headers = [
     ("pragma", "no-cache"),
     ("expires", "0"),
 ]
-UNTYPED = {4: "", 5: "", 6: ""}
-"""Values of the command that json, jsonb and text take alike (reference 04, pitfall 19)."""
 
 
 class Outcome:

@@ -153,8 +153,10 @@ def take_places(descriptors: Sequence[int], places: Sequence[int]) -> None:
         os.close(one)
 
 
-def forked_template(prepare: str) -> Template | None:
+def forked_template(prepare: str, *libraries: str) -> Template | None:
     """Forks the template from here; it imports the module `prepare` and runs `main(descriptor)` of it in each copy.
+
+    libraries: modules that the copies are going to import, each at a time of its own otherwise.
 
     None where there cannot be one.
     """
@@ -164,12 +166,12 @@ def forked_template(prepare: str) -> Template | None:
     sys.stdout.flush()
     if not os.fork():
         ours.close()
-        _be_template(theirs, prepare)
+        _be_template(theirs, prepare, libraries)
     theirs.close()
     return Template(ours)
 
 
-def _be_template(channel: socket.socket, prepare: str) -> NoReturn:
+def _be_template(channel: socket.socket, prepare: str, libraries: Sequence[str]) -> NoReturn:
     # A Ctrl-C is for the supervisor; it tells the workers in its own way.
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -177,6 +179,8 @@ def _be_template(channel: socket.socket, prepare: str) -> NoReturn:
         os.dup2(nothing.fileno(), 0)
     name_process("rowcall-prefork")
     module = importlib.import_module(prepare)
+    for library in libraries:
+        importlib.import_module(library)
     if not single_threaded():
         os._exit(0)
     try:

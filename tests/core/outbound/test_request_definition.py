@@ -27,7 +27,10 @@ def test_a_whole_definition() -> None:
         retry_delays=(0.2, 1.0),
         retry_codes=(429, 503),
     )
-    assert reading.problems == ("only answers to GET are kept, not those to POST",)
+    assert reading.problems == (
+        "'no header' is no header and is left out; an empty line stands in front of a body",
+        "only answers to GET are kept, not those to POST",
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,7 +42,7 @@ def test_a_whole_definition() -> None:
         ("GET https://a\n\n \n\t", RequestDefinition("GET", "https://a")),
         ("GET https://a\n\n{}", RequestDefinition("GET", "https://a", content_type="application/json", body="{}")),
         ("GET https://a\nContent-Type: x/y", RequestDefinition("GET", "https://a")),
-        ("GET https://a\nX: 1\nx: 2\nExpires: 0", RequestDefinition("GET", "https://a", headers=(("x", "2"),))),
+        ("GET https://a\nX: 1\nx: 2\n# Note: it", RequestDefinition("GET", "https://a", headers=(("x", "2"),))),
         ("GET https://a\ntimeout: 00:00:30", RequestDefinition("GET", "https://a", timeout=30.0)),
         ("timeout=1\ntimeout 2 minutes\nGET https://a", RequestDefinition("GET", "https://a", timeout=120.0)),
         ("GET https://a\nTimeout-Policy: x", RequestDefinition("GET", "https://a", headers=(("Timeout-Policy", "x"),))),
@@ -75,6 +78,43 @@ def test_a_bad_directive_is_reported_and_the_rest_counts(
     assert problem in reading.problems
     for name, value in expected.items():
         assert getattr(reading.definition, name) == value
+
+
+NOT_SENT = "is not sent: the service itself says what a request needs of it"
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("Bad Name: x", "'Bad Name: x' is no header and is left out; an empty line stands in front of a body"),
+        ("Expires: 0", f"the header Expires {NOT_SENT}"),
+        ("Content-Length: 5", f"the header Content-Length {NOT_SENT}"),
+        ("TRANSFER-encoding: chunked", f"the header TRANSFER-encoding {NOT_SENT}"),
+    ],
+)
+def test_what_is_no_header_of_the_request_is_told_and_not_sent(line: str, problem: str) -> None:
+    reading = read_definition(f"POST https://a\n{line}\nX: 1\n\nbody")
+    assert reading.problems == (problem,)
+    assert reading.definition is not None
+    assert reading.definition.headers == (("X", "1"),)
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("ftp://a/{x}", "the scheme ftp is neither http nor https"),
+        ("https://", "the URL has no usable host"),
+        ("a/b", "the URL is not absolute"),
+    ],
+)
+def test_a_url_that_can_never_be_called_is_told(url: str, why: str) -> None:
+    (problem,) = read_definition(f"GET {url}").problems
+    assert problem.startswith(f"{url} cannot be called: {why}")
+
+
+@pytest.mark.parametrize("url", ["/api/{x}", "{host}/a", "https://{host}/a", "https://a:1/{x}?{y}"])
+def test_a_url_that_values_complete_is_told_of_when_it_is_called(url: str) -> None:
+    assert read_definition(f"GET {url}").problems == ()
 
 
 def test_only_composites_with_a_comment_are_looked_at() -> None:

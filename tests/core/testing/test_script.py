@@ -6,7 +6,18 @@ import pytest
 
 from rowcall.core.testing.header import Header, read_header
 from rowcall.core.testing.request import Answer, Expected, HttpBlock, Stub
-from rowcall.core.testing.script import Broken, HttpStep, Include, Note, Remark, SqlStep, Step, StubStep, read_script
+from rowcall.core.testing.script import (
+    Broken,
+    Doubt,
+    HttpStep,
+    Include,
+    Note,
+    Remark,
+    SqlStep,
+    Step,
+    StubStep,
+    read_script,
+)
 
 
 def steps(text: str) -> list[Step]:
@@ -53,20 +64,27 @@ def test_a_statement_is_called_by_its_beginning(text: str, title: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "PATCH /x",
-        "HEAD /x",
-        "QUERY /x",
         "GET x",
-        "GET /x and more",
+        "get /x and more",
         "GET",
         "select 1",
         "-- GET /x",
         "HTTP",
-        "GET /a /b",
     ],
 )
 def test_what_is_no_request_line_is_a_remark(line: str) -> None:
     assert steps(f"/* {line} */") == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["HEAD /x", "OPTIONS /x", "GET a/x", "GET /x and more", "GET /a /b", "EXPECT ROW", "STUB GET"],
+)
+def test_a_remark_that_looks_like_a_block_is_doubted(line: str) -> None:
+    (step,) = steps(f"\n/* {line} */")
+    assert isinstance(step, Doubt)
+    assert step.line == 2
+    assert step.message.startswith(f"'{line}' is a comment without effect; ")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +97,9 @@ def test_what_is_no_request_line_is_a_remark(line: str) -> None:
             "GET /x\n# @claim id=1\n// @claim r=a=b\n# @claim r=",
             HttpBlock("GET", "/x", claims=(("id", "1"), ("r", "a=b"), ("r", ""))),
         ),
-        ("GET /x\n# @response answer\n# @other\nstray\n# words: no header", HttpBlock("GET", "/x", table="answer")),
+        ("PATCH /x", HttpBlock("PATCH", "/x")),
+        ("query /x", HttpBlock("QUERY", "/x")),
+        ("GET /x\n# @response answer\nstray\n# words: no header", HttpBlock("GET", "/x", table="answer")),
         ("PUT /x\n\n\n  {\r\n  }  \n", HttpBlock("PUT", "/x", body="{\n  }")),
         ("PUT /x\n\na: b\n# kept", HttpBlock("PUT", "/x", body="a: b\n# kept")),
         ("GET /x\n# @snapshot", HttpBlock("GET", "/x", snapshot=True)),
@@ -169,8 +189,23 @@ def test_any_other_backslash_stays_sql(text: str) -> None:
          Header(teardown=("A",), connection="two", tags=frozenset({"slow", "beds"}))),
         ("select 1;\n-- @tag late", Header()),
         ("/* closed */\n-- @tag late", Header()),
-        ("-- @tagged x\n-- @isolation Template", Header(isolation="template")),
+        ("-- tagged x\n-- @isolation Template", Header(isolation="template")),
     ],
 )  # fmt: skip
 def test_the_head_ends_with_the_first_statement_or_block(text: str, expected: Header) -> None:
     assert read_header(read_script(text, "t.sql")) == expected
+
+
+def test_what_the_head_does_not_know_is_doubted() -> None:
+    doubts = read_header(read_script("-- @tagged x\n--\n-- @tag\nselect 1;\n-- @late", "t.sql")).doubts
+    assert [(doubt.line, doubt.message.partition(";")[0]) for doubt in doubts] == [
+        (1, "'@tagged x' has no effect"),
+        (3, "'@tag' has no effect"),
+    ]
+
+
+def test_a_directive_that_nobody_knows_is_doubted() -> None:
+    doubt, step = steps("/* GET /x\n# @other 1 */")
+    assert isinstance(doubt, Doubt)
+    assert doubt.message == "'# @other 1' has no effect; known are @claim, @response and @snapshot"
+    assert isinstance(step, HttpStep)
