@@ -362,6 +362,7 @@ def test_a_token_for_somebody_else_is_none(guarded: Service) -> None:
 
 def test_without_the_key_there_is_nothing(database: Database, service: Service, serve: Serve) -> None:
     plain = serve(database)
-    assert plain.post("/mcp", content=b"{}").status_code == 404
+    assert plain.get("/mcp").json() == 1
+    assert plain.post("/mcp", content=b"{}").status_code == 405
     assert plain.get("/api/only-tool?a=1").status_code == 404
     assert plain.get("/api/one-bed").status_code == 200
