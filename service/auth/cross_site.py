@@ -1,4 +1,5 @@
-"""Pages of other sites and sessions by cookie: browsers send the cookie along, whoever has written the page.
+"""Pages of other sites and sessions by cookie: browsers send the cookie along, whoever has written the page. So they do
+with a name and password that they have asked for (HTTP Basic).
 
 A request that changes something, a sign-in and a sign-out are refused when the browser says that they come from
 elsewhere (Fetch Metadata, and the header Origin, RFC 6454). Browsers cannot be made to say otherwise by a page; what is
@@ -16,6 +17,7 @@ from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.service.auth.basic import wants_basic
 from rowcall.service.exchange.client_address import client_reader
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.log.entry import one_line
@@ -37,14 +39,16 @@ Refusal = Callable[[Any], None]
 
 
 def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
-    """Stands behind `authenticate`. None where no cookie can be at stake."""
+    """Stands behind `authenticate`. None where nothing can be at stake that browsers send by themselves."""
     options = services.options.auth
-    signs = endpoint.options.login or endpoint.options.logout
-    if options.cross_site is None or not options.schemes.cookies:
-        return None
-    if endpoint.method in SAFE and not endpoint.options.login:
+    if options.cross_site is None or (endpoint.method in SAFE and not endpoint.options.login):
         return None
     check = foreign_refusal(options, services.options.forwarding)
+    if wants_basic(endpoint, services):
+        return lambda exchange: check(exchange.scope)
+    if not options.schemes.cookies:
+        return None
+    signs = endpoint.options.login or endpoint.options.logout
     takes_json = endpoint.transport is Transport.BODY and endpoint.raw_body is None
     cookies = frozenset(scheme.name for scheme in options.schemes.cookies)
 
@@ -92,7 +96,7 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
         if shown not in told and len(told) < _MOST_TOLD:
             told.add(shown)
             log.warning("refused a request from a page of %s; Auth:TrustedOrigins lists whose pages may", shown)
-        raise Problem(403, "a page of another site cannot use a session by cookie, nor sign in or out")
+        raise Problem(403, "a page of another site cannot use a session by cookie or HTTP Basic, nor sign in or out")
 
     def own(scope: Any) -> str:
         client = client_of(scope)

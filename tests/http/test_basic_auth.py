@@ -42,6 +42,9 @@ comment on function described(text) is E'HTTP GET\\nuser_parameters
 basic_auth scale7 {STORED}
 challenge_command = select format(''%s %s %s'', $1, $3, $4) user_name where concat($2) <> ''''';
 
+create function adjust() returns text language sql as $$select 'done'$$;
+comment on function adjust() is E'HTTP POST\\nchallenge_command = select $1 user_name where $2 = ''s3cret''';
+
 create function closed() returns text language sql as $$select 'in'$$;
 comment on function closed() is E'HTTP GET\\nauthorize';
 """
@@ -49,7 +52,11 @@ comment on function closed() is E'HTTP GET\\nauthorize';
 
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
-    settings = {BASIC + "SslRequirement": "Ignore", "Auth:CookieAuth": "true"}
+    settings = {
+        BASIC + "SslRequirement": "Ignore",
+        "Auth:CookieAuth": "true",
+        "Auth:TrustedOrigins:0": "https://partner.example",
+    }
     return serve(database, SQL, settings)
 
 
@@ -153,3 +160,24 @@ def test_without_tls_nobody_is_asked_for_a_password(database: Database, service:
     behind = serve_once(database, settings={"ForwardedHeaders:Enabled": "true"})
     headers = {**credentials("scale7", "s3cret"), "X-Forwarded-Proto": "https"}
     assert behind.get("/api/weigh", headers=headers).text == "scale7"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Content-Type": "text/plain"}, 200),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Origin": "https://partner.example", "Sec-Fetch-Site": "cross-site"}, 200),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+def test_a_page_of_another_site_cannot_use_what_the_browser_remembers(
+    service: Service, headers: dict[str, str], status: int
+) -> None:
+    """A form there is sent with the name and the password that somebody has typed here."""
+    sent = {**credentials("mate", "s3cret"), **headers}
+    assert service.post("/api/adjust", content=b"{}", headers=sent).status_code == status
+    assert service.get("/api/unasked", headers={**sent, **credentials("x", "y")}).status_code == 200

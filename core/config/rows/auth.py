@@ -22,8 +22,8 @@ ROWS: tuple[Key, ...] = (
     flag(
         _P + "RefuseCrossSite",
         True,
-        "Where a session comes by cookie: refuse sign-in and all methods but GET, HEAD, OPTIONS and QUERY to pages of "
-        "other origins, and JSON that is sent as text/plain.",
+        "Where a session comes by cookie, or a name by HTTP Basic: refuse sign-in and all methods but GET, HEAD, "
+        "OPTIONS and QUERY to pages of other origins, and with a cookie JSON that is sent as text/plain.",
     ),
     texts(
         _P + "TrustedOrigins",

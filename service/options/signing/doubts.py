@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from rowcall.core.auth.options import AuthOptions, BasicOptions
 from rowcall.core.auth.password_hash import iterations_of
 from rowcall.core.config import Settings
+from rowcall.core.config.tree import find
 from rowcall.service.options.capabilities.static_files import StaticFileOptions
 
 _OPTIONS = "Service:AuthenticationOptions:"
@@ -25,6 +26,7 @@ def doubts(settings: Settings, auth: AuthOptions, static: StaticFileOptions | No
     yield from _endless_tokens(settings, auth)
     yield from _basic_doubts(auth.basic)
     yield from _variable_doubts(auth)
+    yield from _mapping_doubts(settings, auth)
     if not auth.schemes:
         for key in _closed(settings, static):
             yield f"{key}: nobody gets in, as no way to sign in is on ({MAIN_SCHEMES})"
@@ -66,6 +68,23 @@ def _variable_doubts(auth: AuthOptions) -> Iterator[str]:
                 f"{key}: {name} is no name such as request.user_id: where it is not a setting of PostgreSQL itself, "
                 "every request that is given claims fails"
             )
+
+
+def _mapping_doubts(settings: Settings, auth: AuthOptions) -> Iterator[str]:
+    """The maps name claims of their own, whatever the claims of the identity are called (reference 04, 1)."""
+    identity = (auth.identity.user_id, auth.identity.user_name, auth.identity.roles)
+    renamed = [*zip(_IDENTITY, ("user_id", "user_name", "user_roles"), identity, strict=True)]
+    maps = (("ParameterNameClaimsMapping", auth.mapping.parameters), ("ContextKeyClaimsMapping", auth.mapping.context))
+    for name, pairs in maps:
+        if find(settings.root, _OPTIONS + name) is not None:
+            continue
+        for key, default, chosen in renamed:
+            target = next((target for target, claim in pairs if claim == default), None)
+            if chosen != default and target is not None:
+                yield f"{_OPTIONS}{key} is {chosen}, and {target} is still filled from {default}: see {_OPTIONS}{name}"
+
+
+_IDENTITY = ("DefaultUserIdClaimType", "DefaultNameClaimType", "DefaultRoleClaimType")
 
 
 def _closed(settings: Settings, static: StaticFileOptions | None) -> Iterator[str]:

@@ -113,6 +113,13 @@ def test_what_cannot_work_stops_the_start(
         ),
         (
             {
+                OPTIONS + "DefaultUserIdClaimType": "sub",
+                OPTIONS + "ContextKeyClaimsMapping:request.user_id": "sub",
+            },
+            [OPTIONS + "DefaultUserIdClaimType is sub, and _user_id is still filled from user_id"],
+        ),
+        (
+            {
                 "HealthChecks:Enabled": "true",
                 "HealthChecks:RequireAuthorization": "true",
                 "Stats:Enabled": "true",
