@@ -25,3 +25,5 @@ class Descriptions:
     tool_schemas: ToolSchemaOptions | None = None
     safe_numbers: bool = False
     """All of them tell bigint and numeric as texts."""
+    resolve_nested: bool = True
+    """Composites within composites are objects."""

@@ -18,6 +18,9 @@ log = logging.getLogger("rowcall.client")
 
 Result = TypeVar("Result")
 
+_NO_PATTERN = ("2201B", "22025")
+_PATTERNS = " (in a key of Service or Service:CrudSource whose name ends with SimilarTo)"
+"""A reading has no other patterns of the user's."""
 _OPTIONS = "ConnectionSettings:RetryOptions"
 
 
@@ -41,7 +44,8 @@ class Opening:
                 message = " ".join(str(error).split())
                 if delay is None or not self._may_pass(error):
                     after = f" after {attempt} attempts" if attempt > 1 else ""
-                    raise StartupError(f"cannot {what}{after}: {message}") from None
+                    place = _PATTERNS if error.sqlstate in _NO_PATTERN else ""
+                    raise StartupError(f"cannot {what}{after}: {message}{place}") from None
                 log.warning("attempt %d: cannot %s, again in %g s: %s", attempt, what, delay, message)
                 await asyncio.sleep(delay)
         raise AssertionError("the last attempt either succeeds or raises")

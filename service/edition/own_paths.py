@@ -15,6 +15,7 @@ from rowcall.core.events.stream_path import stream_path
 log = logging.getLogger("rowcall")
 
 _ANY = None
+_SCHEMAS = "Service:McpOptions:ToolSchemas:"
 _HEALTH, _STATS, _PASSKEYS = "HealthChecks:", "Stats:", "Auth:PasskeyAuth:"
 _AT: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
     ("HealthChecks:Enabled", _ANY, tuple(_HEALTH + name for name in ("Path", "ReadyPath", "LivePath"))),
@@ -33,7 +34,13 @@ _AT: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
         ),
     ),
     ("Service:OpenApiOptions:Enabled", "GET", ("Service:OpenApiOptions:UrlPath",)),
+    ("Service:McpOptions:Enabled", "GET", ("Service:McpOptions:UrlPath",)),
     ("Service:McpOptions:Enabled", "POST", ("Service:McpOptions:UrlPath",)),
+    (
+        "Service:McpOptions:ToolSchemas:Enabled",
+        "GET",
+        tuple(f"{_SCHEMAS}{name}UrlPath" for name in ("OpenAi", "Anthropic", "LlmsTxt")),
+    ),
 )
 """What switches them on, their method, and the keys that hold them."""
 

@@ -46,6 +46,8 @@ from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
 
+_SCHEMAS = "Service:IncludeSchemas"
+
 MOST_GROUPS = GROUPS // 8
 """Of functions that have changed: beyond it everything is read anew."""
 MAIN = ""
@@ -109,6 +111,7 @@ class EndpointReader:
         """
         opening = Opening(self._settings, patient=patient)
         edition = await opening.attempt("read the database", lambda: self.read(1))
+        self._tell_empty_schemas(edition.endpoints)
         if self._settings.flag("ConnectionSettings:TestConnectionStrings"):
             read = {self._key(name) for name in self._plan.sources}
             # A replica that is away is none that anybody has to wait for.
@@ -117,6 +120,15 @@ class EndpointReader:
                 await opening.test(key or self._plan.main, self._connector(key))
         await self._look_at_commands(edition)
         return edition
+
+    def _tell_empty_schemas(self, endpoints: Sequence[Endpoint]) -> None:
+        """A name that is misspelt would only show in what is not there."""
+        served = {endpoint.routine.schema for endpoint in endpoints}
+        for schema in self._settings.texts(_SCHEMAS) or ():
+            if schema not in served:
+                log.warning(
+                    "%s names %s, where no endpoint is found: is the schema spelled so? Case counts", _SCHEMAS, schema
+                )
 
     async def _look_at_commands(self, edition: Edition) -> None:
         commands = [*main_commands(self._settings, self._options, edition.endpoints)]

@@ -131,12 +131,21 @@ def _file(settings: Settings) -> FileOptions:
     )
 
 
+_URL = re.compile("https?://[^/]", re.IGNORECASE)
+_ADDRESS = re.compile(r"[^/\s]+:\d+")
+"""`collector:4317`, which is enough for gRPC."""
+
+
 def _telemetry(settings: Settings, application: str) -> TelemetryOptions:
     names = {"{application}": application, "{environment}": settings.text_or_none("EnvironmentName") or ""}
     attributes = settings.text_map("Log:OTLResourceAttributes")
+    endpoint = settings.text("Log:OTLPEndpoint")
+    over_http = settings.choice("Log:OTLPProtocol") == "HttpProtobuf"
+    if not (_URL.match(endpoint) or (_ADDRESS.fullmatch(endpoint) and not over_http)):
+        raise StartupError(f"Log:OTLPEndpoint: {endpoint!r} is no address such as http://localhost:4317")
     return TelemetryOptions(
-        settings.text("Log:OTLPEndpoint"),
-        settings.choice("Log:OTLPProtocol") == "HttpProtobuf",
+        endpoint,
+        over_http,
         {name: _filled(text, names) for name, text in attributes.items() if text},
         {name: text for name, text in settings.text_map("Log:OTLPHeaders").items() if text},
     )

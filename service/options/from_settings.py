@@ -170,6 +170,8 @@ def comments_mode(settings: Settings, key: str) -> CommentsMode:
 def worker_options(settings: Settings, connections: Connections) -> WorkerOptions:
     plan = connections.plan
     target, database = _access(settings, plan.main, connections.main)
+    # Said when everything runs, which a variable that is missing would bring down again.
+    settings.text_or_none("StartupMessage")
     http = http_options(settings)
     # A session that is larger than the head of a request would never come back.
     auth = replace(auth_options(settings), longest_session=min(LONGEST_SESSION, http.head_limit))

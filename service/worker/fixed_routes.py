@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from rowcall.core.codegen.selection import TypesOf
-from rowcall.core.documents.safe_numbers import numbers_as_texts
+from rowcall.core.documents.as_sent import as_sent
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.http.router import Route
 from rowcall.core.text.ascii_case import ascii_lower
@@ -92,6 +92,5 @@ def edition_routes(
 
 def _told(edition: Edition, options: WorkerOptions) -> tuple[Sequence[Endpoint], TypesOf]:
     """The endpoints as others are told about them."""
-    if options.safe_numbers:
-        return numbers_as_texts(edition.endpoints, edition.types_of)
-    return edition.endpoints, edition.types_of
+    safe, resolve = options.safe_numbers, options.resolve_nested
+    return as_sent(edition.endpoints, edition.types_of, safe_numbers=safe, resolve_nested=resolve)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.harness.database import Database
@@ -180,16 +182,19 @@ def nested(flat: Service, every_database: Database, serve: Serve) -> Service:
     return serve(every_database, "", {"Service:RoutineOptions:NestedJsonForCompositeTypes": "true"})
 
 
+DESCRIBED = {"Service:OpenApiOptions:Enabled": "true", "Service:OpenApiOptions:FileName": ""}
+
+
 @pytest.fixture(scope="module")
 def unresolved(flat: Service, every_database: Database, serve: Serve) -> Service:
-    return serve(every_database, "", {"Service:RoutineOptions:ResolveNestedCompositeTypes": "false"})
+    return serve(every_database, "", {"Service:RoutineOptions:ResolveNestedCompositeTypes": "false", **DESCRIBED})
 
 
 @pytest.fixture(scope="module")
 def nested_unresolved(flat: Service, every_database: Database, serve: Serve) -> Service:
     options = "Service:RoutineOptions:"
     settings = {options + "NestedJsonForCompositeTypes": "true", options + "ResolveNestedCompositeTypes": "false"}
-    return serve(every_database, "", settings)
+    return serve(every_database, "", {**settings, **DESCRIBED})
 
 
 @pytest.mark.parametrize(("name", "body"), [(name, body) for name, body, _ in BODIES], ids=NAMES)
@@ -230,6 +235,22 @@ def test_without_resolving_inner_composites_are_text(unresolved: Service, name: 
 @pytest.mark.parametrize(("name", "body"), ONE_LEVEL_NESTED, ids=[name for name, _ in ONE_LEVEL_NESTED])
 def test_without_resolving_one_level_is_nested(nested_unresolved: Service, name: str, body: str) -> None:
     assert answer(nested_unresolved.get(f"/api/{name}")) == (200, JSON, body)
+
+
+def test_what_is_not_resolved_is_described_as_text(unresolved: Service, nested_unresolved: Service) -> None:
+    """As in generated clients, which are told the same."""
+
+    def members(service: Service, name: str) -> dict[str, Any]:
+        operation = service.get("/openapi.json").json()["paths"][f"/api/{name}"]["get"]
+        schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+        found: dict[str, Any] = schema["items"]["properties"]
+        return found
+
+    text, texts = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
+    assert members(unresolved, "crates")["item"] == text
+    assert members(nested_unresolved, "crates")["c"]["properties"] == {"code": text, "item": text}
+    for tags in (members(unresolved, "tags"), members(nested_unresolved, "tags")["t"]["properties"]):
+        assert (tags["g"], tags["gs"], tags["prices"]) == (text, texts, texts)
 
 
 @pytest.mark.parametrize("annotation", ["nested", "nested_json", "nested_composite"])

@@ -64,6 +64,8 @@ create function same(_n numeric, _t text) returns table (n numeric, t text, j js
     $$ select _n, _t, ('{"a":1e400,"b":' || _n || '}')::json $$;
 comment on function same is 'HTTP GET
 mcp Same.';
+create function hidden() returns int language sql stable as 'select 1';
+comment on function hidden is 'HTTP GET /mcp';
 create function kept(_name text) returns text language sql stable as 'select _name';
 comment on function kept is 'HTTP GET /kept/{_name}
 authorize admin
@@ -86,6 +88,7 @@ VERSION = "2025-11-25"
 @pytest.fixture(scope="module")
 def service(database: Database, serve: Serve) -> Service:
     settings = {**BASE, P + "Instructions": "Be kind.", P + "AllowedOrigins:0": "https://chat.example"}
+    settings |= {P + "AllowedOrigins:1": "*", P + "AllowedOrigins:2": "https://desk.example:443/"}
     return serve(database, SQL, settings, workers=2)
 
 
@@ -171,6 +174,8 @@ def test_what_was_asked_for_in_vain_is_told_at_the_start(service: Service) -> No
     assert "there is a tool names already" in service.log
     assert "GET /api/undescribed: the tool has no description" in service.log
     assert service.log.count("MCP: 12 tools: ") == 1
+    assert "AllowedOrigins: '*' is no origin such as https://shop.example:8443, and lets no page in" in service.log
+    assert "GET /mcp is not reached: Service:McpOptions:UrlPath answers there" in service.log
 
 
 @pytest.mark.parametrize(
@@ -288,6 +293,7 @@ def test_it_introduces_itself(service: Service, database: Database) -> None:
     [
         ("POST", {"Origin": "https://evil.example"}, 403),
         ("POST", {"Origin": "HTTPS://chat.example"}, 200),
+        ("POST", {"Origin": "https://desk.example"}, 200),
         ("POST", {"MCP-Protocol-Version": "2025-03-26"}, 400),
         ("POST", {"MCP-Protocol-Version": VERSION}, 200),
         ("GET", {}, 405),
@@ -356,6 +362,7 @@ def test_a_token_for_somebody_else_is_none(guarded: Service) -> None:
 
 def test_without_the_key_there_is_nothing(database: Database, service: Service, serve: Serve) -> None:
     plain = serve(database)
-    assert plain.post("/mcp", content=b"{}").status_code == 404
+    assert plain.get("/mcp").json() == 1
+    assert plain.post("/mcp", content=b"{}").status_code == 405
     assert plain.get("/api/only-tool?a=1").status_code == 404
     assert plain.get("/api/one-bed").status_code == 200

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 
-from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.config import Settings
+from rowcall.core.documents.as_sent import as_sent
 from rowcall.core.documents.contract import Contract, ContractError, contract_from, contract_of, contract_text
 from rowcall.core.documents.contract_changes import Severity, changes
-from rowcall.core.documents.safe_numbers import numbers_as_texts
 from rowcall.core.endpoint.capabilities import NoticeLevel
-from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.codegen.writing import replace_file
 from rowcall.service.command.configuration_files import load
 from rowcall.service.command.reading.edition import endpoints_of
@@ -40,10 +37,10 @@ def _now(arguments: Arguments, settings: Settings) -> Contract:
     level = NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper())
     with endpoints_of(settings, demo=arguments.has("--demo")) as found:
         camel = settings.flag("Service:CamelCaseNames")
-        endpoints: Sequence[Endpoint] = found.edition.endpoints
-        types_of: TypesOf = found.edition.types_of
-        if found.options.safe_numbers:
-            endpoints, types_of = numbers_as_texts(endpoints, types_of)
+        safe, resolve = found.options.safe_numbers, found.options.resolve_nested
+        endpoints, types_of = as_sent(
+            found.edition.endpoints, found.edition.types_of, safe_numbers=safe, resolve_nested=resolve
+        )
         return contract_of(endpoints, types_of, camel=camel, level=level, exact=settings.flag("Service:ExactTypes"))
 
 

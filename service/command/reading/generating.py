@@ -31,7 +31,7 @@ def generate(arguments: Arguments) -> int:
     urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
     with endpoints_of(settings, demo=arguments.has("--demo")) as found:
         wanted = descriptions(settings, found.database, found.options.auth, urls)
-        if wanted == Descriptions(safe_numbers=wanted.safe_numbers):
+        if wanted == Descriptions(safe_numbers=wanted.safe_numbers, resolve_nested=wanted.resolve_nested):
             raise StartupError(
                 "there is nothing to write: switch on Service:ClientCodeGen, DartClientCodeGen, PythonClientCodeGen, "
                 "OpenApiOptions, HttpFileOptions or McpOptions:ToolSchemas"

@@ -25,4 +25,5 @@ def descriptions(settings: Settings, database: str, auth: AuthOptions, urls: Seq
         mcp=mcp,
         tool_schemas=tool_schema_options(settings, database, auth, openapi, mcp),
         safe_numbers=settings.choice("Service:JsonNumbers").casefold() == "safe",
+        resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
     )

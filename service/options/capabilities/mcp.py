@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.config import Settings
@@ -12,6 +12,8 @@ from rowcall.core.documents.openapi import OpenApi
 from rowcall.core.documents.tool_schemas import Place, ToolSchemaOptions
 from rowcall.core.documents.tools import ToolOptions
 from rowcall.service.options.capabilities.documents import document_options
+from rowcall.service.options.server.browsers import as_browsers_write
+from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
 
@@ -38,7 +40,7 @@ def mcp_options(settings: Settings, database: str, auth: AuthOptions, urls: Sequ
         instructions=settings.text_or_none(_P + "Instructions") or None,
         tools=_tools(settings, auth),
         rate_limiter=settings.text_or_none(_P + "RateLimiterPolicy") or None,
-        origins=frozenset(origin.lower().rstrip("/") for origin in settings.texts(_P + "AllowedOrigins") or ()),
+        origins=frozenset(_origins(settings)),
         closed=closed,
         servers=tuple(settings.texts(_A + "AuthorizationServers") or ()),
         scopes=tuple(settings.texts(_A + "ScopesSupported") or ()),
@@ -47,6 +49,15 @@ def mcp_options(settings: Settings, database: str, auth: AuthOptions, urls: Sequ
         catalogue=document_options(settings, database, urls) if settings.flag(_P + "Resources") else None,
         by_role=settings.flag(_A + "FilterToolsByRole"),
     )
+
+
+def _origins(settings: Settings) -> Iterator[str]:
+    key = _P + "AllowedOrigins"
+    for text in settings.texts(key) or ():
+        try:
+            yield from as_browsers_write((text.strip(),), key)
+        except StartupError as error:
+            log.warning("%s, and lets no page in", error)
 
 
 def tool_schema_options(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+
 from rowcall.core.config import Settings
 from rowcall.core.http.compression import Compression
+
+log = logging.getLogger("rowcall")
 
 _SECTION = "ResponseCompression:"
 _LEVELS = {"Optimal": (4, 6), "Fastest": (1, 1), "NoCompression": (0, 0), "SmallestSize": (11, 9)}
@@ -18,7 +22,10 @@ def compression(settings: Settings) -> Compression | None:
         ("gzip", gzip_level, settings.flag(_SECTION + "UseGzipFallback")),
     )
     chosen = [(coding, level) for coding, level, offered in offers if offered]
-    if not settings.flag(_SECTION + "Enabled") or not chosen:
+    if not settings.flag(_SECTION + "Enabled"):
+        return None
+    if not chosen:
+        log.warning("%sEnabled is true, but UseBrotli and UseGzipFallback are false: nothing is compressed", _SECTION)
         return None
     return Compression(
         codings=tuple(coding for coding, _ in chosen),

@@ -245,6 +245,52 @@ def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
     assert "Connection test: FAILED - " in text.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "list_", "told"),
+    [
+        (
+            ["--config:envfile=./other.env"],
+            "startWarnings",
+            "Config:EnvFile has no effect on the command line: only files are asked for it",
+        ),
+        (
+            ["--Service:IncludeSchemas:0=nosuch"],
+            "startWarnings",
+            "Service:IncludeSchemas names nosuch, where no endpoint is found",
+        ),
+        (
+            ["--Service:SchemaSimilarTo=(a"],
+            "startErrors",
+            "invalid regular expression: parentheses () not balanced (in a key of Service or Service:CrudSource whose",
+        ),
+        (
+            [
+                "--ResponseCompression:Enabled=1",
+                "--ResponseCompression:UseBrotli=0",
+                "--ResponseCompression:UseGzipFallback=0",
+            ],
+            "startWarnings",
+            "ResponseCompression:Enabled is true, but UseBrotli and UseGzipFallback are false: nothing is compressed",
+        ),
+        (
+            ["--Log:ToOpenTelemetry=1", "--Log:OTLPEndpoint=collector"],
+            "startErrors",
+            "Log:OTLPEndpoint: 'collector' is no address such as http://localhost:4317",
+        ),
+        (
+            ["--StartupMessage={!NOWHERE}"],
+            "startErrors",
+            "command line: StartupMessage: the environment variable NOWHERE is not set (asked for as {!NOWHERE})",
+        ),
+    ],
+)
+def test_what_would_only_show_later_is_told(
+    tmp_path: Path, database: Database, arguments: list[str], list_: str, told: str
+) -> None:
+    said = validated(tmp_path, f"--ConnectionStrings:Default={database.conninfo}", *arguments)
+    assert told in str(said[list_])
+
+
 def test_without_a_default_connection_the_one_that_a_start_would_serve_is_reached(tmp_path: Path) -> None:
     said = validated(tmp_path, "--ConnectionStrings:Other=Host=127.0.0.1;Port=1;Database=x")
     assert (said["valid"], said["connectionTest"]) == (False, "ok")
