@@ -1,5 +1,7 @@
 """JSON as people write it into configuration files: comments, trailing commas, a byte order mark (reference 06, 1.1).
 
+A key may be a path, `"Service:UrlPathPrefix"`, as on the command line.
+
 A parser of our own, because each value has to know its line and column for later messages, and because keys that
 differ only in case are a mistake here. It reads files of a few kilobytes, once, at startup.
 """
@@ -27,6 +29,22 @@ def parse(source: str, text: str) -> Section:
     """Parse `text` of the file `source`; its root must be an object. Raise ConfigError with the place of a mistake."""
     parser = _Parser(source, text.removeprefix("\ufeff"))
     return parser.document()
+
+
+def _given_twice(path: str, origin: Origin, earlier: Child) -> ConfigError:
+    return ConfigError(f"{origin}: {path}: the key is given twice, first at {earlier.origin}")
+
+
+def _joined(earlier: Child, later: Child, path: str) -> Child:
+    """Two parts of a section. Raises ConfigError for what is in both."""
+    before, after = earlier.node, later.node
+    if not isinstance(before, Section) or not isinstance(after, Section) or before.is_array or after.is_array:
+        raise _given_twice(path, later.origin, earlier)
+    children = dict(before.children)
+    for name, child in after.children.items():
+        known = children.get(name)
+        children[name] = child if known is None else _joined(known, child, path)
+    return Child(earlier.name, Section(children), earlier.origin)
 
 
 class _Parser:
@@ -62,18 +80,28 @@ class _Parser:
 
     def _object(self, path: str, depth: int) -> Section:
         children: dict[str, Child] = {}
+        opened: set[str] = set()
+        """Of those, what a path such as `"Service:UrlPathPrefix"` has opened: more of it may follow."""
 
         def member() -> None:
             if self._peek() != '"':
                 raise self._error("expected a key in double quotes or '}'", path)
-            origin, name = self._origin(), self._string(path)
-            key_path = f"{path}:{name}" if path else name
-            if (earlier := children.get(name.casefold())) is not None:
-                raise ConfigError(f"{origin}: {key_path}: the key is given twice, first at {earlier.origin}")
+            origin, written = self._origin(), self._string(path)
+            key_path = f"{path}:{written}" if path else written
+            name, *below = written.split(":")
+            earlier = children.get(name.casefold())
+            if earlier is not None and not (below or name.casefold() in opened):
+                raise _given_twice(key_path, origin, earlier)
             self._skip()
             self._expect(":", key_path)
             self._skip()
-            children[name.casefold()] = Child(name, self._value(key_path, depth + 1), origin)
+            node = self._value(key_path, depth + 1 + len(below))
+            for step in reversed(below):
+                node = Section({step.casefold(): Child(step, node, origin)})
+            child = Child(name, node, origin)
+            children[name.casefold()] = child if earlier is None else _joined(earlier, child, key_path)
+            if below:
+                opened.add(name.casefold())
 
         self._items("}", member, path)
         return Section(children)

@@ -6,7 +6,7 @@ import codecs
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,8 +100,20 @@ def load_configuration(
     notes += _second_names(sources)
     merged = load_files(sources)
     variables, env_notes = _with_env_file(Settings(merged, environment), environment, directory)
-    loaded = assemble(merged, overrides, variables)
-    return Configuration(loaded.settings, loaded.unknown, (*notes, *env_notes))
+    given = tuple(overrides)
+    loaded = assemble(merged, given, variables)
+    return Configuration(loaded.settings, loaded.unknown, (*notes, *env_notes, *_come_too_late(given)))
+
+
+_BEFORE_THE_COMMAND_LINE = ("Config:AddEnvironmentVariables", "Config:ParseEnvironmentVariables", "Config:EnvFile")
+
+
+def _come_too_late(overrides: Iterable[tuple[str, str]]) -> Iterator[Note]:
+    """What the files alone say, because it is needed to read what else there is (reference 06, 1.1)."""
+    for path, _ in overrides:
+        for key in _BEFORE_THE_COMMAND_LINE:
+            if path.casefold() == key.casefold():
+                yield Note(logging.WARNING, f"{key} has no effect on the command line: only files are asked for it")
 
 
 def _second_names(sources: Sequence[SourceText]) -> list[Note]:

@@ -43,6 +43,17 @@ def test_a_later_file_wins_key_by_key() -> None:
     assert settings.seconds("Service:CommandTimeout") == 5
 
 
+def test_a_key_of_a_file_may_be_a_path() -> None:
+    settings = load(
+        '{"service:urlprefix": 1, "Service": {"CommandTimeout": "5s", "IncludeSchemas:0": "a"},'
+        ' "Service:UrlPathPrefix": "/v1", "NpgsqlRest:RoutineOptions:NestedJsonForCompositeTypes": true}'
+    )
+    assert settings.seconds("Service:CommandTimeout") == 5
+    assert settings.text("Service:UrlPathPrefix") == "/v1"
+    assert settings.texts("Service:IncludeSchemas") == ("a",)
+    assert settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes") is True
+
+
 def test_lists_merge_by_index() -> None:
     settings = load('{"Service": {"IncludeSchemas": ["a", "b", "c"]}}', '{"Service": {"IncludeSchemas": ["x"]}}')
     assert settings.texts("Service:IncludeSchemas") == ("x", "b", "c")
@@ -141,6 +152,9 @@ def test_environment_keys_are_off_unless_a_file_asks_for_them() -> None:
             "f.json:1:49: Kestrel:Certificates:a:Password: w",
         ),
         ('{"Urls": "a",\n "urls": "b"}', "f.json:2:2: urls: the key is given twice, first at f.json:1:2"),
+        ('{"a": {}, "a": {}}', "f.json:1:11: a: the key is given twice, first at f.json:1:2"),
+        ('{"a": {"b": 1}, "A:B": 2}', "f.json:1:17: A:B: the key is given twice, first at f.json:1:8"),
+        ('{"a:b": 1, "a": 2}', "f.json:1:12: a: the key is given twice, first at f.json:1:2"),
     ],
 )
 def test_a_mistake_names_file_line_column_and_key(text: str, message: str) -> None:

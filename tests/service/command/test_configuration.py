@@ -249,6 +249,11 @@ def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
     ("arguments", "list_", "told"),
     [
         (
+            ["--config:envfile=./other.env"],
+            "startWarnings",
+            "Config:EnvFile has no effect on the command line: only files are asked for it",
+        ),
+        (
             ["--Service:IncludeSchemas:0=nosuch"],
             "startWarnings",
             "Service:IncludeSchemas names nosuch, where no endpoint is found",
