@@ -181,6 +181,13 @@ def _decrypted_columns(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
             yield Diagnostic(endpoint.routine.identity, used.get("decrypt"), message)
 
 
+def _sent_on_as_it_came(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    wanted = endpoint.options.encryption
+    if endpoint.options.proxy is not None and wanted and (wanted.all_parameters or wanted.parameters):
+        message = "encrypt is for the routine alone: proxy sends the request on as it came, unencrypted"
+        yield Diagnostic(endpoint.routine.identity, used["encrypt"], message)
+
+
 def _expressions(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     return expression_diagnostics(endpoint)
 
@@ -252,6 +259,7 @@ OF_ANNOTATIONS: Mapping[str, Check] = {
     "openapi": _examples,
     "raw": _raw_in_vain,
     "hedge": _hedged_for_nothing,
+    "encrypt": _sent_on_as_it_came,
     "impersonate": _nobody_may_act,
 }
 """By the names of the annotations."""

@@ -23,6 +23,7 @@ from rowcall.core.outbound.address import shown_url
 from rowcall.core.outbound.request_definition import type_diagnostics
 from rowcall.core.tables.routines import TableOperation
 from rowcall.service.edition.basic_users import BasicUsers
+from rowcall.service.edition.lost_targets import LostTargets
 from rowcall.service.edition.own_paths import OwnPaths
 from rowcall.service.log import VERBOSE
 from rowcall.service.startup_error import StartupError
@@ -113,6 +114,7 @@ class EndpointBuilder:
         self._caches = settings.flag("CacheOptions:Enabled")
         self._sends = settings.flag("Service:HttpClientOptions:Enabled")
         self._own = OwnPaths(settings)
+        self._lost = LostTargets(settings)
         self._basic = BasicUsers(settings)
         self._reported: set[Diagnostic] = set()
         self._known: dict[int, KnownBuilds] = {}
@@ -147,6 +149,7 @@ class EndpointBuilder:
         public = [endpoint for group in groups for endpoint in group if not endpoint.options.internal]
         diagnostics += (*self._own.hidden(public), *self._own.unsent(public), *self._own.missing(public))
         diagnostics += self._basic.unusable(endpoint for group in groups for endpoint in group)
+        diagnostics += self._lost.found([endpoint for group in groups for endpoint in group])
         self._report(diagnostics)
         debugging = log.isEnabledFor(logging.DEBUG)
         for group in groups:

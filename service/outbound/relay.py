@@ -65,7 +65,8 @@ async def _stream(exchange: Exchange, answer: Answer, headers: Headers, patience
     except ClientGoneError:
         log.debug("%s: the client has left in the middle of the body", exchange.scope.path)
     except (OutboundError, TimeoutError) as error:
-        log.warning("%s: the body of the other service breaks off: %s", exchange.scope.path, error or "it is silent")
+        why = str(error) or "it is silent"
+        log.warning("%s: the body of the other service breaks off: %s", exchange.scope.path, why)
     finally:
         if complete:
             await body.close()

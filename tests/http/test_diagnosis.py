@@ -39,7 +39,7 @@ comment on function off() is E'HTTP\\ndisabled';
 create function inner_one() returns int language sql stable as 'select 1';
 comment on function inner_one() is E'HTTP GET /inner\\ninternal';
 create function sent(_a text) returns void language sql as '';
-comment on function sent(text) is E'HTTP GET /sent\\nproxy http://127.0.0.1:1/{_a}';
+comment on function sent(text) is E'HTTP GET /sent\\nproxy http://127.0.0.1:1/{_a}\\nencrypt _a';
 create function bosses() returns int language sql stable as 'select 1';
 comment on function bosses() is E'HTTP GET /bosses\\nauthorize "boss" gate';
 create function realms() returns int language sql stable as 'select 1';
@@ -86,6 +86,7 @@ def lines(service: Service, level: str, text: str) -> list[str]:
         ("Service:AuthenticationOptions:LoginPath: no endpoint is at /nowhere", None),
         ("PasswordVerificationSucceededCommand cannot run: 42883: procedure renewed(text, text) does not exist", None),
         ("public.asked(): basic_auth_command cannot run: 42883: function nobody(text, boolean) does not exist", None),
+        ("encrypt is for the routine alone: proxy sends the request on as it came", "encrypt _a"),
         ("{whom} names no parameter and stays as it is", "X-Who: {whom}"),
         ("{when} names no parameter and stays as it is", "note = {when}"),
         ("nested = … is a custom parameter and no annotation; write nested alone", "nested = true"),

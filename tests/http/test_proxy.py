@@ -568,3 +568,4 @@ def test_a_proxy_without_a_host_says_what_is_missing(own_database: Database, ser
         own_database, nothing("lost", "HTTP GET /lost\nproxy"), {"Service:ProxyOptions:Enabled": "true"}
     )
     assert "Proxy host is not configured" in problem(service.get("/lost"), 500)["detail"]
+    assert "GET /lost: proxy has no host, so every request is answered with 500" in service.log
