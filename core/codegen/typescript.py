@@ -14,6 +14,7 @@ from rowcall.core.endpoint.endpoint import ValueKind
 _NETWORK_ERROR = (
     'xhr, status: xhr.status, statusText: xhr.statusText || "Network error occurred", response: xhr.response'
 )
+_WHOLE = "xhr.response.size ? xhr.response : null, {status: xhr.status, statusText: xhr.statusText}"
 _FAILED = '!response.ok && response.headers.get("content-length") !== "0"'
 
 
@@ -237,13 +238,17 @@ def _sent(function: ClientFunction, options: ClientCodeOptions) -> Iterator[str]
     yield "        }"
     yield "    });"
     yield "}"
-    yield "xhr.onload = () => {"
-    yield "    if (xhr.status >= 200 && xhr.status < 300) {"
-    yield f"        {_resolved(function, options)}"
-    yield "    } else {"
-    yield f"        {_failed(function, options)}"
-    yield "    }"
-    yield "};"
+    if function.reading is Reading.RESPONSE:
+        yield 'xhr.responseType = "blob";'
+        yield f"xhr.onload = () => resolve(new Response({_WHOLE}));"
+    else:
+        yield "xhr.onload = () => {"
+        yield "    if (xhr.status >= 200 && xhr.status < 300) {"
+        yield f"        {_resolved(function, options)}"
+        yield "    } else {"
+        yield f"        {_failed(function, options)}"
+        yield "    }"
+        yield "};"
     yield f"xhr.onerror = () => reject({{{_NETWORK_ERROR}}});"
     yield f'xhr.open("POST", {_url(function)});'
     for header in _headers(function, options):
@@ -271,7 +276,7 @@ def _resolved(function: ClientFunction, options: ClientCodeOptions) -> str:
     cast = f" as {function.result}" if options.types else ""
     if function.reading is Reading.NOTHING:
         return "resolve({status: xhr.status, error: undefined});" if function.status else "resolve();"
-    value = f"JSON.parse(xhr.responseText){cast}"
+    value = "xhr.responseText" if function.reading is Reading.TEXT else f"JSON.parse(xhr.responseText){cast}"
     return (
         f"resolve({{status: xhr.status, response: {value}, error: undefined}});"
         if function.status
@@ -283,7 +288,8 @@ def _failed(function: ClientFunction, options: ClientCodeOptions) -> str:
     if not function.status:
         return "reject(new Error(xhr.responseText));"
     error = f"error: JSON.parse(xhr.responseText){' as ApiError' if options.types else ''}"
-    response = "" if function.reading is Reading.NOTHING else "response: [], "
+    nothing = "[]" if function.result.endswith("[]") else f"undefined{'!' if options.types else ''}"
+    response = "" if function.reading is Reading.NOTHING else f"response: {nothing}, "
     return f"resolve({{status: xhr.status, {response}{error}}});"
 
 

@@ -126,6 +126,10 @@ comment on function get_pair() is 'HTTP';
 create function own_page(_user_id text default null, _page int default 1) returns int language sql stable as 'select 1';
 comment on function own_page is 'HTTP GET /api/own/{_user_id}
 user_parameters';
+create function pass_on(_id int) returns void language sql as '';
+comment on function pass_on is 'HTTP
+upload
+proxy http://127.0.0.1:1';
 create function query() returns int language sql stable as 'select 1';
 comment on function query() is 'HTTP GET';
 create function find_parcels_url() returns int language sql stable as 'select 1';
@@ -147,6 +151,7 @@ PLAIN = {
     P + "IncludeStatusCode": "false",
     "Service:CrudSource:Enabled": "true",
     "Service:UploadOptions:Enabled": "true",
+    "Service:ProxyOptions:Enabled": "true",
 }
 
 
@@ -280,6 +285,12 @@ def test_an_upload_is_sent_as_the_sheet_has_it(public: str) -> None:
     assert "    progress?: (loaded: number, total: number) => void,\n): Promise<IImportManifestResponse[]> {" in text
     assert """        xhr.onerror = () => reject({xhr, status: xhr.status, """ in text
     assert """            formData.append("file", files[i], files[i].name);\n""" in text
+
+
+def test_an_upload_that_is_passed_on_gives_the_response(public: str) -> None:
+    text = body(public, "passOn")
+    assert "): Promise<Response> {" in text
+    assert "xhr.onload = () => resolve(new Response(" in text
 
 
 def test_the_query_helper_is_there_for_parameters_that_are_left_out(

@@ -215,7 +215,7 @@ def _sent(function: DartFunction, models: Models, options: DartOptions) -> Itera
     if call.has_status:
         yield from _with_status(function, models, options)
         return
-    if call.upload:
+    if call.upload and call.answer.reading is not Reading.RESPONSE:
         yield "if (response.statusCode < 200 || response.statusCode >= 300) {"
         yield f"  throw http.ClientException({_BODY}, uri);"
         yield "}"
