@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from rowcall.core.data.record import Record
 
@@ -19,6 +20,8 @@ class ExecutionPlan(Record):
     """A transaction of the file has ended before it, so what was done there stays whatever becomes of this one."""
 
 
-def one_plan(count: int) -> tuple[ExecutionPlan, ...]:
-    """All statements are sent together, as one transaction."""
-    return tuple(ExecutionPlan(last=index == count - 1, fresh=index == 0) for index in range(count))
+def one_plan(plans: Sequence[ExecutionPlan]) -> tuple[ExecutionPlan, ...]:
+    """All statements are sent together, as one transaction. What a request says still comes behind what has to be the
+    first of its transaction, such as the choice of an isolation level.
+    """
+    return tuple(replace(plan, last=index == len(plans)) for index, plan in enumerate(plans, 1))

@@ -39,7 +39,8 @@ def file_statements(
 
     def script(mask: int) -> Statement:
         writers = _writers(endpoint, codecs, change)
-        ways = one_plan(len(source.statements)) if wrapped else tuple(one.execution for one in source.statements)
+        ways = tuple(one.execution for one in source.statements)
+        ways = one_plan(ways) if wrapped else ways
         parts = tuple(
             Part(
                 _statement(statement, mask, next(writers), repeatable=repeatable),

@@ -229,10 +229,19 @@ def test_a_killed_backend_leaves_what_was_committed_and_nothing_is_run_twice(
 def test_wrapped_it_is_one_transaction(
     every_database: Database, serve: Serve, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    folder = write_files(tmp_path_factory.mktemp("wrapped"), {"halfway.sql": FILES["halfway.sql"]})
+    level = "select current_setting('transaction_isolation') as level"
+    files = {
+        "halfway.sql": FILES["halfway.sql"],
+        "chosen.sql": f"-- HTTP GET\nset transaction isolation level serializable;\n{level};\n{level}",
+        "begun.sql": f"-- HTTP GET\nbegin isolation level serializable;\n{level};\ncommit;\n{level}",
+    }
+    folder = write_files(tmp_path_factory.mktemp("wrapped"), files)
     wrapped = serve(every_database, "", {**file_settings(folder), "Service:WrapInTransaction": "true"})
     problem(wrapped.post("/api/halfway", content=b'{"n":504}'), 400)
     assert logged(every_database, 504) == 0
+    chosen = '{"result1":["serializable"],"result2":["%s"]}'
+    assert answer(wrapped.get("/api/chosen")) == (200, JSON, chosen % "serializable")
+    assert answer(wrapped.get("/api/begun")) == (200, JSON, chosen % "read committed")
 
 
 def test_keys_and_columns_follow_the_configuration(
