@@ -234,6 +234,20 @@ def _hedged_for_nothing(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         yield Diagnostic(endpoint.routine.identity, line, message)
 
 
+def _signing_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Lines beside `login` and `logout` that take their place, or that these take."""
+    options = endpoint.options
+    word = "login" if options.login else "logout"
+    identity = endpoint.routine.identity
+    if endpoint.passes_through or options.proxy_out is not None:
+        message = f"{word} has no effect: another service gives the answer, and no session begins or ends here"
+        yield Diagnostic(identity, used.get(word), message)
+    elif options.login and "logout" in used:
+        yield Diagnostic(identity, used["logout"], "logout has no effect beside login: the routine signs in")
+    if options.open_login and "authorize" in used:
+        yield Diagnostic(identity, used["authorize"], "authorize has no effect: everybody may try to sign in")
+
+
 def _nobody_may_act(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     if not endpoint.options.roles:
         message = "everybody could act as everybody, so nobody may; authorize has to list the roles or users that may"
@@ -260,6 +274,8 @@ OF_ANNOTATIONS: Mapping[str, Check] = {
     "raw": _raw_in_vain,
     "hedge": _hedged_for_nothing,
     "encrypt": _sent_on_as_it_came,
+    "login": _signing_in_vain,
+    "logout": _signing_in_vain,
     "impersonate": _nobody_may_act,
 }
 """By the names of the annotations."""

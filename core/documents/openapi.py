@@ -256,10 +256,11 @@ def _path_names(endpoint: Endpoint) -> dict[str, str]:
 
 def _path_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
     known = {one.segment: one for one in endpoint.parameters if one.path}
-    for match in _SEGMENT.finditer(endpoint.path):
-        found = known.get(match[1])
+    # One that stands in the path twice is one parameter.
+    for segment in dict.fromkeys(_SEGMENT.findall(endpoint.path)):
+        found = known.get(segment)
         yield {
-            "name": match[1] if found is None else found.api_name,
+            "name": segment if found is None else found.api_name,
             "in": "path",
             "required": True,
             "schema": {"type": "string"} if found is None else parameter_schema(found),

@@ -17,7 +17,7 @@ log = logging.getLogger("rowcall")
 _ANY = None
 _SCHEMAS = "Service:McpOptions:ToolSchemas:"
 _HEALTH, _STATS, _PASSKEYS = "HealthChecks:", "Stats:", "Auth:PasskeyAuth:"
-_AT: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
+_AT: tuple[tuple[str | tuple[str, ...], str | None, tuple[str, ...]], ...] = (
     ("HealthChecks:Enabled", _ANY, tuple(_HEALTH + name for name in ("Path", "ReadyPath", "LivePath"))),
     (
         "Stats:Enabled",
@@ -33,6 +33,13 @@ _AT: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
             _PASSKEYS + name for name in ("AddPasskeyOptionsPath", "AddPasskeyPath", "LoginOptionsPath", "LoginPath")
         ),
     ),
+    (
+        ("Auth:PasskeyAuth:Enabled", "Auth:PasskeyAuth:EnableRegister"),
+        "POST",
+        tuple(_PASSKEYS + name for name in ("RegistrationOptionsPath", "RegistrationPath")),
+    ),
+    ("Antiforgery:Enabled", "GET", ("Antiforgery:TokenPath",)),
+    ("CacheOptions:Enabled", "POST", ("CacheOptions:TagsPath",)),
     ("Service:OpenApiOptions:Enabled", "GET", ("Service:OpenApiOptions:UrlPath",)),
     ("Service:McpOptions:Enabled", "GET", ("Service:McpOptions:UrlPath",)),
     ("Service:McpOptions:Enabled", "POST", ("Service:McpOptions:UrlPath",)),
@@ -43,6 +50,9 @@ _AT: tuple[tuple[str, str | None, tuple[str, ...]], ...] = (
     ),
 )
 """What switches them on, their method, and the keys that hold them."""
+
+_REFRESHED = {"BearerToken": "BearerTokenRefreshPath", "Jwt": "JwtRefreshPath"}
+"""Kinds of schemes, and the key of each."""
 
 
 _SIGNING = ("Service:AuthenticationOptions:LoginPath", "Service:AuthenticationOptions:LogoutPath")
@@ -124,16 +134,26 @@ def _heard(endpoint: Endpoint) -> object:
 
 def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
     found: dict[tuple[str | None, str], str] = {}
-    for switch, method, keys in _AT:
-        if not settings.flag(switch):
-            continue
-        for key in keys:
-            path = settings.text_or_none(key)
-            if path:
-                other = found.setdefault((method, _bare(path)), key)
-                if other != key:
-                    log.warning("%s and %s are both %s; only one of them answers there", other, key, path)
+    for method, key in _switched_on(settings):
+        path = settings.text_or_none(key)
+        if path:
+            other = found.setdefault((method, _bare(path)), key)
+            if other != key:
+                log.warning("%s and %s are both %s; only one of them answers there", other, key, path)
     return found
+
+
+def _switched_on(settings: Settings) -> Iterator[tuple[str | None, str]]:
+    """Method and key."""
+    for switches, method, keys in _AT:
+        if all(settings.flag(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):
+            yield from ((method, key) for key in keys)
+    for name in settings.names("Auth:Schemes"):
+        place = f"Auth:Schemes:{name}:"
+        if settings.flag(place + "Enabled"):
+            kind = _REFRESHED.get(settings.choice_or_none(place + "Type") or "")
+            if kind is not None:
+                yield "POST", place + kind
 
 
 def _bare(path: str) -> str:

@@ -33,6 +33,11 @@ _STRFTIME = {
 }  # fmt: skip
 
 
+def tells_messages(text: str) -> bool:
+    """Lines of this form say what has happened. A misspelt name is one of a property, which an entry may not have."""
+    return any(match["name"] == "Message" for match in _PLACEHOLDER.finditer(text))
+
+
 class Template:
     """Turns entries into text, each ending with a line break."""
 

@@ -210,7 +210,7 @@ _ACCEPTED = """trustservercertificate includeerrordetail includefailedbatchedcom
     cancellationtimeout pooling minimumpoolsize minpoolsize connectionidlelifetime connectionpruninginterval
     connectionlifetime loadbalancetimeout maxautoprepare autoprepareminusages noresetonclose enlist multiplexing
     writecoalescingbufferthresholdbytes readbuffersize writebuffersize socketreceivebuffersize socketsendbuffersize
-    internalcommandtimeout loadbalancehosts hostrecheckseconds servercompatibilitymode arraynullabilitymode
+    internalcommandtimeout hostrecheckseconds servercompatibilitymode arraynullabilitymode
     includerealm checkcertificaterevocation replicationmode loadtablecomposites convertinfinitydatetime
     integratedsecurity useperfcounters backendtimeouts usesslstream continuousprocessing entitytemplatedatabase
     entityadmindatabase eftemplatedatabase efadmindatabase"""
@@ -270,6 +270,16 @@ def _switch(keyword: str, value: str) -> str:
     return words[_one_of(keyword, value.casefold(), set(words))]
 
 
+def _balancing(keyword: str, value: str) -> str:
+    words = {"true": "random", "random": "random", "false": "disable", "disable": "disable"}
+    return words[_one_of(keyword, value.casefold(), set(words))]
+
+
+def _methods(_keyword: str, value: str) -> str:
+    """Of authentication: `ScramSHA256` is `scram-sha-256` to libpq."""
+    return value.casefold().replace("scramsha256", "scram-sha-256")
+
+
 def _one_of(keyword: str, value: str, allowed: set[str]) -> str:
     if value not in allowed:
         raise StartupError(f"{keyword} must be one of {', '.join(sorted(allowed))}")
@@ -282,7 +292,8 @@ _SPELLED: Mapping[str, tuple[str, Callable[[str, str], str]]] = {
     "tcpkeepalive": ("keepalives", _switch),
     "gssencryptionmode": ("gssencmode", _lower),
     "channelbinding": ("channel_binding", _lower),
-    "requireauth": ("require_auth", _lower),
+    "requireauth": ("require_auth", _methods),
+    "loadbalancehosts": ("load_balance_hosts", _balancing),
 }
 
 

@@ -25,6 +25,7 @@ from rowcall.service.database.lanes.lane import LaneOptions
 from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
+from rowcall.service.log.template import tells_messages
 from rowcall.service.options.antiforgery import antiforgery_options
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options, opened
@@ -172,6 +173,8 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
     target, database = _access(settings, plan.main, connections.main)
     # Said when everything runs, which a variable that is missing would bring down again.
     settings.text_or_none("StartupMessage")
+    if not tells_messages(settings.text("Log:OutputTemplate")):
+        log.warning("Log:OutputTemplate has no {Message}: lines of the log do not say what has happened")
     http = http_options(settings)
     # A session that is larger than the head of a request would never come back.
     auth = replace(auth_options(settings), longest_session=min(LONGEST_SESSION, http.head_limit))

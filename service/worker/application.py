@@ -333,6 +333,8 @@ class Application:
             problem = unbound(error)
         elif isinstance(error, MalformedPathError):
             problem = Problem(400, str(error))
+            if (request := logged(exchange.protocol)) is not None:
+                request.path = self._table.shown_path(scope)
         else:
             log.error("%s failed", self._shown(scope), exc_info=error)
             problem = Problem(500, "an unexpected error; the log of the service has it")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.events.stream_path import with_parameters
-from rowcall.core.http.router import MalformedPathError, Match, Route, Router
+from rowcall.core.http.router import REPLACED, Match, Route, Router
 from rowcall.core.http.routing import Routing
 from rowcall.service.edition.edition import Edition
 from rowcall.service.events.stream import Stream
@@ -114,11 +113,12 @@ class Table:
     def shown_path(self, scope: Any) -> str:
         """The path of a request as the log shows it: without the values that endpoints there keep to themselves."""
         path: str = scope.path
-        with contextlib.suppress(MalformedPathError):
-            for method in (scope.method, *self.router.allowed(path)):
-                match = self.router.find(method, path)
-                if match is not None and any(one.discreet for one in match.route.candidates):
-                    return match.route.path
+        # What is no text leads nowhere, and its remains are not shown either.
+        readable = path.replace(REPLACED, "_").replace("\0", "_")
+        for method in (scope.method, *self.router.allowed(readable)):
+            match = self.router.find(method, readable)
+            if match is not None and any(one.discreet for one in match.route.candidates):
+                return match.route.path
         return path
 
     def _told_of(self, path: str) -> Headers:

@@ -148,6 +148,7 @@ def test_passwords_and_their_hashes_are_not_logged(loud: Service) -> None:
         ("OPTIONS", "/kept/hush-word", "/kept/{_word}", [204]),
         ("GET", "/let-in/hush-word", "/let-in/{_word}", [401]),
         ("GET", "/closed/hush-word", "/closed/{_word}", [401]),
+        ("GET", "/closed/%FFhush-word", "/closed/{_word}", [400]),
         ("GET", "/nowhere/hush-word", "/nowhere/{_word}", [500]),
     ],
 )

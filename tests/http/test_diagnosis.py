@@ -47,6 +47,10 @@ comment on function realms() is E'HTTP GET /realms\\nrealm Depot North';
 create function asked() returns int language sql stable as 'select 1';
 comment on function asked() is E'HTTP GET /asked\\nbasic_auth_command = select nobody($1, $3)';
 create procedure noted(text, text) language sql as '';
+create function in_and_out() returns table (user_id int) language sql as 'select 1';
+comment on function in_and_out() is E'HTTP POST /in-and-out\\nlogin\\nlogout\\nauthorize gate';
+create function in_elsewhere() returns table (user_id int) language sql as 'select 1';
+comment on function in_elsewhere() is E'HTTP POST /in-elsewhere\\nlogin\\nproxy http://127.0.0.1:1';
 create function good() returns int language sql stable as 'select 1';
 comment on function good() is E'Ein Wort.\\nHTTP GET /good\\n@allow_anonymous';
 """
@@ -87,6 +91,9 @@ def lines(service: Service, level: str, text: str) -> list[str]:
         ("PasswordVerificationSucceededCommand cannot run: 42883: procedure renewed(text, text) does not exist", None),
         ("public.asked(): basic_auth_command cannot run: 42883: function nobody(text, boolean) does not exist", None),
         ("encrypt is for the routine alone: proxy sends the request on as it came", "encrypt _a"),
+        ("logout has no effect beside login", "logout"),
+        ("authorize has no effect: everybody may try to sign in", "authorize gate"),
+        ("login has no effect: another service gives the answer", "login"),
         ("{whom} names no parameter and stays as it is", "X-Who: {whom}"),
         ("{when} names no parameter and stays as it is", "note = {when}"),
         ("nested = … is a custom parameter and no annotation; write nested alone", "nested = true"),

@@ -23,6 +23,8 @@ comment on function shown_in_query is 'HTTP GET
 openapi example a = [1]
 param b default x';
 create function shown_in_body(_a jsonb, _b int) returns int language sql as 'select 1';
+create function shown_twice(_a int) returns int language sql stable as 'select 1';
+comment on function shown_twice is 'HTTP GET /api/{_a}/twice/{_a}';
 comment on function shown_in_body is 'HTTP
 openapi example a = {}
 openapi example b = 3';

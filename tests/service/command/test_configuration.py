@@ -254,6 +254,11 @@ def test_validate_tells_why_the_database_is_not_reached(tmp_path: Path) -> None:
             "Config:EnvFile has no effect on the command line: only files are asked for it",
         ),
         (
+            ["--Log:OutputTemplate={Timestamp} {message:lj}{NewLine}"],
+            "startWarnings",
+            "Log:OutputTemplate has no {Message}",
+        ),
+        (
             ["--Service:IncludeSchemas:0=nosuch"],
             "startWarnings",
             "Service:IncludeSchemas names nosuch, where no endpoint is found",

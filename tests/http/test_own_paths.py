@@ -1,0 +1,56 @@
+"""Whoever puts an endpoint where the service itself answers is told, and by which key it does (spec 4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+PATHS = {
+    "HealthChecks:Path": "GET /health",
+    "Stats:RoutinesStatsPath": "GET /stats/routines",
+    "Auth:BearerTokenRefreshPath": "POST /renew",
+    "Auth:Schemes:Short:BearerTokenRefreshPath": "POST /renew-short",
+    "Auth:PasskeyAuth:LoginPath": "POST /api/passkey/login",
+    "Auth:PasskeyAuth:RegistrationPath": "POST /api/passkey/register",
+    "Antiforgery:TokenPath": "GET /token",
+    "CacheOptions:TagsPath": "POST /forget",
+    "Service:OpenApiOptions:UrlPath": "GET /openapi.json",
+    "Service:McpOptions:UrlPath": "POST /mcp",
+    "Service:McpOptions:ToolSchemas:LlmsTxtUrlPath": "GET /llms.txt",
+}
+SETTINGS = {
+    "HealthChecks:Enabled": "true",
+    "Stats:Enabled": "true",
+    "Auth:BearerTokenAuth": "true",
+    "Auth:BearerTokenRefreshPath": "/renew",
+    "Auth:Schemes:Short:Type": "BearerToken",
+    "Auth:Schemes:Short:BearerTokenRefreshPath": "/renew-short",
+    "Auth:PasskeyAuth:Enabled": "true",
+    "Auth:PasskeyAuth:EnableRegister": "true",
+    "Antiforgery:Enabled": "true",
+    "Antiforgery:TokenPath": "/token",
+    "CacheOptions:Enabled": "true",
+    "CacheOptions:TagsPath": "/forget",
+    "Service:OpenApiOptions:Enabled": "true",
+    "Service:McpOptions:Enabled": "true",
+    "Service:McpOptions:ToolSchemas:Enabled": "true",
+}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    sql = "".join(
+        f"create function at_{number}() returns int language sql as 'select 1';"
+        f"comment on function at_{number}() is 'HTTP {place}';"
+        for number, place in enumerate(PATHS.values())
+    )
+    return serve(database, sql, SETTINGS)
+
+
+@pytest.mark.parametrize(("key", "place"), PATHS.items())
+def test_an_endpoint_where_the_service_answers_is_told(service: Service, key: str, place: str) -> None:
+    told = f"{place} is not reached: {key} answers there; give one of them another path"
+    assert service.log.count(told) == 1
