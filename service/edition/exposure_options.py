@@ -9,6 +9,7 @@ from typing import Any
 
 from rowcall.core.building.endpoint_builder import CommentsMode
 from rowcall.core.config import Settings
+from rowcall.core.config.tree import find
 from rowcall.core.tables.operations import NAMES as OPERATION_NAMES
 from rowcall.core.tables.operations import Conflict, Variant
 from rowcall.core.tables.routines import TableDefaults
@@ -18,7 +19,7 @@ from rowcall.service.discovery.trust import EVERYBODY
 from rowcall.service.edition.exposure import Exposure
 from rowcall.service.options.connections import ConnectionPlan
 from rowcall.service.options.from_settings import comments_mode, endpoint_defaults
-from rowcall.service.options.sql_files import sql_file_options
+from rowcall.service.options.sql_files import SqlFileOptions, sql_file_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.startup_error import StartupError
 
@@ -53,8 +54,16 @@ def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -
         routines=defaults,
         tables=replace(defaults, comments_mode=comments_mode(settings, _TABLES + "CommentsMode")),
         operations=operations,
-        files=sql_file_options(settings),
+        files=_files(settings),
     )
+
+
+def _files(settings: Settings) -> SqlFileOptions | None:
+    options = sql_file_options(settings)
+    enabled = "Service:SqlFileSource:Enabled"
+    if options is None and find(settings.root, enabled) is not None and settings.flag(enabled):
+        log.warning("%s is true, but Service:SqlFileSource:FilePattern is empty: no file is served", enabled)
+    return options
 
 
 def _wanted(settings: Settings) -> Wanted:

@@ -14,7 +14,7 @@ from rowcall.service.log.request_line import CHANNEL
 from rowcall.service.log.telemetry import TelemetryOptions
 from rowcall.service.startup_error import StartupError
 
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.1
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.1
 
 CHANNELS: Mapping[str, int] = {"rowcall": logging.INFO, "rowcall.client": logging.INFO, "rowcall.http": logging.INFO}
 """The service's own channels with their levels; those below inherit."""
@@ -102,7 +102,7 @@ def logs_requests(settings: Settings) -> bool:
 def correlation_header(settings: Settings) -> str | None:
     """The name of the header; None where requests carry no id."""
     name = settings.text_or_none("Log:CorrelationIdHeader") or None
-    if name is not None and not _HEADER_NAME.fullmatch(name):
+    if name is not None and not HEADER_NAME.fullmatch(name):
         raise StartupError(f"Log:CorrelationIdHeader: {name!r} is not the name of a header")
     return name
 

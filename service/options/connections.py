@@ -65,6 +65,10 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
     main = main_connection_name(settings)
     names = settings.names("ConnectionStrings")
     asked = tuple(_asked(settings, names))
+    known = {name.casefold() for name in names}
+    for name in settings.text_map(f"{_TARGETS}:ByConnectionName"):
+        if name.casefold() not in known:
+            log.warning("%s:ByConnectionName names %r, but ConnectionStrings has %s", _TARGETS, name, ", ".join(names))
     replicas = _replicas(settings, _without(names, main))
     listed = settings.texts("Service:RoutineOptions:ReadMetadataFromConnections") or ()
     multiple = settings.flag("Service:UseMultipleConnections")

@@ -38,6 +38,7 @@ from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_pl
 from rowcall.core.sqlfile.reading import SqlFile, SqlFileError, asks_for_endpoint, excerpt, place, read_file
 from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
 from rowcall.core.sqlfile.statement_comments import StatementNotes
+from rowcall.core.text.globs import has_wildcard, is_recursive
 from rowcall.core.text.naming import default_path
 from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
 from rowcall.service.discovery.files import FileText, find_files, read_text
@@ -179,7 +180,9 @@ class SqlFileSource:
             if (text := read_text(path, options.folder)) is not None
         ]
         if not texts:
-            log.warning("no file fits the pattern %s of Service:SqlFileSource:FilePattern", options.pattern)
+            flat = has_wildcard(options.pattern) and not is_recursive(options.pattern)
+            hint = "; without ** no folder below is looked into" if flat else ""
+            log.warning("no file fits the pattern %s of Service:SqlFileSource:FilePattern%s", options.pattern, hint)
         if options.comments_mode is CommentsMode.ONLY_ANNOTATED:
             return [text for text in texts if _is_wanted(text, options)]
         return texts

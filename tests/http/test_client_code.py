@@ -421,6 +421,17 @@ def test_global_types_of_two_files_have_two_names(
     assert len(names) == len(set(names))
 
 
+@pytest.mark.parametrize(("url", "told"), [("http://[::]:80", True), ("http://127.0.0.1", False)])
+def test_an_address_that_nobody_can_call_is_told(
+    made: Database, caplog: pytest.LogCaptureFixture, url: str, told: bool
+) -> None:
+    settings = settings_of(made, {**PLAIN, P + "IncludeHost": "true", P + "FilePath": "{0}.ts"})
+    options = client_code_options(settings, [url])
+    assert options is not None
+    assert options.base_url == url
+    assert (f"{P}CustomHost: the service listens on all addresses" in caplog.text) == told
+
+
 def test_one_file_holds_everything(write: Callable[[Path, Mapping[str, str]], None], tmp_path: Path) -> None:
     write(tmp_path, {P + "BySchema": "false", P + "FilePath": "api.ts"})
     text = (tmp_path / "api.ts").read_text(encoding="utf-8")
@@ -482,7 +493,9 @@ def test_what_is_unchanged_is_not_written_again(made: Database, serve_once: Serv
 
 def test_files_that_exist_may_be_left_alone(made: Database, serve_once: Serve, tmp_path: Path) -> None:
     (tmp_path / "publicApi.ts").write_text("mine", encoding="utf-8")
-    generate(serve_once, made, tmp_path, {P + "FileOverwrite": "false", P + "CreateSeparateTypeFile": "true"})
+    kept = {P + "FileOverwrite": "false", P + "CreateSeparateTypeFile": "true"}
+    service = generate(serve_once, made, tmp_path, kept)
+    service.wait_for_log("unchanged, 1 left alone as FileOverwrite is false")
     assert (tmp_path / "publicApi.ts").read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / "publicApiTypes.d.ts").exists()
     assert (tmp_path / "yardApi.ts").exists()

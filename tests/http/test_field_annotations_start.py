@@ -147,6 +147,7 @@ path|path|a path is missing
 path_absolute|path https://example.com/x|an absolute URL cannot be a path
 buffer|buffer_rows many|'many' is not a number of rows
 buffer_negative|buffer_rows -1|'-1' is not a number of rows
+connection_empty|connection =|a name has to stand behind the =
 cache_expires|cache_expires soon|'soon' is not an interval
 cache_profile|cache_profile|exactly one profile name
 cache_profiles|cache_profile a b|exactly one profile name

@@ -79,8 +79,9 @@ def _name(option: str) -> Apply:
 
 def _assigned_name(option: str) -> Assign:
     def assign(draft: Draft, value: str) -> None:
-        if value:
-            draft.set(**{option: value})
+        if not value:
+            raise BadValueError("a name has to stand behind the =")
+        draft.set(**{option: value})
 
     return assign
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from rowcall.core.codegen.options import ClientCodeOptions, DartOptions, HookOptions, PythonOptions
 from rowcall.core.config import Settings
@@ -133,7 +135,21 @@ def _base_url(settings: Settings, section: str, urls: Sequence[str]) -> str:
     given = settings.text_or_none(section + "CustomHost")
     if given is not None:
         return given
-    return next(iter(urls), "http://localhost:5000")
+    found = next(iter(urls), "http://localhost:5000")
+    if _is_any_address(urlsplit(found).hostname):
+        log.warning(
+            "%sCustomHost: the service listens on all addresses, so clients would call %s; name the host there, or set "
+            "%sIncludeHost to false for relative addresses",
+            *(section, found, section),
+        )
+    return found
+
+
+def _is_any_address(host: str | None) -> bool:
+    try:
+        return host is not None and ip_address(host).is_unspecified
+    except ValueError:
+        return False
 
 
 def _hooks(settings: Settings, *, types: bool) -> HookOptions | None:
@@ -141,7 +157,7 @@ def _hooks(settings: Settings, *, types: bool) -> HookOptions | None:
         return None
     path = settings.text_or_none(_Q + "FilePath")
     if not path:
-        raise StartupError(f"{_Q}FilePath is needed with {_Q}Enabled")
+        raise StartupError(f"{_Q}FilePath is needed with {_Q}Enabled: a path such as src/{{0}}Hooks.ts")
     source = settings.text_or_none(_Q + "ImportFrom") or ""
     if not source.strip():
         raise StartupError(f"{_Q}ImportFrom: the name of a module is needed")
@@ -149,7 +165,11 @@ def _hooks(settings: Settings, *, types: bool) -> HookOptions | None:
         log.warning("%sEnabled has no effect with %sSkipTypes: hooks are TypeScript", _Q, _P)
         return None
     if settings.flag(_P + "BySchema") and "{0}" not in path:
-        log.error("%sFilePath: %s has no {0}, and every schema has hooks of its own; no hooks are written", _Q, path)
+        log.error(
+            "%sFilePath: %s has no {0}, and every schema has hooks of its own; no hooks are written (%sBySchema=false "
+            "makes one file)",
+            *(_Q, path, _P),
+        )
         return None
     return HookOptions(
         path=path,

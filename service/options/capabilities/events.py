@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.capabilities import NoticeLevel
+from rowcall.service.log.options import HEADER_NAME
+from rowcall.service.startup_error import StartupError
 
 BUILT_IN_HEADERS = (
     ("content-type", "text/event-stream"),
@@ -14,6 +17,9 @@ BUILT_IN_HEADERS = (
     ("connection", "keep-alive"),
 )
 _SECTION = "Service:ServerSentEvents:"
+_HEADERS, _EXECUTION = "Service:ServerSentEventsResponseHeaders", "Service:ExecutionIdHeaderName"
+_FRAMING = frozenset({"content-length", "transfer-encoding", "trailer", "upgrade"})
+"""A stream has no end that could be told in front."""
 
 
 class Way(enum.Enum):
@@ -56,14 +62,28 @@ class EventOptions:
     redis: str = ""
 
 
+def _require_headers(given: Mapping[str, str | None]) -> None:
+    for name, value in given.items():
+        if not HEADER_NAME.fullmatch(name):
+            raise StartupError(f"{_HEADERS}: {name!r} is not the name of a header")
+        if name.lower() in _FRAMING:
+            raise StartupError(f"{_HEADERS}: {name} says how long an answer is, and a stream has no end; take it away")
+        if any(ord(sign) < 32 and sign != "\t" for sign in value or ""):
+            raise StartupError(f"{_HEADERS}:{name} holds a line end or another control character")
+
+
 def event_options(settings: Settings) -> EventOptions:
-    given = settings.text_map("Service:ServerSentEventsResponseHeaders")
+    given = settings.text_map(_HEADERS)
     headers = dict(BUILT_IN_HEADERS)
     headers.update((name.lower(), value or "") for name, value in given.items())
+    _require_headers(given)
+    execution_header = settings.text(_EXECUTION)
+    if not HEADER_NAME.fullmatch(execution_header):
+        raise StartupError(f"{_EXECUTION}: {execution_header!r} is not the name of a header")
     return EventOptions(
         level=NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel")),
         headers=tuple(headers.items()),
-        execution_header=settings.text("Service:ExecutionIdHeaderName").lower(),
+        execution_header=execution_header.lower(),
         warn_unbound=settings.flag("Service:WarnUnboundServerSentEventsNotices"),
         after_commit=settings.flag(_SECTION + "AfterCommit"),
         authorize=settings.flag(_SECTION + "AuthorizeOnConnect"),
