@@ -68,6 +68,8 @@ def _write(name: str, text: str, *, overwrite: bool) -> bool:
         if not path.exists() or (overwrite and path.read_text(encoding="utf-8") != text):
             replace_file(path, text)
             log.info("%s is written", path)
+        elif not overwrite:
+            log.info("%s is left alone as FileOverwrite is false", path)
     except (OSError, UnicodeDecodeError) as error:
         log.error("%s cannot be written: %s", path, error)
         return False

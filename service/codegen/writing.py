@@ -92,7 +92,8 @@ def _write(client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, def
         else:
             replace_file(path, output.text)
             written += 1
-    log.info("client code in %s: %d files written, %d unchanged", client.language, written, unchanged)
+    kept = f", {len(left_alone)} left alone as FileOverwrite is false" if left_alone else ""
+    log.info("client code in %s: %d files written, %d unchanged%s", client.language, written, unchanged, kept)
 
 
 def _is_same(path: Path, output: Output) -> bool:

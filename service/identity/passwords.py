@@ -1,6 +1,6 @@
 """Password hashing off the event loop: few threads, of low priority, and a bounded queue in front of them.
 
-One hash takes hundreds of milliseconds of a processor. A flood of logins must leave the rest of the service alone:
+One hash takes a tenth of a second of a processor. A flood of logins must leave the rest of the service alone:
 hashing threads run behind everything else, and when too many logins wait the next ones are sent away at once.
 """
 

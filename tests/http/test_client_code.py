@@ -493,7 +493,9 @@ def test_what_is_unchanged_is_not_written_again(made: Database, serve_once: Serv
 
 def test_files_that_exist_may_be_left_alone(made: Database, serve_once: Serve, tmp_path: Path) -> None:
     (tmp_path / "publicApi.ts").write_text("mine", encoding="utf-8")
-    generate(serve_once, made, tmp_path, {P + "FileOverwrite": "false", P + "CreateSeparateTypeFile": "true"})
+    kept = {P + "FileOverwrite": "false", P + "CreateSeparateTypeFile": "true"}
+    service = generate(serve_once, made, tmp_path, kept)
+    service.wait_for_log("unchanged, 1 left alone as FileOverwrite is false")
     assert (tmp_path / "publicApi.ts").read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / "publicApiTypes.d.ts").exists()
     assert (tmp_path / "yardApi.ts").exists()

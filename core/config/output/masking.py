@@ -10,7 +10,9 @@ from rowcall.core.config.placeholders import resolve_what_is_set, sole_placehold
 MASK = "******"
 
 _SECRET_WORDS = ("password", "passphrase", "passwd", "passwort", "pwd", "psw", "key", "cert", "secret")
-_SENSITIVE_NAME = rf"[\w ]*(?:{'|'.join('[ _]*'.join(word) for word in _SECRET_WORDS)})[\w ]*?"
+_MISSPELT = r"p[ _]*a[ _]*s(?![ _s]*f)|p[ _]*w"
+"""`Pasword`, `Pass`, `pw`: nothing is opened with them, but `--config` shows them. Passfile names a file."""
+_SENSITIVE_NAME = rf"[\w ]*(?:{'|'.join('[ _]*'.join(word) for word in _SECRET_WORDS)}|{_MISSPELT})[\w ]*?"
 """Spaces and underscores within a keyword do not matter to who reads the string."""
 _START = rf"(?P<name>{_SENSITIVE_NAME})(?P<equals>\s*=\s*)"
 _DOUBLED = r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'"

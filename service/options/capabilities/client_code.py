@@ -157,7 +157,7 @@ def _hooks(settings: Settings, *, types: bool) -> HookOptions | None:
         return None
     path = settings.text_or_none(_Q + "FilePath")
     if not path:
-        raise StartupError(f"{_Q}FilePath is needed with {_Q}Enabled")
+        raise StartupError(f"{_Q}FilePath is needed with {_Q}Enabled: a path such as src/{{0}}Hooks.ts")
     source = settings.text_or_none(_Q + "ImportFrom") or ""
     if not source.strip():
         raise StartupError(f"{_Q}ImportFrom: the name of a module is needed")
@@ -165,7 +165,11 @@ def _hooks(settings: Settings, *, types: bool) -> HookOptions | None:
         log.warning("%sEnabled has no effect with %sSkipTypes: hooks are TypeScript", _Q, _P)
         return None
     if settings.flag(_P + "BySchema") and "{0}" not in path:
-        log.error("%sFilePath: %s has no {0}, and every schema has hooks of its own; no hooks are written", _Q, path)
+        log.error(
+            "%sFilePath: %s has no {0}, and every schema has hooks of its own; no hooks are written (%sBySchema=false "
+            "makes one file)",
+            *(_Q, path, _P),
+        )
         return None
     return HookOptions(
         path=path,

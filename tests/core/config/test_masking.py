@@ -28,6 +28,8 @@ from rowcall.core.config.output.masking import masked_in_parts, masked_whole
         ("postgresql://me@h/db?password=x&sslmode=require", "postgresql://me@h/db?password=******&sslmode=require"),
         ("localhost:6379,password=abc,ssl=false", "localhost:6379,password=******,ssl=false"),
         ("Host=a;Password=", "Host=a;Password="),
+        ("Host=a;Pasword=x;Pass=y;Pass file=/f", "Host=a;Pasword=******;Pass=******;Pass file=/f"),
+        ("host=a pasword=x passfile=/f", "host=a pasword=****** passfile=/f"),
         ("Host=a;Pass word=x;P_W D=y", "Host=a;Pass word=******;P_W D=******"),
         ("embedded:./data", "embedded:./data"),
     ],
