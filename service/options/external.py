@@ -117,7 +117,7 @@ def _provider(settings: Settings, name: str) -> Provider:
             _check_address(path + key, url)
     if given["AuthUrl"] is not None and "{2}" not in given["AuthUrl"]:
         log.warning(
-            "%sAuthUrl has no place for the state: without state={2} no sign-in that begins in a browser comes to its end",
+            "%sAuthUrl has no place for the state: without state={2} no sign-in that begins in a browser can end",
             path,
         )
     client_id = (settings.text_or_none(path + "ClientId") or "").strip()
