@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -211,13 +212,15 @@ def _endpoints(
             made = ()
         if isinstance(routine.source, TableOperation):
             table = f"{routine.schema}.{routine.name}"
-            route = "".join(f"{endpoint.name}: " for endpoint in known.endpoints)
-            of_tables += ((one.message.removeprefix(route), replace(one, object=table)) for one in noticed)
+            of_tables += ((_ROUTE.sub("", one.message), replace(one, object=table)) for one in noticed)
         else:
             diagnostics += noticed
         endpoints += made
     diagnostics += _once(of_tables)
     return tuple(endpoints)
+
+
+_ROUTE = re.compile(r"\A[A-Z]+ /\S*: ")
 
 
 def _once(diagnostics: Iterable[tuple[str, Diagnostic]]) -> Iterable[Diagnostic]:
