@@ -22,7 +22,7 @@ class SwitchedOff:
 
     def diagnostic(self, identity: str, line: str | None, *, left_out: int = 0) -> Diagnostic:
         message = f"{self.annotation} has no effect, as it is switched off ({self.switch}): {self.instead}"
-        return Diagnostic(identity, line, message, left_out=left_out)
+        return Diagnostic(identity, line, message, left_out=left_out, switched=True)
 
 
 WITHIN = "within"

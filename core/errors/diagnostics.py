@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 
@@ -25,6 +25,9 @@ class Diagnostic:
     left_out: int = 0
     """How many objects are not served because of it: they are counted and listed as left out, never as served."""
 
+    switched: bool = False
+    """One key of the configuration is the cause, and mends it for all objects: `gathered` makes one of them."""
+
     def __str__(self) -> str:
         place = "" if self.line is None else f" (comment line: {self.line})"
         return f"{self.object}: {self.message}{place}"
@@ -36,10 +39,12 @@ MOST_NAMED = 20
 
 
 def gathered(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """Each once; what is wrong with many objects alike is one diagnostic that names them, where the first one stood."""
-    alike: dict[tuple[str, bool], list[Diagnostic]] = {}
+    """Each once; what one key does to many objects is one diagnostic that names them, where the first one stood. A
+    mistake in a comment keeps its own, with its line.
+    """
+    alike: dict[Hashable, list[Diagnostic]] = {}
     for one in dict.fromkeys(diagnostics):
-        alike.setdefault((one.message, one.told), []).append(one)
+        alike.setdefault((one.message, one.told) if one.switched else one, []).append(one)
     for group in alike.values():
         objects = list(dict.fromkeys(one.object for one in group))
         if len(objects) <= FEW:
