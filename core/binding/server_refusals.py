@@ -23,16 +23,53 @@ def refused_argument(context: str | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ServerRefusals:
-    """For one endpoint. own: indexes of parameters that the service fills, which no caller can do better."""
+    """For one endpoint. own: indexes of parameters that the service fills, which no caller can do better. columns: of a
+    table, each at the position of its parameters.
+    """
 
     parameters: Sequence[EndpointParameter]
     own: Collection[int] = ()
+    columns: Sequence[str | None] = ()
 
     def error(self, mask: int, place: int, message: str) -> BindingError | None:
         """place: of the value among those of the request."""
         present = [index for index in range(len(self.parameters)) if mask >> index & 1]
         if not 0 <= place < len(present) or present[place] in self.own:
             return None
-        parameter = self.parameters[present[place]]
-        detail = f"parameter '{parameter.api_name}' ({type_word(parameter.type_text)}): {message}"
-        return BindingError(400, detail, faults=[Fault(parameter.api_name, parameter.api_name, detail)])
+        return _error(f"{_place(self.parameters[present[place]])}: {message}", self.parameters[present[place]])
+
+    def computed(self, mask: int, column: str) -> BindingError | None:
+        """A value for a column that has its own (SQLSTATE 428C9), which a view does not say of the table below it."""
+        index = self._index(column)
+        if index is None or not mask >> index & 1:
+            return None
+        parameter = self.parameters[index]
+        return _error(f"{_place(parameter)}: the database makes this value itself; leave it out", parameter)
+
+    def without_value(self, mask: int, values: Sequence[object], column: str) -> Fault | None:
+        """A column that has to have a value (SQLSTATE 23502), and was given none or NULL."""
+        index = self._index(column)
+        if index is None:
+            return None
+        parameter = self.parameters[index]
+        name = parameter.api_name
+        if not mask >> index & 1:
+            return Fault(name, name, f"{_place(parameter)} is required", unfit=False)
+        given = values[(mask & ((1 << index) - 1)).bit_count()]
+        return Fault(name, name, f"{_place(parameter)}: null is not allowed") if given is None else None
+
+    def _index(self, column: str) -> int | None:
+        """Of the parameter that callers write the column with."""
+        if column not in self.columns:
+            return None
+        position = self.columns.index(column)
+        found = (index for index, one in enumerate(self.parameters) if one.position == position)
+        return next((index for index in found if index not in self.own), None)
+
+
+def _place(parameter: EndpointParameter) -> str:
+    return f"parameter '{parameter.api_name}' ({type_word(parameter.type_text)})"
+
+
+def _error(detail: str, parameter: EndpointParameter) -> BindingError:
+    return BindingError(400, detail, faults=[Fault(parameter.api_name, parameter.api_name, detail)])

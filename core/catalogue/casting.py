@@ -23,7 +23,7 @@ def cast_text(oid: int, types: Mapping[int, TypeInfo]) -> str:
     if info.kind is TypeKind.ARRAY:
         return f"{cast_text(info.element, types)}[]"
     if info.kind is TypeKind.PSEUDO:
-        return "text[]" if info.name.endswith("array") else "text"
+        return "text[]" if is_any_array(info) else "text"
     if info.schema == "pg_catalog":
         return _UNBOUNDED.get(info.name, info.display)
     return quote_qualified(info.schema, info.name)
@@ -49,3 +49,8 @@ def base_of(oid: int, types: Mapping[int, TypeInfo]) -> TypeInfo | None:
     while info is not None and info.kind is TypeKind.DOMAIN:
         info = types.get(info.base)
     return info
+
+
+def is_any_array(info: TypeInfo | None) -> bool:
+    """`anyarray`, `anycompatiblearray`: whatever array a polymorphic routine takes or gives."""
+    return info is not None and info.kind is TypeKind.PSEUDO and info.name.endswith("array")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rowcall.core.catalogue.casting import attribute_cast_text, base_of, cast_text
+from rowcall.core.catalogue.casting import attribute_cast_text, base_of, cast_text, is_any_array
 from rowcall.core.catalogue.catalog import Attribute, Parameter, ParameterMode, Routine, TypeInfo, TypeKind
 from rowcall.core.data.interning import Same, remembered
 from rowcall.core.endpoint.endpoint import EndpointParameter, Field, ValueKind
@@ -80,7 +80,7 @@ def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> Described:
         delimiter = "," if element is None else element.delimiter
         return Described(kind, True, fields, cast_text(info.oid, types) if below else None, delimiter)
     kind, fields = kind_and_fields(types.get(oid), types, camel)
-    return Described(kind, False, fields)
+    return Described(kind, is_any_array(info), fields)
 
 
 def kind_and_fields(

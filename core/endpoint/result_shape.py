@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rowcall.core.catalogue.casting import base_of, cast_text
+from rowcall.core.catalogue.casting import base_of, cast_text, is_any_array
 from rowcall.core.catalogue.catalog import VOID_TYPE, Attribute, Column, Routine, RoutineKind, TypeInfo, TypeKind
 from rowcall.core.data.interning import Same, remembered
 from rowcall.core.endpoint.endpoint import ResultColumn, ResultPath, ResultShape
@@ -200,8 +200,7 @@ def _is_built_in(info: TypeInfo | None, *names: str) -> bool:
 
 
 def _is_array(info: TypeInfo | None) -> bool:
-    """Whatever array a polymorphic function gives, it is one."""
-    return info is not None and (info.kind is TypeKind.ARRAY or _is_built_in(info, "anyarray", "anycompatiblearray"))
+    return info is not None and (info.kind is TypeKind.ARRAY or is_any_array(info))
 
 
 def _is_composite(info: TypeInfo | None) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +28,33 @@ class Diagnostic:
     def __str__(self) -> str:
         place = "" if self.line is None else f" (comment line: {self.line})"
         return f"{self.object}: {self.message}{place}"
+
+
+FEW = 2
+"""So many objects with one and the same mistake are told of one by one."""
+MOST_NAMED = 20
+
+
+def gathered(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """Each once; what is wrong with many objects alike is one diagnostic that names them, where the first one stood."""
+    alike: dict[tuple[str, bool], list[Diagnostic]] = {}
+    for one in dict.fromkeys(diagnostics):
+        alike.setdefault((one.message, one.told), []).append(one)
+    for group in alike.values():
+        objects = list(dict.fromkeys(one.object for one in group))
+        if len(objects) <= FEW:
+            yield from group
+            continue
+        lines = {one.line for one in group}
+        yield replace(
+            group[0],
+            object=_named(objects),
+            line=group[0].line if len(lines) == 1 else None,
+            fatal=any(one.fatal for one in group),
+            left_out=sum(one.left_out for one in group),
+        )
+
+
+def _named(objects: list[str]) -> str:
+    more = len(objects) - MOST_NAMED
+    return ", ".join(objects[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

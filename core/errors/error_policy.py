@@ -15,7 +15,8 @@ from rowcall.core.errors.problems import Problem
 QUERY_CANCELED = "57014"
 
 _STATUS_IN_CODE = re.compile(r"PT([45]\d\d)")
-_INTEGRITY = "23"
+_INTEGRITY = ("23", "44")
+"""Broken constraints, and what the check option of a view does not let through."""
 
 _INTEGRITY_TITLES: Mapping[str, str] = {
     "23502": "A value is missing",
@@ -23,6 +24,7 @@ _INTEGRITY_TITLES: Mapping[str, str] = {
     "23505": "There is such a record already",
     "23514": "A value is not allowed",
     "23P01": "In conflict with another record",
+    "44000": "A value is not allowed",
 }
 _OTHER_INTEGRITY_TITLE = "The change would break a rule of the data"
 
@@ -102,7 +104,7 @@ _BAD_PAGE = ("2201W", "2201X")
 _BAD_PATTERN = ("2201B", "22019", "22025")
 """A regular expression, or a pattern for LIKE, that is none."""
 _UNUSABLE = (*_UNREADABLE, *_BAD_PAGE, *_BAD_PATTERN)
-_UNFIT = ("23502", "23514", *_UNUSABLE)
+_UNFIT = ("23502", "23514", "44000", *_UNUSABLE)
 
 BUILT_IN_CODES: Mapping[str, ErrorMapping] = {
     "42501": ErrorMapping(403, "Insufficient Privilege"),

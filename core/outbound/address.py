@@ -128,7 +128,11 @@ def joined(base: Address, location: str) -> Address:
 
     if _CONTROL.search(location):
         raise BadUrlError("the redirect holds a control character")
-    return read_address(urljoin(base.url, location))
+    try:
+        text = urljoin(base.url, location)
+    except ValueError:
+        raise BadUrlError("the redirect leads to a URL without a usable host") from None
+    return read_address(text)
 
 
 def names_its_host(template: str) -> bool:

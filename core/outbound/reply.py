@@ -37,7 +37,7 @@ def retry_after(value: str | None, now: float) -> float | None:
         return float(text[:9])
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
@@ -94,6 +94,9 @@ def decoded(body: bytes, content_type: str | None) -> str:
     try:
         charset = codecs.lookup(name[1]).name if name else "utf-8"
         text = body.decode("utf-8-sig" if charset == "utf-8" else charset, "replace")
+        if charset != "utf-8":
+            # Some can write half of a surrogate pair.
+            text = text.encode("utf-8", "replace").decode()
     except (LookupError, UnicodeError):
         text = body.decode("utf-8", "replace")
     return text.replace("\0", "\ufffd")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rowcall.core.catalogue.catalog import Identity, Table, TableColumn
+from rowcall.core.catalogue.catalog import Identity, RoutineKind, Table, TableColumn
 from rowcall.core.endpoint.call import UncallableError
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.tables.operations import Command, Conflict, Operation
@@ -62,7 +62,7 @@ def statement(
         case Command.DELETE:
             text = _delete(target, values, endpoint)
         case Command.INSERT:
-            text = f"{_insert(target, values)}{_on_conflict(operation.conflict, table)}"
+            text = f"{_insert(target, table, values)}{_on_conflict(operation.conflict, table)}"
     return f"{text} returning {results}" if results else text
 
 
@@ -95,10 +95,11 @@ def _delete(target: str, values: Sequence[_Value], endpoint: Endpoint) -> str:
     return f"delete from {target}{_where(values)}"
 
 
-def _insert(target: str, values: Sequence[_Value]) -> str:
+def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
+    """The catalogue does not say of a view's column that it is the identity of the table below."""
     if not values:
         raise UncallableError("an insert needs a column")
-    overriding = any(value.column.identity is Identity.ALWAYS for value in values)
+    overriding = table.kind is RoutineKind.VIEW or any(value.column.identity is Identity.ALWAYS for value in values)
     return (
         f"insert into {target} ({_listed(value.name for value in values)})"
         f"{' overriding system value' if overriding else ''} values ({_listed(value.sql for value in values)})"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import psycopg
 
 from rowcall.core.config import ConfigError, Settings
+from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.service.command.serve import connections
 from rowcall.service.database.connector import Connector
 from rowcall.service.edition.exposure_options import exposure
@@ -43,7 +44,7 @@ class Rehearsal:
     warnings: list[str] = field(default_factory=list)
     endpoints: int | None = None
     """None: the database was not read."""
-    left_out: list[str] = field(default_factory=list)
+    left_out: tuple[Diagnostic, ...] = ()
     """What asks to be served and would not be, with the reason."""
     looked_at: tuple[str, ...] = ()
 
@@ -118,7 +119,7 @@ async def _read_once(settings: Settings, options: WorkerOptions, opened: Connect
         rehearsal.errors.append(str(error))
     else:
         rehearsal.endpoints = len(edition.endpoints)
-        rehearsal.left_out = [str(one) for one in edition.left_out]
+        rehearsal.left_out = edition.left_out
         rehearsal.looked_at = edition.looked_at
     try:
         await key_rotation_for(settings, Connector(options.target), lambda _ring: None).check()

@@ -13,6 +13,7 @@ from psycopg.conninfo import make_conninfo
 
 from rowcall.core.config import ConfigError
 from rowcall.core.config.checks import doubts, mistakes, without_effect
+from rowcall.core.errors.diagnostics import Diagnostic, gathered
 from rowcall.service.command.about import banner, print_json
 from rowcall.service.command.configuration_files import Configuration, load
 from rowcall.service.command.rehearsal import rehearse
@@ -44,7 +45,7 @@ class Report:
     start_warnings: tuple[str, ...] = ()
     """What a start would warn of."""
     endpoints: int | None = None
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[Diagnostic, ...] = ()
     """What asks to be served and would not be, with the reason."""
     looked_at: tuple[str, ...] = ()
     """Where endpoints were looked for, in words."""
@@ -99,7 +100,7 @@ def _report(arguments: Arguments) -> Report:
         tuple(error for error in rehearsal.errors if error not in (*errors, connection)),
         (*notes, *doubts(configuration.settings), *rehearsal.warnings),
         rehearsal.endpoints,
-        tuple(rehearsal.left_out),
+        rehearsal.left_out,
         rehearsal.looked_at,
         _has_default(configuration),
         arguments.has("--strict"),
@@ -143,7 +144,7 @@ def _as_json(report: Report) -> dict[str, object]:
         "startErrors": report.start_errors,
         "startWarnings": report.start_warnings,
         "endpoints": report.endpoints,
-        "leftOut": report.left_out,
+        "leftOut": [str(one) for one in report.left_out],
     }
 
 
@@ -153,7 +154,8 @@ def _as_text(report: Report) -> Iterator[str]:
     if report.start_errors:
         yield f"{bad}Start: FAILED{end}"
         yield from (f"  - {error}" for error in report.start_errors)
-    if warnings := [warning for warning in report.start_warnings if warning not in report.left_out]:
+    told = set(map(str, (*report.left_out, *gathered(report.left_out))))
+    if warnings := [warning for warning in report.start_warnings if warning not in told]:
         yield f"{doubtful}Warnings of a start:{end}"
         yield from (f"  - {warning}" for warning in warnings)
     if report.endpoints is not None:

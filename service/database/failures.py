@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from rowcall.core.binding.server_refusals import refused_argument
 from rowcall.core.catalogue.session_state import is_tripped
+from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.error_policy import QUERY_CANCELED, DatabaseError
 from rowcall.core.errors.problems import Problem, unavailable, unbound
 from rowcall.ext.driver.request import Loss, Request, Script, ServerError
@@ -32,6 +33,10 @@ NO_SCHEMA = "3F000"
 NAMED = frozenset({"42883", "42703", "42P01", "42704"})
 STALE = frozenset({"0A000", "26000", "42804", NO_SCHEMA, *NAMED})
 _QUOTED = re.compile(r'"([^"]+)"')
+
+NOT_NULL = "23502"
+COMPUTED = "428C9"
+"""A value for a generated column, or for an identity that is always generated."""
 
 RAISE = "exec_stmt_raise"
 """The function of PostgreSQL that reports what PL/pgSQL raises."""
@@ -198,7 +203,7 @@ class Failures:
             if call.sensitive:
                 message = hide_values(message, exchange.arguments)
             problem = _refused_value(call, exchange, request, message)
-            problem = problem or _answer(call, request, message, tries or Tries())
+            problem = problem or _refused_column(call, exchange, request, message, tries or Tries())
             said = _said(request.error, message)
             log.log(level_of(problem.status), "%s: %s%s", call.label, said, _told(call, exchange))
             problem.logged = True
@@ -225,11 +230,28 @@ def _refused_value(call: Call, exchange: Exchange, request: Request, message: st
     picks = request.statement.picks
     place = number - 1 if picks is None else picks[number - 1]
     # Constraints of a domain have names, which are nobody's business.
-    reason = "the value is not allowed" if error is not None and error.sqlstate.startswith("23") else message
+    reason = message
+    if error is not None and error.sqlstate.startswith("23"):
+        reason = "null is not allowed" if error.sqlstate == NOT_NULL else "the value is not allowed"
     refused = call.refusals.error(exchange.mask, place, reason)
     if refused is None:
         return None
     return unbound(refused.discreetly() if call.sensitive else refused)
+
+
+def _refused_column(call: Call, exchange: Exchange, request: Request, message: str, tries: Tries) -> Problem:
+    """What any error becomes; where it is about a column of the table that is written, it says which one."""
+    error, refusals = request.error, call.refusals
+    if error is None or refusals is None or not refusals.columns or request.failed_ahead:
+        return _answer(call, request, message, tries)
+    if error.sqlstate == COMPUTED:
+        named = _QUOTED.search(error.message)
+        return unbound((named and refusals.computed(exchange.mask, named[1])) or BindingError(400, message))
+    problem = _answer(call, request, message, tries)
+    if error.sqlstate == NOT_NULL and error.column:
+        fault = refusals.without_value(exchange.mask, exchange.arguments, error.column)
+        problem.others = {**problem.others, "errors": [fault.members]} if fault else problem.others
+    return problem
 
 
 def level_of(status: int) -> int:

@@ -31,7 +31,7 @@ join pg_catalog.pg_type r on r.oid = p.prorettype
 left join pg_catalog.pg_description d
   on d.classoid = 'pg_catalog.pg_proc'::regclass and d.objoid = p.oid and d.objsubid = 0
 where p.prokind in ('f', 'p')
-  and p.prorettype <> 'pg_catalog.trigger'::regtype
+  and p.prorettype not in ('pg_catalog.trigger'::regtype, 'pg_catalog.event_trigger'::regtype)
   and left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'
   and has_schema_privilege(n.oid, 'USAGE')
   and has_schema_privilege(r.typnamespace, 'USAGE')

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from rowcall.core.cache.plan import invalidations
 from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.errors.diagnostics import Diagnostic, gathered
 from rowcall.core.http.routing import Clashes
 from rowcall.core.outbound.address import shown_url
 from rowcall.core.outbound.request_definition import type_diagnostics
@@ -163,13 +164,16 @@ class EndpointBuilder:
         return Found(groups, (*(one for one in dict.fromkeys(diagnostics) if one.left_out), *broken))
 
     def _report(self, diagnostics: Iterable[Diagnostic]) -> None:
-        seen: set[Diagnostic] = set()
-        for diagnostic in diagnostics:
-            if diagnostic not in self._reported and diagnostic not in seen:
-                log.log(logging.INFO if diagnostic.told else logging.WARNING, "%s", diagnostic)
-            seen.add(diagnostic)
+        seen = dict.fromkeys(diagnostics)
+        fresh = [one for one in seen if one not in self._reported]
+        told = list(gathered(fresh))
+        for one in told:
+            log.log(logging.INFO if one.told else logging.WARNING, "%s", one)
+        for one in fresh:
+            if one not in told:
+                log.debug("%s", one)
         # What was mended and comes back is worth another word.
-        self._reported = seen
+        self._reported = set(seen)
 
     def _log_created(self, endpoint: Endpoint) -> None:
         if self._logs_endpoints:
@@ -195,7 +199,7 @@ def _endpoints(
 ) -> tuple[Endpoint, ...]:
     """Adds to `diagnostics`. first: what is fatal is so; later it leaves out what it is about, and nothing else."""
     endpoints: list[Endpoint] = []
-    of_tables: list[Diagnostic] = []
+    of_tables: list[tuple[str, Diagnostic]] = []
     for routine, defaults in exposed:
         known = build(routine, defaults)
         noticed = known.built.diagnostics
@@ -208,7 +212,7 @@ def _endpoints(
             made = ()
         if isinstance(routine.source, TableOperation):
             table = f"{routine.schema}.{routine.name}"
-            of_tables += (replace(one, object=table) for one in noticed)
+            of_tables += ((_ROUTE.sub("", one.message), replace(one, object=table)) for one in noticed)
         else:
             diagnostics += noticed
         endpoints += made
@@ -216,13 +220,21 @@ def _endpoints(
     return tuple(endpoints)
 
 
-def _once(diagnostics: Iterable[Diagnostic]) -> Iterable[Diagnostic]:
-    """A table has one comment, which is read for each of its operations: a line of it is told of once."""
+_ROUTE = re.compile(r"\A[A-Z]+ /\S*: ")
+
+
+def _once(diagnostics: Iterable[tuple[str, Diagnostic]]) -> Iterable[Diagnostic]:
+    """A table has one comment, which is read for each of its operations: a line of it is told of once, and so is what
+    their messages say alike, but for the route in front, which comes first in each pair without it.
+    """
     found: dict[tuple[str, str], Diagnostic] = {}
-    for one in diagnostics:
-        key = one.object, one.message if one.line is None else one.line
+    for message, one in diagnostics:
+        key = one.object, message if one.line is None else one.line
         first = found.get(key)
-        found[key] = one if first is None else replace(first, left_out=first.left_out + one.left_out)
+        if first is not None:
+            one = replace(first, left_out=first.left_out + one.left_out)
+            one = one if one.line is not None else replace(one, message=message)
+        found[key] = one
     return found.values()
 
 

@@ -21,6 +21,7 @@ from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.resolved_parameters import resolved_parameters
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.errors.problems import Problem
+from rowcall.core.tables.routines import TableOperation
 from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.ext.rendering.timed_rows import TimedWriter
@@ -340,7 +341,9 @@ def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals |
     filled = {one.index for one in filled_parameters(endpoint, services.options.auth.mapping)}
     hashed = {target for target, _ in hashed_parameters(endpoint)}
     resolved = {one.target for one in resolved_parameters(endpoint)}
-    return ServerRefusals(endpoint.parameters, filled | hashed | resolved | endpoint.outgoing.filled)
+    routine = endpoint.routine
+    columns = tuple(one.name for one in routine.parameters) if isinstance(routine.source, TableOperation) else ()
+    return ServerRefusals(endpoint.parameters, filled | hashed | resolved | endpoint.outgoing.filled, columns)
 
 
 def may_stream(endpoint: Endpoint) -> bool:

@@ -39,7 +39,16 @@ def level_name(level: int) -> str:
     return NAMES.get(level) or NAMES[max((known for known in NAMES if known <= level), default=VERBOSE)]
 
 
-_ESCAPED = re.compile(r"[^\n\t]")
+class _Escapes(dict[int, str]):
+    """For `str.translate`: what is not printable, as Python would write it."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        return character if character.isprintable() else repr(character)[1:-1]
+
+
+_FREQUENT = _Escapes({code: _Escapes()[code] for code in range(256)})
+_BUT_TABS = _Escapes(_FREQUENT | {ord("\t"): "\t"})
 _LIKE_AN_ENTRY = re.compile(r"\n(?=[\[{0-9])")
 """With a time in front, or a brace: what the built-in forms of an entry begin with."""
 
@@ -51,10 +60,10 @@ def harmless(text: str) -> str:
     """
     if text.isprintable():
         return text
-    plain = _ESCAPED.sub(lambda match: match[0] if match[0].isprintable() else repr(match[0])[1:-1], text)
-    return _LIKE_AN_ENTRY.sub("\n    ", plain)
+    lines = (line if line.isprintable() else line.translate(_BUT_TABS) for line in text.split("\n"))
+    return _LIKE_AN_ENTRY.sub("\n    ", "\n".join(lines))
 
 
 def one_line(text: str) -> str:
     """What a client has sent must not look like a line of the log's own, nor steer the terminal."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return text if text.isprintable() else text.translate(_FREQUENT)

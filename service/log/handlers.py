@@ -76,19 +76,26 @@ class Forwarder(logging.Handler):
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._gathered: list[Entry | Seen] = []
+        self._flushes_soon = False
         self._lost = 0
 
     def emit(self, record: logging.LogRecord) -> None:
         entry = entry_of(record, self._client_name)
         if threading.get_ident() == self._thread:
-            self._gathered.append(entry)
-            self.flush()
+            self._take(entry)
         else:
             self._loop.call_soon_threadsafe(self._take, entry)
 
     def _take(self, entry: Entry) -> None:
+        """Entries of one turn of the event loop go together, as each wakes the supervisor; errors go at once, as they
+        may be the last words of this process.
+        """
         self._gathered.append(entry)
-        self.flush()
+        if entry.level >= logging.ERROR or not self._loop.is_running():
+            self.flush()
+        elif not self._flushes_soon:
+            self._flushes_soon = True
+            self._loop.call_soon(self.flush)
 
     def add_request(self, seen: Seen) -> None:
         """From the event loop's thread only."""
@@ -102,6 +109,7 @@ class Forwarder(logging.Handler):
         if not batch or threading.get_ident() != self._thread:
             self._gathered = batch
             return
+        self._flushes_soon = False
         if self._backlog() > BACKLOG_LIMIT:
             self._lost += len(batch)
             return

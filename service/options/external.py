@@ -48,7 +48,7 @@ def external_options(settings: Settings, *, offered: bool) -> ExternalOptions | 
         providers=providers,
         status_key=settings.text(_P + "BrowserSessionStatusKey"),
         message_key=settings.text(_P + "BrowserSessionMessageKey"),
-        template=settings.text_or_none(_P + "SignInHtmlTemplate") or TEMPLATE,
+        template=_template(settings),
         redirect_url=_origin(settings),
         return_to=_return_to(settings),
         return_key=settings.text(_P + "ReturnToPathQueryStringKey"),
@@ -66,6 +66,13 @@ def _analytics(settings: Settings) -> str | None:
     if find(settings.root, _P + "ClientAnalyticsData") is None:
         return ANALYTICS
     return (settings.text_or_none(_P + "ClientAnalyticsData") or "").strip() or None
+
+
+def _template(settings: Settings) -> str:
+    text = settings.text_or_none(_P + "SignInHtmlTemplate") or TEMPLATE
+    if "{1}" not in text:
+        log.warning("%sSignInHtmlTemplate has no {1}: without its script the page leads no browser to the provider", _P)
+    return text
 
 
 def _return_to(settings: Settings) -> str:
@@ -108,6 +115,11 @@ def _provider(settings: Settings, name: str) -> Provider:
     for key, url in given.items():
         if url is not None:
             _check_address(path + key, url)
+    if given["AuthUrl"] is not None and "{2}" not in given["AuthUrl"]:
+        log.warning(
+            "%sAuthUrl has no place for the state: without state={2} no sign-in that begins in a browser can end",
+            path,
+        )
     client_id = (settings.text_or_none(path + "ClientId") or "").strip()
     if not client_id:
         log.warning("%sClientId is empty: the provider will not know who asks", path)

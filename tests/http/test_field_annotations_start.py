@@ -133,6 +133,9 @@ mcp_desc|mcp_desc Does a thing.
 """
 
 WRONG = """
+tag|disabled nobody|'nobody' fits nothing; the tags of routines are function,
+tags|for admins only|'admins', 'only' fits nothing
+tag_none|for|no tag follows
 raw_word|raw = perhaps|'perhaps' is neither true nor false
 timeout|timeout soon|'soon' is not an interval
 timeout_assigned|timeout = soon|'soon' is not an interval

@@ -110,6 +110,8 @@ def schema(url: str) -> str:
         + "create function inner_post(_text text, _headers json default null) returns json language sql as\n"
         + "$$ select json_build_object('text', _text, 'given', _headers ->> 'X-Given') $$;\n"
         + "comment on function inner_post is 'HTTP POST /inner-post\ninternal_only';\n"
+        + http_type("odd", f"GET {url}/odd/{{_p}}")
+        + caller("get_odd", "_p text, _r odd")
         + http_type("stay", f"GET {url}/stay")
         + caller("get_stay", "_r stay")
     )
@@ -132,6 +134,9 @@ def met(upstream: Upstream) -> Upstream:
     """The upstream with what it does."""
     upstream.on("/json", answer('{"a":1}', headers=[("X-One", "1"), ("x-two", "a"), ("X-Two", "b")]))
     upstream.on("/words", answer("not json", content_type="text/plain"))
+    upstream.on("/odd/way", answer(b"", 302, [("Location", "http://[::1")]))
+    upstream.on("/odd/time", answer(b"", 503, [("Retry-After", f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT")]))
+    upstream.on("/odd/text", answer(b"+2AA-", content_type="text/plain; charset=utf-7"))
     upstream.on("/bytes", answer(b"\x00\xff\x01", content_type="application/octet-stream"))
     upstream.on("/status", lambda seen, _: answer({"s": 1}, int(seen.target.partition("=")[2])))
     upstream.on("/retried", Counted(answer({}, 503), answer({}, 429), answer({"n": 3})))
@@ -222,6 +227,9 @@ JSON_REPLY = '{"a":1}|200|t|NULL|application/json'
         ("GET /get-texts", '200T 200|true|1|{"X-One":"1","x-two":"a, b","Content-Length":"7","Content-Type":"application/json"}'),
         ("GET /get-strict", '200T {"a":1}'),
         ("GET /get-not-json", "400 22P02|invalid input syntax for type json"),
+        ("GET /get-odd?p=way", "200T |302|f|NULL|application/json"),
+        ("GET /get-odd?p=time", "200T |503|f|NULL|application/json"),
+        ("GET /get-odd?p=text", "200T ?|200|t|NULL|text/plain; charset=utf-7"),
         ("GET /get-binary", "200T 00ff01"),
         ("GET /get-resolved", "200T GET /echo?t=tok-1 None None None None None |200|t|NULL|text/plain"),
         ("GET /get-resolved?token=evil", "200T GET /echo?t=tok-1 None None None None None |200|t|NULL|text/plain"),

@@ -35,6 +35,8 @@ create function signing_in() returns void language sql as '';
 create function sign_in() returns table (user_id text) language sql as $$select '1'$$;
 create function wishes() returns table (n int) language sql stable as 'select 1';
 create function only_tool() returns int language sql stable as 'select 1';
+create function second_tool() returns int language sql stable as 'select 1';
+create function on_ddl() returns event_trigger language plpgsql as 'begin end';
 create type asked as (body text);
 create function asks(_answer asked) returns int language sql stable as 'select 1';
 create function health() returns int language sql stable as 'select 1';
@@ -54,6 +56,8 @@ comment on function sign_in() is E'HTTP POST /sign-in\\nlogin';
 comment on function wishes() is E'HTTP GET /wishes\\ntable_format = html\\ncached\\nrate_limiter slow\\nupload\\n'
   'authorize within 5 minutes\\nretry_strategy none\\nmcp A tool.\\nproxy\\nconnection other';
 comment on function only_tool() is 'mcp A tool.';
+comment on function second_tool() is 'mcp Another one.';
+comment on function on_ddl() is 'HTTP';
 comment on type asked is 'GET http://127.0.0.1:1/';
 comment on function asks(asked) is 'HTTP GET /asks';
 comment on function health() is 'HTTP GET /Health/';
@@ -109,6 +113,7 @@ def service(database: Database, serve: Serve, settings: dict[str, str]) -> Servi
         "GRANT EXECUTE ON FUNCTION public.not_granted(integer, text) TO {role}",
         "public.total(integer): left out, as it is an aggregate",
         "public.on_change(): left out, as it is a trigger function",
+        "public.on_ddl(): left out, as it is a trigger function",
         "public.shelf: HTTP in its comment has no effect, as Service:CrudSource:Enabled is false",
         "parameter _user_id is integer and would receive the claim user_id, which is text",
         "POST /signing-in: a login has to return named columns",
@@ -117,12 +122,12 @@ def service(database: Database, serve: Serve, settings: dict[str, str]) -> Servi
         "cached has no effect, as it is switched off (CacheOptions:Enabled)",
         "rate_limiter has no effect, as it is switched off (RateLimiterOptions:Enabled)",
         "retry_strategy has no effect, as it is switched off (CommandRetryOptions:Enabled)",
-        "public.wishes(): mcp has no effect, as it is switched off (Service:McpOptions:Enabled)",
         "it asks when callers have signed in, and nobody knows (Service:AuthenticationOptions:NoteSignInTime): ",
         "uploads are switched off: set Service:UploadOptions:Enabled",
         "proxy has no effect, as Service:ProxyOptions:Enabled is false",
         "connection 'other' is not used, as Service:UseMultipleConnections is false",
-        "public.only_tool(): mcp has no effect, as it is switched off (Service:McpOptions:Enabled)",
+        "public.only_tool(), public.second_tool(), public.wishes(): mcp has no effect, as it is switched off "
+        "(Service:McpOptions:Enabled): no tool is offered [",
         "type asked: the request in its comment is not sent, as Service:HttpClientOptions:Enabled is false",
         "GET /health/ is not reached: HealthChecks:Path answers there; give one of them another path",
         "HealthChecks:ReadyPath and HealthChecks:LivePath are both /alive; only one of them answers there",
@@ -137,14 +142,14 @@ def test_the_rest_is_served_and_what_is_left_out_is_counted(service: Service) ->
     assert answer(service.get("/fine")) == (200, TEXT, "1")
     problem(service.get("/not-granted?id=1&name=x"), 404)
     service.wait_for_log("7 endpoints of 6 functions and 1 file, 1 worker")
-    told = service.wait_for_log("11 left out: ")
+    told = service.wait_for_log("13 left out: ")
     assert "broken.sql, closed.deep(), public.hidden_shelf, public.left_y(integer)" in told
     assert told.endswith("rowcall --endpoints lists why [rowcall]")
 
 
 def test_a_grant_makes_it_served_at_the_next_reading(database: Database, service: Service, role: str) -> None:
     database.execute(f"grant execute on function not_granted(int, text) to {role}; notify rowcall, 'reload'")
-    service.wait_for_log("edition 2 is served: 8 endpoints, 10 left out")
+    service.wait_for_log("edition 2 is served: 8 endpoints, 12 left out")
     service.wait_for_log("added GET /not-granted")
     assert answer(service.get("/not-granted?id=1&name=x")) == (200, TEXT, "1")
 

@@ -19,6 +19,12 @@ insert into part values (1, 'bolt', 'x'), (2, 'nut', 'y');
 
 create view part_view as select id, name, upper(name) as loud from part;
 create view part_count as select count(*) as parts from part;
+create table numbered (
+    id int generated always as identity primary key, name text not null,
+    twice int generated always as (length(name) * 2) stored
+);
+create view numbered_view as select id, name, twice, twice as double from numbered;
+comment on view numbered_view is 'HTTP';
 create view part_even as select id, name from part where id % 2 = 0 with check option;
 create materialized view part_copy as select id, name from part;
 create view part_entry as select distinct name from part;
@@ -98,8 +104,32 @@ class TestKinds:
     def test_a_computed_column_of_a_view_cannot_be_given(self, kinds: Service) -> None:
         assert "'loud'" in problem(kinds.request("PUT", "/api/part-view", json={"id": 9, "loud": "X"}), 404)["detail"]
 
-    def test_what_a_view_refuses_is_an_error_of_the_database(self, kinds: Service) -> None:
-        assert problem(kinds.request("PUT", "/api/part-even", json={"id": 11, "name": "x"}), 500)["detail"] == "44000"
+    def test_what_the_check_option_of_a_view_refuses_is_a_value_that_cannot_be(self, kinds: Service) -> None:
+        refused = problem(kinds.request("PUT", "/api/part-even", json={"id": 11, "name": "x"}), 400)
+        assert (refused["title"], refused["detail"]) == ("A value is not allowed", "44000")
+
+    def test_an_identity_is_overridden_through_a_view_too(self, kinds: Service) -> None:
+        made = kinds.request("PUT", "/api/numbered-view/returning", json={"id": 70, "name": "seven"})
+        assert made.json() == [{"id": 70, "name": "seven", "twice": 10, "double": 10}]
+
+    @pytest.mark.parametrize(
+        ("row", "errors"),
+        [
+            (
+                {"name": "x", "twice": 2},
+                ["parameter 'twice' (integer): the database makes this value itself; leave it out"],
+            ),
+            ({"name": "x", "double": 2}, []),
+            ({"name": None}, ["parameter 'name' (text): null is not allowed"]),
+            ({"id": 71}, ["parameter 'name' (text) is required"]),
+        ],
+        ids=str,
+    )
+    def test_the_column_that_a_view_cannot_write_is_named(
+        self, kinds: Service, row: dict[str, Any], errors: list[str]
+    ) -> None:
+        refused = problem(kinds.request("PUT", "/api/numbered-view", json=row), 400)
+        assert [one["message"] for one in refused.get("errors", [])] == errors
 
     def test_a_view_that_a_trigger_makes_insertable_takes_every_column(self, kinds: Service) -> None:
         assert kinds.request("PUT", "/api/part-entry", json={"name": "washer"}).status_code == 204

@@ -7,6 +7,7 @@ import re
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, flag
 from rowcall.core.annotations.rows.uploads import keep_path
 from rowcall.core.catalogue.source import Transport
+from rowcall.core.tables.operations import OPERATIONS
 from rowcall.core.text.ascii_case import ascii_lower
 
 METHODS = ("GET", "PUT", "POST", "PATCH", "DELETE", "QUERY")
@@ -65,23 +66,37 @@ def _path_text(word: str) -> str:
     return path
 
 
-def _fits(draft: Draft, words: tuple[str, ...]) -> bool:
-    return any(word.lower() in draft.tags for word in words)
+_ROUTINE_TAGS = ("function", "procedure", "volatile", "stable", "immutable", "other")
+_TABLE_TAGS = tuple(dict.fromkeys(tag for one in OPERATIONS for tag in sorted(one.tags)))
+
+
+def _fits(draft: Draft, line: Line) -> bool:
+    """Whether the object has one of the tags. A word that is none fits nothing, and somebody counts on it."""
+    known = _TABLE_TAGS if draft.methods else _ROUTINE_TAGS
+    unknown = ", ".join(repr(word) for word in line.arguments if word.lower() not in known)
+    if not line.arguments:
+        draft.warn(line, "no tag follows, and the block fits nothing")
+    elif unknown and draft.tags:
+        kind = "tables" if draft.methods else "routines"
+        draft.warn(line, f"{unknown} fits nothing; the tags of {kind} are {', '.join(known)}")
+    elif not draft.tags:
+        draft.warn(line, "a file has no tags, and the line fits nothing; write the word alone")
+    return any(word.lower() in draft.tags for word in line.arguments)
 
 
 def open_block(draft: Draft, line: Line) -> None:
     """Start a block that counts only for objects with one of the tags; it ends the block before."""
     draft.block = True
-    draft.muted = not _fits(draft, line.arguments)
+    draft.muted = not _fits(draft, line)
 
 
 def _disabled(draft: Draft, line: Line) -> None:
-    if not line.arguments or _fits(draft, line.arguments):
+    if not line.arguments or _fits(draft, line):
         draft.enabled = False
 
 
 def _enabled(draft: Draft, line: Line) -> None:
-    if not line.arguments or _fits(draft, line.arguments):
+    if not line.arguments or _fits(draft, line):
         draft.enabled = True
 
 

@@ -42,7 +42,7 @@ class Provider:
     back_channel: bool = False
     """The issuer tells of logouts there, and sessions here end (OpenID Connect Back-Channel Logout)."""
     unverified_email: bool = False
-    """An address that the issuer says it has not verified is taken."""
+    """An address that the provider says it has not verified is taken."""
 
     @property
     def sent_path(self) -> str:

@@ -72,7 +72,7 @@ ROWS: tuple[Key, ...] = (
     flag(
         _ONE + "AllowUnverifiedEmail",
         False,
-        "Take an e-mail address that the issuer says it has not verified.",
+        "Take an e-mail address that the provider says it has not verified (`email_verified` false).",
     ),
     flag(
         _ONE + "KeepTokens",

@@ -67,6 +67,7 @@ ROWS: tuple[Key, ...] = (
                     "23505": {"StatusCode": 409},
                     "23514": {"StatusCode": 400},
                     "42501": {"StatusCode": 403, "Title": "Insufficient Privilege"},
+                    "44000": {"StatusCode": 400},
                     "57014": {"StatusCode": 504, "Title": "Cancelled"},
                     "2200M": {"StatusCode": 400},
                     "2200N": {"StatusCode": 400},

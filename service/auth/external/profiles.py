@@ -118,9 +118,10 @@ class Profiles:
                 raise TalkError("the profile is about somebody else than the ID token")
             told = {**{name: value for name, value in claims.items() if name not in _ABOUT_THE_TOKEN}, **told}
             text = orjson.dumps(told).decode()
-            if str(told.get("email_verified", True)).lower() == "false" and not provider.unverified_email:
-                raise TalkError("the issuer has not verified the e-mail address (AllowUnverifiedEmail)")
-        email = email_of(told) or await self._email(access)
+        email = email_of(told)
+        if email and str(told.get("email_verified", True)).lower() == "false" and not provider.unverified_email:
+            raise TalkError("the provider has not verified the e-mail address (AllowUnverifiedEmail)")
+        email = email or await self._email(access)
         if email is None:
             raise TalkError("the provider tells no e-mail address")
         refresh, identity = tokens.get("refresh_token"), tokens.get("id_token")

@@ -35,7 +35,22 @@ class TalkError(Exception):
 
 
 class RefusedByProviderError(TalkError):
-    """It answers, and does not want to: a code or a token that does not hold (RFC 6749, 5.2)."""
+    """The code or the token does not hold (RFC 6749, 5.2). What is wrong with the client, or for now, is none of it."""
+
+
+_NOT_ABOUT_THE_GRANT = frozenset(
+    {
+        "invalid_client",
+        "invalid_request",
+        "invalid_scope",
+        "server_error",
+        "slow_down",
+        "temporarily_unavailable",
+        "unauthorized_client",
+        "unsupported_grant_type",
+    }
+)
+"""Errors that say nothing about a code or a token (RFC 6749, 4.1.2.1 and 5.2; RFC 8628, 3.5)."""
 
 
 class Talker:
@@ -52,7 +67,8 @@ class Talker:
         """What POST of a form answers, as JSON. basic: client id and secret, where they go into a header.
 
         Raises:
-            TalkError: it does not answer, or not with 2xx and JSON.
+            RefusedByProviderError: it does not take the code or the token of the form.
+            TalkError: it does not answer, or neither with 2xx nor with that.
         """
         headers = [*_ALWAYS, ("Content-Type", "application/x-www-form-urlencoded")]
         if basic is not None:
@@ -60,10 +76,12 @@ class Talker:
             headers.append(("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"))
         status, body = await self._ask("POST", url, headers, urlencode(fields).encode())
         content = _json(body)
-        if not 200 <= status < 300:
-            said = f"{url} answered {status}{_error_in(content)}"
-            raise RefusedByProviderError(said) if 400 <= status < 500 else TalkError(said)
-        return content
+        word = content.get("error") if isinstance(content, dict) else None
+        success = 200 <= status < 300
+        if success and not word:
+            return content
+        said = f"{url} answered {status}{_shown(word)}"
+        raise RefusedByProviderError(said) if _is_refusal(status, word) else TalkError(said)
 
     async def question(self, url: str, token: str | None = None) -> bytes:
         """What GET answers. token: goes along as a bearer token.
@@ -101,7 +119,15 @@ def _json(body: bytes) -> Any:
         return None
 
 
-def _error_in(content: Any) -> str:
+def _is_refusal(status: int, word: object) -> bool:
+    """Known by its word where there is a standard one: providers send it with 200, 400, 401 or 403. A status alone says
+    it where it is that of RFC 6749, 5.2: one who is asked too often (429) may renew a sign-in a moment later."""
+    if word == "invalid_grant":
+        return status < 500
+    about_the_client = isinstance(word, str) and word in _NOT_ABOUT_THE_GRANT
+    return (status == 400 or 200 <= status < 300) and not about_the_client
+
+
+def _shown(word: object) -> str:
     """The word of RFC 6749, 5.2; what stands beside it may hold anything."""
-    word = content.get("error") if isinstance(content, dict) else None
     return f": {one_line(word[:100])}" if isinstance(word, str) else ""

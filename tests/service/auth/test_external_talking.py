@@ -12,7 +12,7 @@ from rowcall.core.auth.external.options import Provider
 from rowcall.core.outbound.options import ClientOptions
 from rowcall.service.auth.external.issuers import Addresses, Issuers
 from rowcall.service.auth.external.profiles import Profile, Profiles
-from rowcall.service.auth.external.talking import Talker, TalkError
+from rowcall.service.auth.external.talking import RefusedByProviderError, Talker, TalkError
 from tests.harness.upstream import Seen, Upstream, answer
 
 DOCUMENT = "/.well-known/openid-configuration"
@@ -133,7 +133,7 @@ def test_a_profile(server: Upstream) -> None:
 @pytest.mark.parametrize(
     ("response", "said"),
     [
-        (answer({"error": "bad_verification_code", "error_description": "<b>"}), "gave no access_token"),
+        (answer({"error": "bad_verification_code", "error_description": "<b>"}), "answered 200: bad_verification_code"),
         (answer({"access_token": 7}), "gave no access_token"),
         (answer(["access_token"]), "gave no access_token"),
         (answer("access_token=abc"), "gave no access_token"),
@@ -150,6 +150,32 @@ def test_no_token(server: Upstream, response: bytes, said: str) -> None:
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("status", "error", "over"),
+    [
+        (400, "invalid_grant", True),
+        (401, "invalid_grant", True),
+        (403, "invalid_grant", True),
+        (400, {"message": "in words of its own"}, True),
+        (200, "bad_refresh_token", True),
+        (400, "invalid_client", False),
+        (401, "invalid_client", False),
+        (200, "temporarily_unavailable", False),
+        (404, None, False),
+        (429, None, False),
+        (503, "invalid_grant", False),
+    ],
+)
+def test_a_refresh_token_is_over_only_when_the_provider_says_so(
+    server: Upstream, status: int, error: object, over: bool
+) -> None:
+    """A provider that is asked too often, or does not know the client, may renew the sign-in another time."""
+    server.on("/token", answer({} if error is None else {"error": error}, status))
+    with pytest.raises(TalkError) as raised:
+        profile(server)
+    assert isinstance(raised.value, RefusedByProviderError) == over
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed_with_a_secret(server: Upstream, elsewhere: Upstream, status: int) -> None:
     """Neither with that of the client, nor with the token of a user."""
@@ -164,7 +190,9 @@ def test_no_redirect_is_followed_with_a_secret(server: Upstream, elsewhere: Upst
     assert elsewhere.seen == []
 
 
-@pytest.mark.parametrize("info", ["[]", "null", "{", '{"name":"without an address"}'])
+@pytest.mark.parametrize(
+    "info", ["[]", "null", "{", '{"name":"without an address"}', '{"email":"a@x","email_verified":false}']
+)
 def test_no_profile(server: Upstream, info: str) -> None:
     server.on("/token", answer({"access_token": "abc"}))
     server.on("/info", answer(info))

@@ -123,6 +123,8 @@ def test_off_and_told(settings: dict[str, str], said: str, caplog: pytest.LogCap
     [
         ({"Auth:External:Acme:ClientId": ""}, "Auth:External:Acme:ClientId is empty"),
         ({"Auth:External:Acme:TokenUrl": "http://acme.example/token"}, "Auth:External:Acme:TokenUrl is http"),
+        ({"Auth:External:Acme:AuthUrl": "https://acme.example/auth?id={0}"}, "Acme:AuthUrl has no place for the state"),
+        ({"Auth:External:SignInHtmlTemplate": "<p>{0}</p>"}, "SignInHtmlTemplate has no {1}"),
         ({"Auth:External:ReturnToPath": "//elsewhere.example"}, "browsers land at / instead"),
         ({"Auth:External:ReturnToPath": "https://elsewhere.example/"}, "browsers land at / instead"),
     ],
