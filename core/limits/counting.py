@@ -108,9 +108,7 @@ def _sliding(policy: Policy, state: bytes | None, now: float) -> tuple[Decision,
 def _crowded(
     policy: Policy, begin: float, current: int, now: float, counts: dict[int, int]
 ) -> tuple[Decision, bytes | None]:
-    chosen = current
-    while not _fits(policy, counts, chosen):
-        chosen += 1
+    chosen = _first_with_room(policy, counts, current)
     wait = 0.0 if chosen == current else begin + chosen * (policy.seconds / policy.segments) - now
     queued = sum(count for number, count in counts.items() if number > current)
     if chosen != current and queued >= policy.queue:
@@ -121,12 +119,17 @@ def _crowded(
     return Decision(True, wait), _state(len(row)).pack(begin, first, *row)
 
 
-def _fits(policy: Policy, counts: dict[int, int], number: int) -> bool:
-    """One more permit in this segment: no window that holds it has too many."""
-    return all(
-        sum(counts.get(end - back, 0) for back in range(policy.segments)) < policy.permits
-        for end in range(number, number + policy.segments)
-    )
+def _first_with_room(policy: Policy, counts: dict[int, int], current: int) -> int:
+    """The first segment that may have one more permit: no window that holds it has too many. `crowd` is the number of
+    permits in the window that ends with `end`; each segment is looked at once, however many a window has."""
+    crowd = sum(counts.get(current - back, 0) for back in range(policy.segments))
+    chosen = end = current
+    while end < chosen + policy.segments:
+        if crowd >= policy.permits:
+            chosen = end + 1
+        end += 1
+        crowd += counts.get(end, 0) - counts.get(end - policy.segments, 0)
+    return chosen
 
 
 _DECIDE = {Kind.FIXED_WINDOW: _window, Kind.TOKEN_BUCKET: _bucket, Kind.SLIDING_WINDOW: _sliding}

@@ -35,16 +35,14 @@ if kind == 'SlidingWindow' then
       counts[number] = nil
     elseif number > current then queued = queued + count end
   end
-  local function fits(number)
-    for last = number, number + segments - 1 do
-      local sum = 0
-      for back = 0, segments - 1 do sum = sum + (counts[last - back] or 0) end
-      if sum >= permits then return false end
-    end
-    return true
+  local crowd = 0
+  for back = 0, segments - 1 do crowd = crowd + (counts[current - back] or 0) end
+  local chosen, last = current, current
+  while last < chosen + segments do
+    if crowd >= permits then chosen = last + 1 end
+    last = last + 1
+    crowd = crowd + (counts[last] or 0) - (counts[last - segments] or 0)
   end
-  local chosen = current
-  while not fits(chosen) do chosen = chosen + 1 end
   local wait = 0
   if chosen > current then wait = math.ceil(begin + chosen * length - now) end
   if chosen > current and queued >= queue then return {0, wait} end

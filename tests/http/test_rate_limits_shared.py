@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(redis_program() is None, reason="no Redis found:
 
 KINDS = {
     "fixed": {"Type": "FixedWindow", "PermitLimit": "12", "WindowSeconds": "3600"},
-    "sliding": {"Type": "SlidingWindow", "PermitLimit": "12", "WindowSeconds": "3600", "SegmentsPerWindow": "4"},
+    "sliding": {"Type": "SlidingWindow", "PermitLimit": "12", "WindowSeconds": "3600", "SegmentsPerWindow": "3600"},
     "bucket": {"Type": "TokenBucket", "TokenLimit": "12", "TokensPerPeriod": "1", "ReplenishmentPeriodSeconds": "3600"},
     "soon": {"Type": "FixedWindow", "PermitLimit": "2", "WindowSeconds": "1", "QueueLimit": "100"},
 }

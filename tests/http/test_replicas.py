@@ -52,6 +52,12 @@ for select';
      "select n, repeat('x', 100) from generate_series(1, _rows) n", "HTTP GET /many"),
     ("held() returns int language plpgsql stable",
      "begin perform pg_advisory_xact_lock_shared(7); return current_setting('port'); end", "HTTP GET /held"),
+    ("sign_in(_name text) returns table (user_id text, user_name text, user_roles text[])",
+     "select 'id of ' || _name, _name, array[_name]", "HTTP POST /sign-in\nlogin"),
+    ("who(_user_id text default null) returns json stable",
+     "select json_build_object('port', current_setting('port')::int, 'seen', array[_user_id,"
+     " current_setting('request.user_id', true), current_setting('request.user_name', true)])",
+     "HTTP GET /who\nallow_anonymous\nuser_parameters\nuser_context"),
     ("failing() returns int language plpgsql stable", "begin raise exception 'no'; end", "HTTP GET /failing"),
 ])  # fmt: skip
 
@@ -95,6 +101,7 @@ def service(shop: Database, servers: Servers, serve: Serve, tmp_path_factory: py
     chosen = settings(shop, *servers[1:], MaxLag="") | {
         "Service:SqlFileSource:FilePattern": f"{folder}/*.sql",
         "Service:CrudSource:Enabled": "true",
+        "Auth:CookieAuth": "true",
     }
     made = serve(shop, "", chosen, workers=2)
     wait_until(lambda: made.log.count("is read from") == 4, "both workers know both replicas")
@@ -111,6 +118,22 @@ def test_what_only_reads_is_spread_over_the_replicas(service: Service, servers: 
 @pytest.mark.parametrize("path", ["/at-home", "/may-write"])
 def test_the_rest_stays_on_the_primary(service: Service, servers: Servers, path: str) -> None:
     assert {int(service.get(path).text) for _ in range(20)} == {servers[0].port}
+
+
+def test_claims_reach_the_replicas_and_stay_with_their_request(service: Service, servers: Servers) -> None:
+    sessions: dict[str | None, dict[str, str]] = {None: {}}
+    for name in ("alma", "bo"):
+        cookie = service.post("/sign-in", json={"name": name}).headers["set-cookie"]
+        sessions[name] = {"Cookie": cookie.partition(";")[0]}
+    service.client.cookies.clear()
+    ports = set()
+    for _ in range(10):
+        for name, headers in sessions.items():
+            told = service.get("/who", headers=headers).json()
+            ports.add(told["port"])
+            seen = [None if each == "" else each for each in told["seen"]]
+            assert seen == ([None, None, None] if name is None else [f"id of {name}", f"id of {name}", name])
+    assert ports == {server.port for server in servers[1:]}
 
 
 def test_tables_are_read_from_replicas_too(service: Service, servers: Servers) -> None:

@@ -52,7 +52,9 @@ ROWS: tuple[Key, ...] = (
         "FixedWindow SlidingWindow",
         integer(_POLICY + "WindowSeconds", 60, "Seconds of a window."),
     ),
-    *only_for("SlidingWindow", integer(_POLICY + "SegmentsPerWindow", 6, "Parts a window moves on by.")),
+    *only_for(
+        "SlidingWindow", integer(_POLICY + "SegmentsPerWindow", 6, "Parts a window moves on by.", maximum=10_000)
+    ),
     *only_for(
         "TokenBucket",
         integer(_POLICY + "TokenLimit", 100, "Tokens in a full bucket."),

@@ -11,6 +11,7 @@ from rowcall.core.limits.policy import Kind, Policy
 
 FIXED = Policy("p", Kind.FIXED_WINDOW, permits=3, seconds=10, queue=2)
 SLIDING = Policy("p", Kind.SLIDING_WINDOW, permits=3, seconds=12, segments=3, queue=2)
+FINE = Policy("p", Kind.SLIDING_WINDOW, permits=1, seconds=20_000, segments=10_000, queue=1)
 BUCKET = Policy("p", Kind.TOKEN_BUCKET, permits=3, seconds=5, added=2, queue=2)
 
 
@@ -36,6 +37,7 @@ YES = (True, 0.0)
         (FIXED, (0, 0, 0, 0, 0, 10, 10, 10), [YES, YES, YES, (True, 10), (True, 10), YES, (True, 10), (True, 10)]),
         (SLIDING, (0, 5, 9, 11, 12, 12.5), [YES, YES, YES, (True, 1), (True, 4), (True, 7.5)]),
         (SLIDING, (0, 0, 0, 1, 2, 3), [YES, YES, YES, (True, 11), (True, 10), (False, 9)]),
+        (FINE, (0, 1, 2, 20_000), [YES, (True, 19_999), (False, 39_998), (True, 20_000)]),
         (BUCKET, (0, 0, 0, 1, 1, 1), [YES, YES, YES, (True, 4), (True, 4), (False, 9)]),
         (BUCKET, (0, 0, 0, 5, 5, 6), [YES, YES, YES, YES, YES, (True, 4)]),
         (BUCKET, (0, 100, 100, 100, 100), [YES, YES, YES, YES, (True, 5)]),
