@@ -25,8 +25,10 @@ def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: ClaimM
 
 def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[str]:
     caching = endpoint.options.caching
-    if options.enabled and caching is not None and caching.stale is not None and not caching.wanted:
-        yield f"{endpoint.name}: cache_stale has no effect, as nothing is kept; add cached"
+    if options.enabled and caching is not None and not caching.wanted:
+        asked = {"cache_expires": caching.expires, "cache_tags": caching.tags or None, "cache_stale": caching.stale}
+        for word in (word for word, wanted in asked.items() if wanted is not None):
+            yield f"{endpoint.name}: {word} has no effect, as nothing is kept; add cached"
     if not options.enabled or caching is None or not caching.wanted:
         return
     if cache_plan(endpoint, options) is None:

@@ -25,6 +25,10 @@ cache_profile one two';
 create function elsewhere(_sku text) returns bigint language sql as 'select 1';
 comment on function elsewhere(text) is 'HTTP GET
 cache_profile tenants';
+create function only_tagged() returns bigint language sql as 'select 1';
+comment on function only_tagged() is 'HTTP GET
+cache_expires 5 minutes
+cache_tags one';
 create function nothing() returns void language sql as '';
 comment on function nothing() is 'HTTP POST
 cached';
@@ -48,6 +52,8 @@ PROFILES = {
             {"Parameter": "shelf", "Then": "skip"},
             {"Parameter": "_sku", "Then": "1s"},
             {"Parameter": "site", "Then": "skip"},
+            {"Parameter": "sku", "Valeu": "x", "Then": "skip"},
+            {"Parameter": "sku", "Value": {"is": "x"}, "Then": "skip"},
         ]
     ),
     "cold": profile(Expiration="5 minutes"),
@@ -69,6 +75,10 @@ WRN] CacheOptions:Profiles: a profile without a name
 WRN] CacheOptions:Profiles:hot:When:0 is dropped: it names no Parameter
 WRN] CacheOptions:Profiles:hot:When:1 is dropped: it has no Then
 WRN] CacheOptions:Profiles:hot:When:2 is dropped: its Then 'often'
+WRN] CacheOptions:Profiles:hot:When:6:Valeu is ignored: a rule has Parameter, Value and Then
+WRN] CacheOptions:Profiles:hot:When:7 is dropped: its Value is neither one value nor a list of them
+GET /api/only-tagged: cache_expires has no effect, as nothing is kept; add cached
+GET /api/only-tagged: cache_tags has no effect, as nothing is kept; add cached
 GET /api/level: the rule on shelf of cache profile 'hot' is dropped: the routine has no parameter
 GET /api/level: the rule on site of cache profile 'hot' is dropped: it is not among the parameters of the cache key
 the routine has no parameter _shelf; it is no part of the cache key

@@ -112,10 +112,21 @@ def _rules(settings: Settings, name: str) -> Iterator[Rule]:
     if not isinstance(configured, tuple):
         return
     for number, entry in enumerate(configured):
+        place = f"{_PROFILES}:{name}:When:{number}"
         try:
-            yield _rule(entry)
+            rule = _rule(entry)
         except _UnusableError as error:
-            log.warning("%s:%s:When:%d is dropped: %s", _PROFILES, name, number, error)
+            log.warning("%s is dropped: %s", place, error)
+            continue
+        for key in entry:
+            if key.casefold() not in _OF_A_RULE:
+                log.warning("%s:%s is ignored: a rule has Parameter, Value and Then", place, key)
+        if not rule.values:
+            log.warning("%s never applies: the list of its Value is empty", place)
+        yield rule
+
+
+_OF_A_RULE = frozenset({"parameter", "value", "then"})
 
 
 def _rule(entry: Any) -> Rule:
@@ -129,5 +140,7 @@ def _rule(entry: Any) -> Rule:
     if not skips and seconds is None:
         raise _UnusableError(f"its Then {then!r} is neither 'skip' nor an interval" if then else "it has no Then")
     value = values.get("value")
+    if isinstance(value, Mapping):
+        raise _UnusableError("its Value is neither one value nor a list of them")
     listed = tuple(value) if isinstance(value, tuple | list) else (value,)
     return Rule(parameter, tuple(None if one is None else str(one).casefold() for one in listed), seconds)
