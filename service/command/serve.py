@@ -90,18 +90,26 @@ _SHARED = (
 reads the database and makes endpoints of it is not: as large again, it would be resident in each worker.
 """
 
-_ASKED_FOR = {
-    "CacheOptions:RedisConfiguration": "rowcall.service.store.redis_link",
-    "RateLimiterOptions:RedisConfiguration": "rowcall.service.store.redis_link",
-    "Service:ServerSentEvents:RedisConfiguration": "rowcall.service.store.redis_link",
+_REDIS = "rowcall.service.store.redis_link"
+_BY_KEY = {
+    "RateLimiterOptions:RedisConfiguration": _REDIS,
+    "Service:ServerSentEvents:RedisConfiguration": _REDIS,
     "Auth:CookieAuth": "rowcall.service.protection.ciphers",
     "Auth:BearerTokenAuth": "rowcall.service.protection.ciphers",
     "Auth:JwtAuth": "rowcall.service.identity.signed_tokens",
     "Auth:PasskeyAuth:Enabled": "rowcall.service.auth.passkeys.verification",
 }
-"""Libraries that only some services need (Redis's client costs 0.25 s of a processor), by the key that asks for them:
-imported once for all workers, those that replace a killed one too.
-"""
+
+
+def libraries(settings: Settings) -> Iterator[str]:
+    """Modules that only some services need (Redis's client costs 0.25 s of a processor and 9 MB): imported once for all
+    workers of those, and for the ones that replace a killed worker. Nobody else loads them.
+    """
+    if settings.flag("CacheOptions:Enabled"):
+        place = settings.choice("CacheOptions:Type")
+        if place == "Redis" or (place == "Hybrid" and settings.flag("CacheOptions:HybridCacheUseRedisBackend")):
+            yield _REDIS
+    yield from (module for key, module in _BY_KEY.items() if settings.value(key))
 
 
 def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:
@@ -110,8 +118,7 @@ def _serve(arguments: Arguments, configuration: Configuration, watch: Configurat
     for module in _SHARED:
         importlib.import_module(module)
     with contextlib.ExitStack() as until_stopped:
-        libraries = [module for key, module in _ASKED_FOR.items() if configuration.settings.value(key)]
-        template = forked_template("rowcall.service.worker.worker", *libraries)
+        template = forked_template("rowcall.service.worker.worker", *libraries(configuration.settings))
         if template is not None:
             until_stopped.enter_context(contextlib.closing(template))
         return _serve_with(template, arguments, configuration, watch)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
+from rowcall.core.config import assemble
+from rowcall.core.config.tree import Section
+from rowcall.service.command.serve import libraries
 from tests.harness.launcher import ROOT
 
 FOR_SOME = frozenset(
@@ -39,3 +43,21 @@ def test_a_worker_loads_libraries_of_capabilities_only_when_they_are_used(loaded
 
 def test_a_worker_does_not_load_what_makes_endpoints(loaded: set[str]) -> None:
     assert not loaded & set(FOR_THE_SUPERVISOR)
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, set()),
+        ({"CacheOptions:Enabled": "true"}, set()),
+        ({"CacheOptions:Type": "Redis"}, set()),
+        ({"CacheOptions:Enabled": "true", "CacheOptions:Type": "Redis"}, {"redis_link"}),
+        ({"CacheOptions:Enabled": "true", "CacheOptions:Type": "Hybrid"}, set()),
+        ({"RateLimiterOptions:RedisConfiguration": "localhost"}, {"redis_link"}),
+        ({"Auth:CookieAuth": "true", "Auth:PasskeyAuth:Enabled": "true"}, {"ciphers", "verification"}),
+    ],
+)
+def test_libraries_are_shared_by_workers_of_services_that_need_them(keys: dict[str, str], expected: set[str]) -> None:
+    modules = set(libraries(assemble(Section(), list(keys.items()), {}).settings))
+    assert {module.rpartition(".")[2] for module in modules} == expected
+    assert all(find_spec(module) for module in modules)
