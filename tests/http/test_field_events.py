@@ -221,9 +221,7 @@ def test_answer_of_a_subscription(service: Service) -> None:
 
 
 @pytest.mark.parametrize(("version", "asked"), [("1.1", "close"), ("1.0", ""), ("1.0", "keep-alive")])
-def test_a_connection_that_ends_with_its_stream_is_not_said_to_stay(
-    service: Service, version: str, asked: str
-) -> None:
+def test_a_connection_that_ends_with_its_stream_is_not_said_to_stay(service: Service, version: str, asked: str) -> None:
     """RFC 9112, 9.3: without chunks an answer of HTTP/1.0 ends with its connection."""
     head = f"HTTP/{version}\r\nhost: test\r\nconnection: {asked}\r\n\r\n"
     with service.connect() as connection:
