@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rowcall.core.catalogue.catalog import Routine, TypeInfo, TypeKind
 from rowcall.core.catalogue.casting import takes_no_text
+from rowcall.core.catalogue.catalog import Routine, TypeInfo, TypeKind
 from rowcall.core.catalogue.type_names import NamedType, named_type
 from rowcall.core.endpoint.endpoint import EndpointParameter
 from rowcall.core.endpoint.parameters import Naming, kind_and_fields
