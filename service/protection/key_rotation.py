@@ -77,8 +77,8 @@ class KeyRotation:
         await self._read()
 
     async def run(self) -> None:
-        """Looks at the ring again when its next key is due, when its folder has changed, and whenever a worker has met a
-        key it does not know."""
+        """Looks at the ring again when its next key is due, when its folder has changed, and whenever a worker has met
+        a key that it does not know."""
         longest, between_looks = 86_400.0, self._storage.between_looks
         while True:
             due = max(1.0, self.ring.next_look(time.time()) - time.time())

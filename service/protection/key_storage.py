@@ -151,8 +151,8 @@ class Folder:
             self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
             state = self._path.stat()
             self._look_at(state)
-            # Before its names are read: what is added meanwhile is seen next time. Clocks of file systems are coarse, so
-            # a name may still come at the same moment as the last one.
+            # Before its names are read: what is added meanwhile is seen next time. Clocks of file systems are coarse,
+            # so a name may still come at the same moment as the last one.
             settled = time.time_ns() - state.st_mtime_ns > _COARSEST
             self._seen = state.st_mtime_ns if settled else None
             files = sorted(self._path.glob("key-*.json"))

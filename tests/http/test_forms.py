@@ -132,7 +132,8 @@ def test_a_broken_form_is_a_bad_request(service: Service, kind: str, body: bytes
 
 
 LATIN = "application/x-www-form-urlencoded; charset=ISO-8859-1"
-PART = b'--x\r\nContent-Disposition: form-data; name="room"\r\n\r\n1\r\n--x\r\nContent-Disposition: form-data; name="note"\r\n'
+FIELD = b'--x\r\nContent-Disposition: form-data; name="'
+PART = FIELD + b'room"\r\n\r\n1\r\n' + FIELD + b'note"\r\n'
 PARTS = "multipart/form-data; boundary=x"
 
 

@@ -54,7 +54,7 @@ def test_hosts_that_start_at_once_make_one_key(tmp_path: Path) -> None:
 
 def test_nor_does_the_database_get_several(database: Database) -> None:
     database.execute(STORAGE)
-    target = Target(conninfo_to_dict(database.conninfo))
+    target = Target({name: str(value) for name, value in conninfo_to_dict(database.conninfo).items()})
 
     async def run() -> list[set[bytes]]:
         tables = [Table(Connector(target), "select data from protection_key", "call store_key($1, $2)")] * HOSTS
