@@ -327,6 +327,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         harmless=not session.traces and not procedure,
         may_share=not endpoint.options.exclusive_connection,
         procedure=procedure,
+        commits=procedure and may_commit(routine),
         # What has been uploaded stays or goes with the routine, so its success has to be known before the answer.
         rows=may_stream(endpoint) and endpoint.options.upload is None,
         # 0 means every row (reference 02, 12).
