@@ -68,7 +68,7 @@ class Publication:
 
 
 def _words(hint: str) -> list[str]:
-    return [word for word in hint.replace(",", " ").split(" ") if word]
+    return hint.replace(",", " ").split()
 
 
 def _audience(words: list[str]) -> tuple[Audience, tuple[str, ...]]:

@@ -55,6 +55,8 @@ class Call:
     pace: LaneChoice
     volatile: bool
     procedure: bool = False
+    commits: bool = False
+    """A procedure that may commit on its way: what a failed one has done is not known."""
     rows: bool = False
     """Gives a set, which may be large."""
     stream_after: int | None = None

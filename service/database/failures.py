@@ -133,7 +133,7 @@ class Failures:
             return repeats <= 3
         if request.loss == Loss.ROLLED_BACK:
             # More than once: where one backend was terminated, the next one may have been as well.
-            return repeats <= 3 and not call.procedure
+            return repeats <= 3 and not call.commits
         if request.loss == Loss.IN_DOUBT:
             return repeats <= 1 and request.statement.repeatable
         error = request.error
@@ -145,7 +145,7 @@ class Failures:
             return False
         if error.sqlstate in ("25P01", "25P02") and request.connection is None:
             return True
-        if error.sqlstate == "42P05" and not call.procedure:
+        if error.sqlstate == "42P05" and not call.commits:
             # An earlier run has left it there, on a connection that closes now; this one has been rolled back.
             return True
         return _renew_statement(call, mask, request)
@@ -187,7 +187,7 @@ class Failures:
                 late.detail = f"{late.detail or OUT_OF_TIME}; {UNKNOWN_OUTCOME}"
             return late
         if request.loss != Loss.NOT_LOST:
-            return _lost(request, committed=call.procedure)
+            return _lost(request, committed=call.commits)
         if _is_over(request) and _has_lost_statement(request):
             # Nothing of it has run, and there was no time left to run it elsewhere.
             log.warning("%s: no answer within its limit of %g s", call.label, request.timeout)
@@ -264,14 +264,14 @@ def level_of(status: int) -> int:
 def _passes(call: Call, request: Request) -> bool:
     """The error may pass by itself, and nothing of the call has stayed (reference 08, 5.3).
 
-    Procedures commit on their way, so what a failed one has done is not known; only one that never began is.
+    What a procedure that may commit on its way has done before it failed is not known; only that it never began is.
     """
     strategy = call.retry
     if strategy is None or request.failure is not None:
         return False
     if request.loss == Loss.NOT_STARTED:
         return True
-    if request.committed or call.procedure or (request.loss == Loss.IN_DOUBT and not request.statement.repeatable):
+    if request.committed or call.commits or (request.loss == Loss.IN_DOUBT and not request.statement.repeatable):
         return False
     if request.loss != Loss.NOT_LOST:
         return True

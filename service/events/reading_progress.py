@@ -15,6 +15,7 @@ import stat
 import struct
 import sys
 import time
+import weakref
 
 _TCP_INFO = struct.Struct("=120xQ")
 """Of Linux' `struct tcp_info`: bytes that the other side has acknowledged since the connection was made."""
@@ -25,6 +26,10 @@ _LOOK_AGAIN = 0.2
 _DESCRIPTORS = "/proc/self/fd"
 _SLICE = 64
 """Descriptors that are looked at in one turn of the loop."""
+MOST_UNREAD = 16_777_216
+"""Bytes that may be under way on one connection, whichever of its streams they belong to."""
+_FRAME, _LARGEST_FRAME = 9, 16_384
+"""Bytes of the head of a frame, and of the largest one (RFC 9113, 4.1 and 4.2)."""
 
 
 class Connections:
@@ -36,6 +41,14 @@ class Connections:
         self._descriptors: dict[str, int] = {}
         self._looked = 0.0
         self._looking = False
+        self._unread: weakref.WeakValueDictionary[str, Unread] = weakref.WeakValueDictionary()
+
+    def unread(self, client: str) -> Unread:
+        """What the streams of one connection share."""
+        found = self._unread.get(client)
+        if found is None:
+            found = self._unread[client] = Unread()
+        return found
 
     def acknowledged(self, client: str) -> int | None:
         """Bytes since the connection was made; None where it cannot be known, or is not known yet."""
@@ -110,6 +123,28 @@ def _address(connection: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+class Unread:
+    """Of one connection: how much is under way to its reader. A stream of HTTP/2 that is not read holds up nothing but
+    itself, so that what is acknowledged beside it says nothing of what is kept for it.
+    """
+
+    __slots__ = ("__weakref__", "_acknowledged", "size")
+
+    def __init__(self) -> None:
+        self._acknowledged: int | None = None
+        self.size = 0
+
+    def look(self, sent: int, acknowledged: int) -> None:
+        """sent: bytes that one of its streams has sent since it was asked for the last time."""
+        taken = 0 if self._acknowledged is None else acknowledged - self._acknowledged
+        self._acknowledged = acknowledged
+        self.size = max(0, self.size + sent - taken)
+
+    def forget(self, sent: int) -> None:
+        """A stream has ended, and with it whatever was kept of the bytes that it had sent."""
+        self.size = max(0, self.size - sent)
+
+
 class Progress:
     """Of one stream: how much is under way to its reader.
 
@@ -117,19 +152,27 @@ class Progress:
     reader reads; once it stops, nothing is acknowledged any more, and every byte counts.
     """
 
-    __slots__ = ("_acknowledged", "_client", "_connections", "outstanding", "taken")
+    __slots__ = ("_acknowledged", "_client", "_connections", "_sent", "_unread", "outstanding", "taken")
 
-    def __init__(self, connections: Connections, client: str) -> None:
+    def __init__(self, connections: Connections, client: str, *, shares: bool) -> None:
+        """shares: its connection may have other streams beside it."""
         self._connections = connections
         self._client = client
         self._acknowledged: int | None = None
+        self._unread = connections.unread(client) if shares else None
+        self._sent = 0
         self.outstanding = 0
         """Bytes, as of the last `look`."""
         self.taken = True
         """Something, between the last two looks."""
 
-    def look(self, sent: int) -> None:
-        """sent: bytes, since the last time."""
+    @property
+    def crowded(self) -> bool:
+        """Its connection has more under way than it may, for this stream or for another one."""
+        return self._unread is not None and self._unread.size > MOST_UNREAD
+
+    def look(self, sent: int, pieces: int) -> None:
+        """sent: bytes, since the last time, in so many pieces."""
         acknowledged = self._connections.acknowledged(self._client)
         if acknowledged is None:
             self.outstanding = 0
@@ -140,3 +183,12 @@ class Progress:
         self._acknowledged = acknowledged
         self.outstanding = max(0, self.outstanding + sent - taken)
         self.taken = taken > 0
+        if self._unread is not None:
+            framed = sent + _FRAME * (pieces + sent // _LARGEST_FRAME)
+            self._sent += framed
+            self._unread.look(framed, acknowledged)
+
+    def end(self) -> None:
+        if self._unread is not None:
+            self._unread.forget(self._sent)
+            self._unread = None

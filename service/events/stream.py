@@ -39,7 +39,9 @@ class Stream:
         "_on_end",
         "_on_slow",
         "_options",
+        "_pieces",
         "_progress",
+        "_shares",
         "_taken",
         "_transport",
         "_unseen",
@@ -63,7 +65,10 @@ class Stream:
         options: EventOptions,
         on_end: Callable[[Stream], None],
         on_slow: Callable[[Stream], None],
+        *,
+        shares: bool = False,
     ) -> None:
+        """shares: its connection may have other streams beside it, as in HTTP/2."""
         self.path = path
         self.terms = terms
         self.viewer = viewer
@@ -78,8 +83,9 @@ class Stream:
         self._backlog: Backlog | None = None
         self._held = self._taken = 0.0
         self._progress: Progress | None = None
-        self._unseen = 0
-        """Bytes that have been sent since it was asked how much the reader has taken."""
+        self._shares = shares
+        self._unseen = self._pieces = 0
+        """Bytes that have been sent since it was asked how much the reader has taken, and in how many pieces."""
         self._gone: Any = None
         self._transport = protocol.response_stream(200, headers)
         if options.heartbeat is None:
@@ -104,7 +110,7 @@ class Stream:
             self._give(joined)
             if self._unseen > LOOK_AFTER and self._transport is not None:
                 progress = self._look()
-                if progress.outstanding > WINDOW:
+                if progress.outstanding > WINDOW or progress.crowded:
                     self._hold(())
 
     def beat(self, text: bytes) -> None:
@@ -116,13 +122,14 @@ class Stream:
         if type(self._transport.send_bytes(data)).__name__ == _CLOSED:
             self.end()
         self._unseen += len(data)
+        self._pieces += 1
 
     def _look(self) -> Progress:
         progress = self._progress
         if progress is None:
-            progress = self._progress = Progress(self._connections, self.client)
-        progress.look(self._unseen)
-        self._unseen = 0
+            progress = self._progress = Progress(self._connections, self.client, shares=self._shares)
+        progress.look(self._unseen, self._pieces)
+        self._unseen = self._pieces = 0
         return progress
 
     # --- slow readers ----------------------------------------------------------------------------------------------
@@ -152,11 +159,11 @@ class Stream:
         elif now - self._taken > self._options.patience:
             self.cut()
             return False
-        room = WINDOW - progress.outstanding
+        room = 0 if progress.crowded else WINDOW - progress.outstanding
         while backlog and room > 0 and self._transport is not None:
             self._give(backlog.take())
             room -= PIECE
-        if not backlog and progress.outstanding < WINDOW // 2:
+        if not backlog and progress.outstanding < WINDOW // 2 and not progress.crowded:
             self._backlog = None
             return False
         return True
@@ -178,6 +185,8 @@ class Stream:
         # The HTTP server ends the body when nobody holds its sending end any more.
         self._transport = None
         self._backlog = None
+        if self._progress is not None:
+            self._progress.end()
         if self._gone is not None:
             self._gone.cancel()
         self._on_end(self)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from functools import partial
+from typing import Any
 
 from rowcall.core.endpoint.capabilities import Events
 from rowcall.core.events.event import Viewer
@@ -28,14 +29,14 @@ class Subscription:
         self._wanted = wanted
         self._options = services.options.events
         self._headers = list(self._options.headers)
-        # RFC 9113, 8.2.2: HTTP/2 knows no such header.
         self._headers_http2 = [field for field in self._headers if field[0] != "connection"]
+        self._headers_last = [*self._headers_http2, ("connection", "close")]
         self._broadcaster = broadcaster
 
     def open(self, exchange: Exchange) -> Awaitable[None] | None:
         scope = exchange.scope
         if scope.method == "HEAD":
-            exchange.protocol.response_empty(200, self._headers_of(scope.http_version))
+            exchange.protocol.response_empty(200, self._headers_for(scope))
             return None
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._broadcaster.feed.join(partial(self._open, exchange, opened))
@@ -56,7 +57,7 @@ class Subscription:
         broadcaster = self._broadcaster
         stream = Stream(
             exchange.protocol,
-            self._headers_of(scope.http_version),
+            self._headers_for(scope),
             scope.client,
             self._path,
             self._terms,
@@ -65,10 +66,16 @@ class Subscription:
             self._options,
             broadcaster.remove,
             broadcaster.hold,
+            shares=not scope.http_version.startswith("1"),
         )
         # What cannot be read was not given by us: its client is new here.
         last = read_position(scope.headers.get("last-event-id") or "") or None
         broadcaster.add(stream, last, last_value=self._wanted.last_value)
 
-    def _headers_of(self, http_version: str) -> list[tuple[str, str]]:
-        return self._headers if http_version.startswith("1") else self._headers_http2
+    def _headers_for(self, scope: Any) -> list[tuple[str, str]]:
+        """HTTP/2 knows no `Connection` (RFC 9113, 8.2.2), and a connection that ends with its answer is not kept alive
+        (RFC 9112, 9.3): because its client has said so, or is of a time when nothing else told where a body ends."""
+        if not scope.http_version.startswith("1"):
+            return self._headers_http2
+        stays = scope.http_version == "1.1" and "close" not in (scope.headers.get("connection") or "").lower()
+        return self._headers if stays else self._headers_last

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import socket
 import time
+from types import TracebackType
 
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import DataReceived, StreamEnded
+from h2.exceptions import StreamClosedError
+from h2.settings import SettingCodes
 
 from tests.harness.database import Database
 from tests.harness.events import EventStream
@@ -81,6 +87,65 @@ def test_a_reader_that_takes_nothing_is_cut_off_in_time(own_database: Database, 
         service.post("/api/tell-long", json={"length": 4_000_000})
         fast.wait(lambda: fast.body.endswith(b"xx\n\n"), "all of it", 30)
         wait_until(lambda: _is_cut(slow), "the connection is cut", 20)
+    with TwoStreams(service) as both, EventStream(service, STREAM) as other:
+        for _ in range(30):
+            service.post("/api/tell-long", json={"length": 2_000_000})
+            other.wait(lambda: other.body.endswith(b"xx\n\n"), "others get everything", 30)
+            del other.body[:-4]
+            if not both.read(2_000_000):
+                break
+        assert both.ended, "what is not read beside what is read is kept up to a bound"
+
+
+class TwoStreams:
+    """Two event streams of one HTTP/2 connection, of which the first alone is read."""
+
+    READ, UNREAD = 1, 3
+
+    def __init__(self, service: Service) -> None:
+        self._socket = service.connect()
+        self._connection = H2Connection(H2Configuration(client_side=True))
+        self._connection.initiate_connection()
+        self._connection.update_settings({SettingCodes.MAX_FRAME_SIZE: 1 << 20})
+        self._connection.increment_flow_control_window(2**31 - 65_536)
+        self._taken = dict.fromkeys((self.READ, self.UNREAD), 0)
+        self.ended = False
+        for stream in self._taken:
+            head = {":method": "GET", ":path": STREAM, ":scheme": "http", ":authority": "test"}
+            self._connection.send_headers(stream, list(head.items()), end_stream=True)
+        self._socket.sendall(self._connection.data_to_send())
+        while min(self._taken.values()) < len(": connected\n\n"):
+            assert self._receive()
+
+    def __enter__(self) -> TwoStreams:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._socket.close()
+
+    def read(self, more: int) -> bool:
+        """So many bytes, and more. False when it ends before."""
+        enough = self._taken[self.READ] + more
+        while not self.ended and self._taken[self.READ] < enough:
+            self.ended = not self._receive()
+        return not self.ended
+
+    def _receive(self) -> bool:
+        try:
+            data = self._socket.recv(1 << 20)
+            for event in self._connection.receive_data(data):
+                if isinstance(event, StreamEnded):
+                    return False
+                if isinstance(event, DataReceived):
+                    self._taken[event.stream_id] += len(event.data)
+                    if event.stream_id == self.READ and event.data:
+                        self._connection.increment_flow_control_window(event.flow_controlled_length, self.READ)
+            self._socket.sendall(self._connection.data_to_send())
+        except (ConnectionResetError, BrokenPipeError, StreamClosedError):
+            return False
+        return bool(data)
 
 
 def _is_cut(stream: EventStream) -> bool:

@@ -220,6 +220,22 @@ def test_answer_of_a_subscription(service: Service) -> None:
         assert {name: stream.headers[name] for name in wanted} == wanted
 
 
+@pytest.mark.parametrize(("version", "asked"), [("1.1", "close"), ("1.0", ""), ("1.0", "keep-alive")])
+def test_a_connection_that_ends_with_its_stream_is_not_said_to_stay(service: Service, version: str, asked: str) -> None:
+    """RFC 9112, 9.3: without chunks an answer of HTTP/1.0 ends with its connection."""
+    head = f"HTTP/{version}\r\nhost: test\r\nconnection: {asked}\r\n\r\n"
+    with service.connect() as connection:
+        connection.sendall(f"GET /api/plain/info {head}".encode())
+        answer = b""
+        while b": connected\n\n" not in answer:
+            answer += connection.recv(4096)
+    said = [line for line in answer.lower().split(b"\r\n") if line.startswith(b"connection:")]
+    assert [line.startswith(b"connection: close") for line in said] == [True], said
+    headless = service.raw(f"HEAD /api/plain/info {head}".encode())
+    assert headless is not None
+    assert not {"content-length", "transfer-encoding"} & set(headless.headers)
+
+
 def test_a_stream_over_http_2(service: Service) -> None:
     with (
         httpx.Client(http1=False, http2=True, base_url=service.url, trust_env=False, timeout=15) as client,
@@ -357,6 +373,7 @@ def members(database: Database, serve: Serve) -> Service:
         ("everybody", "authorize", "kiri mo"),
         ("everybody", "authorize 42", "mo"),
         ("everybody", "AUTHORIZE gate", "kiri mo"),
+        ("everybody", " authorize\t42\n", "mo"),
         ("everybody", "authorize Kiri,MO", "kiri mo"),
         ("everybody", "authorize nobody", ""),
         ("everybody", "matching", "nobody kiri mo"),

@@ -169,7 +169,7 @@ ANNOTATIONS = (
         aliases=("retry_strategy_name", "retry_strategy", "retry"),
         syntax="retry_strategy <name>",
         description="Which strategy of `CommandRetryOptions:Strategies` says which errors are tried again, and when. "
-        "Procedures are never tried again.",
+        "A procedure that may commit is never tried again.",
         apply=_name("retry_strategy"),
         assign=_assigned_name("retry_strategy"),
         minimum_words=2,
