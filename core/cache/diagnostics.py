@@ -47,6 +47,9 @@ def _doubts(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) ->
             f"{endpoint.name}: none of the Parameters of cache profile '{caching.profile}' is one of its own; all "
             "requests share one answer"
         )
+    for name in caching.parameters or ():
+        if any(endpoint.parameters[index].db_name == name for index in endpoint.outgoing.filled):
+            yield f"{endpoint.name}: {name} is filled by another service and is no part of the cache key"
     for one in filled_parameters(endpoint, mapping):
         if not key >> one.index & 1:
             yield (

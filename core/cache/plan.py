@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from rowcall.core.binding.conversion import NotConvertible, converter
+from rowcall.core.cache.key import characters
 from rowcall.core.cache.options import CacheOptions, Place, Profile, Rule
 from rowcall.core.endpoint.call import UncallableError, all_present, call_sql
 from rowcall.core.endpoint.capabilities import Stale
-from rowcall.core.endpoint.endpoint import Endpoint, ResultPath, ResultShape
+from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath, ResultShape
 from rowcall.core.endpoint.result_shape import BYTES
 from rowcall.core.tables.operations import Command
 from rowcall.core.tables.routines import TableOperation
@@ -37,6 +40,8 @@ class CachePlan:
     """Keys with more characters are replaced by their hash."""
     longest_key: int | None = None
     """Answers with a longer key are not kept."""
+    uncounted: int = 0
+    """Characters of the prefix that are no part of that length: neither profile nor routine."""
     everything: bool = False
     """Another service answers, and the routine has no parameters that could tell requests apart: all of the request
     does (reference 05, 4.4)."""
@@ -46,22 +51,23 @@ class CachePlan:
     """Claims travel in session variables, so they are part of the key (reference 05, 1.4)."""
 
 
-def cache_plan(endpoint: Endpoint, options: CacheOptions) -> CachePlan | None:
-    """None where answers of the endpoint are not kept."""
+def cache_plan(endpoint: Endpoint, options: CacheOptions, *, timestamps_utc: bool = True) -> CachePlan | None:
+    """None where answers of the endpoint are not kept. timestamps_utc: how those of requests are read."""
     caching = endpoint.options.caching
     if not options.enabled or caching is None or not caching.wanted or not may_be_kept(endpoint, options):
         return None
     profile = options.profile(caching.profile)
     parameters = key_parameters(endpoint, options)
     rules = tuple(
-        (index, rule)
+        (index, _as_read(rule, endpoint.parameters[index], timestamps_utc))
         for rule in profile.rules
         for index in _indexes(endpoint, rule.parameter)
         if parameters >> index & 1
     )
+    prefix = _prefix(endpoint, profile.name)
     return CachePlan(
         place=profile.place,
-        prefix=_prefix(endpoint, profile.name),
+        prefix=prefix,
         parameters=parameters,
         seconds=_lifetime(caching.expires, profile, options),
         rules=rules,
@@ -69,10 +75,25 @@ def cache_plan(endpoint: Endpoint, options: CacheOptions) -> CachePlan | None:
         tags=caching.tags,
         hash_from=options.hash_from,
         longest_key=options.hybrid.longest_key if profile.place is Place.HYBRID else None,
+        uncounted=characters(prefix) - len(profile.name) - len(endpoint.routine.identity),
         everything=endpoint.passes_through and not endpoint.parameters and profile.parameters is None,
         stale=None if endpoint.passes_through else caching.stale,
         per_user=endpoint.options.user_context or endpoint.options.role_from_claim,
     )
+
+
+def _as_read(rule: Rule, parameter: EndpointParameter, timestamps_utc: bool) -> Rule:
+    """With its values as requests' are read, too: of a timestamp the database gets another text than was sent, and the
+    rule is about what was sent (reference 05, 1.9)."""
+    if parameter.array:
+        return rule
+    convert = converter(parameter.kind, parameter.type_text, timestamps_utc=timestamps_utc)
+    read = []
+    for value in rule.values:
+        if value is not None:
+            with suppress(NotConvertible):
+                read.append(convert(value).casefold())
+    return replace(rule, values=tuple(dict.fromkeys((*rule.values, *read))))
 
 
 def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> float | None:
@@ -133,7 +154,9 @@ def key_parameters(endpoint: Endpoint, options: CacheOptions) -> int:
         names = options.profile(caching.profile).parameters
     if names is None:
         return every
-    return sum(1 << index for index in {index for name in names for index in _indexes(endpoint, name)})
+    listed = every & sum(1 << index for index in {index for name in names for index in _indexes(endpoint, name)})
+    # A list of which nothing is left counts as none, as one does that holds unknown names only.
+    return listed if listed or caching.parameters is None else every
 
 
 def _indexes(endpoint: Endpoint, name: str) -> Iterator[int]:

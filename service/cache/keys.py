@@ -44,10 +44,11 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
         return made
     hash_from = float("inf") if plan.hash_from is None else plan.hash_from
     longest = float("inf") if plan.longest_key is None else plan.longest_key
+    uncounted = plan.uncounted
 
     def bounded(exchange: Exchange) -> bytes | None:
         found = made(exchange)
-        length = characters(found)
+        length = characters(found) - uncounted
         if length > hash_from:
             found, length = hashed(found), 64
         return None if length > longest else found

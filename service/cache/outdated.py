@@ -12,7 +12,7 @@ from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
 from rowcall.service.cache.refreshing import Refresher
 from rowcall.service.exchange.exchange import Exchange, Step, Waiting
-from rowcall.service.store.flights import AnswerStore, Found, FoundStale, Outdated
+from rowcall.service.store.flights import ALONE, AnswerStore, Found, FoundStale, Outdated
 
 Give = Callable[[Exchange, Entry, str, int], None]
 """Answer an exchange with an entry; the word says where from, the number how many steps are needless then."""
@@ -60,6 +60,7 @@ class OutdatedAnswers:
         def look_up(exchange: Exchange) -> Waiting:
             key = key_for(exchange)
             if key is None:
+                take(exchange, ALONE)
                 return None
             found = self._store.begin_stale(key, patience, self._stale)
             if isinstance(found, Awaitable):

@@ -32,7 +32,7 @@ log = logging.getLogger("rowcall.cache")
 
 
 def plan_of(endpoint: Endpoint, services: Services) -> CachePlan | None:
-    return cache_plan(endpoint, services.options.cache)
+    return cache_plan(endpoint, services.options.cache, timestamps_utc=services.options.timestamps_utc)
 
 
 def around(
@@ -108,6 +108,7 @@ def _look_up(key_for: KeyOf, store: AnswerStore, patience: float, take: Callable
     def look_up(exchange: Exchange) -> Awaitable[None] | None:
         key = key_for(exchange)
         if key is None:
+            take(exchange, ALONE)
             return None
         found = begin(key, patience)
         if type(found) is not Entry and isinstance(found, Awaitable):

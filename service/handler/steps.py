@@ -35,7 +35,7 @@ from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
 from rowcall.service.cache.keys import note_values
 from rowcall.service.cache.passthrough import around_answer
-from rowcall.service.cache.steps import around, forgetting, plan_of
+from rowcall.service.cache.steps import around, forgetting, plan_of, teller
 from rowcall.service.database.call import Call
 from rowcall.service.database.context import Context
 from rowcall.service.database.database import Database
@@ -184,6 +184,7 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     wanted = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
     flat = replace(without_choice(endpoint), shape=shape)
     headers = comment_headers(endpoint, services)
+    tell = _teller(endpoint, services)
     steps: dict[str, tuple[Step, ...]] = {}
     for key, made in table_formats(flat, wanted, services.options, services.database).items():
         after = send_result(endpoint, services)
@@ -197,9 +198,18 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     async def choose(exchange: Exchange) -> None:
         chosen = steps.get(wanted.fill(partial(argument_text, exchange)))
         if chosen is not None:
+            if tell is not None:
+                tell(exchange, "bypass")
             exchange.follow(chosen)
 
     return choose
+
+
+def _teller(endpoint: Endpoint, services: Services) -> Callable[[Exchange, str], None] | None:
+    """None where nothing is kept."""
+    if plan_of(endpoint, services) is None:
+        return None
+    return teller(services.options.cache.status_header, cache_counter(endpoint, services))
 
 
 def encrypt(endpoint: Endpoint, services: Services) -> Step | None:

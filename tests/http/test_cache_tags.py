@@ -30,6 +30,11 @@ create function untagged(_sku text) returns bigint language sql as 'select ran()
 comment on function untagged(text) is 'HTTP GET
 allow_anonymous
 cached';
+create function listed(_format text default null) returns table (run bigint) language sql as 'select ran()';
+comment on function listed(text) is 'HTTP GET
+allow_anonymous
+cached
+table_format = {_format}';
 create function slow_price(_sku text) returns bigint language sql as $$ select ran() from pg_advisory_xact_lock(5) $$;
 comment on function slow_price(text) is 'HTTP GET
 allow_anonymous
@@ -73,6 +78,7 @@ def service(
         "CacheOptions:RedisConfiguration": "" if redis_if_any is None else redis_if_any.place,
         "CacheOptions:StatusHeader": "X-Cache",
         "CacheOptions:TagsPath": "/forget",
+        "Service:TableFormatOptions:Enabled": "true",
         "CacheOptions:TagsRoles:0": "boss",
     }
     return serve(prepared, settings={**EVERY_SCHEME, **options}, workers=2)
@@ -137,6 +143,8 @@ def test_the_answer_says_where_it_comes_from(service: Service) -> None:
     assert (first.headers["x-cache"], second.headers["x-cache"]) == ("miss", "hit")
     assert ask(service, "/api/untagged?sku=where", method="HEAD").headers["x-cache"] == "hit"
     assert "x-cache" not in ask(service, "/api/tagged-text").headers
+    words = [ask(service, f"/api/listed{query}").headers["x-cache"] for query in ("", "", "?format=html")]
+    assert words == ["miss", "hit", "bypass"]
 
 
 def test_a_client_that_has_the_answer_is_told_so(service: Service) -> None:

@@ -49,6 +49,9 @@ SQL = (
     + "create function combined(_x text, _proxy_body text) returns text language sql as "
     + "$$ select _x || _proxy_body $$;\n"
     + "comment on function combined is 'HTTP GET /both\nproxy\ncached';\n"
+    + "create function by_answer(_x text, _proxy_body text) returns text language sql as "
+    + "$$ select _x || _proxy_body $$;\n"
+    + "comment on function by_answer is 'HTTP GET /by-answer\nproxy\ncached _x, _proxy_body';\n"
 )
 
 
@@ -289,3 +292,10 @@ def test_a_routine_that_gets_the_answer_is_kept_and_the_other_service_asked_each
     first = service.get("/both?x=a").text
     assert [service.get("/both?x=a").text for _ in range(3)] == [first] * 3
     assert len(counted.to("/both")) == 4
+
+
+def test_what_another_service_fills_is_no_part_of_the_key(service: Service) -> None:
+    """It is another one each time, and whoever forgets the answer does not ask for it (reference 05, 1.3)."""
+    assert "_proxy_body is filled by another service and is no part of the cache key" in service.log
+    assert service.get("/by-answer?x=a").text == service.get("/by-answer?x=a").text
+    assert service.get("/by-answer/purge?x=a").json() == {"invalidated": True}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,12 +11,16 @@ from rowcall.core.cache.options import CacheOptions, HybridOptions, Place, Profi
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import Scalar, Section, find
 from rowcall.core.text.interval import parse_interval
+from rowcall.service.log.options import HEADER_NAME
+from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall.client")
 
 _P = "CacheOptions:"
 _PROFILES = _P + "Profiles"
 _PLACES = {place.value.casefold(): place for place in Place}
+_NO_SEGMENTS = re.compile(r"[{}?#%\\\x00-\x1f]")
+"""What the paths that are asked for never have, or mean something else by."""
 
 
 class _UnusableError(Exception):
@@ -37,9 +42,9 @@ def cache_options(settings: Settings) -> CacheOptions:
         redis=settings.text(_P + "RedisConfiguration"),
         max_rows=settings.integer_or_none(_P + "MaxCacheableRows"),
         hash_from=settings.integer(_P + "HashKeyThreshold") if hashes else None,
-        suffix=settings.text_or_none(_P + "InvalidateCacheSuffix") or None,
-        status_header=(settings.text_or_none(_P + "StatusHeader") or "").lower() or None,
-        tags_path=settings.text_or_none(_P + "TagsPath") or None,
+        suffix=_suffix(settings),
+        status_header=_status_header(settings),
+        tags_path=_tags_path(settings),
         tags_roles=frozenset(settings.texts(_P + "TagsRoles") or ()),
         hybrid=HybridOptions(
             # Explicitly nowhere is nowhere (reference 05, 1.1).
@@ -52,6 +57,33 @@ def cache_options(settings: Settings) -> CacheOptions:
         ),
         profiles=profiles,
     )
+
+
+def _suffix(settings: Settings) -> str | None:
+    """It is a part of each path: what no request can ask for would make endpoints that nobody reaches."""
+    key = _P + "InvalidateCacheSuffix"
+    suffix = (settings.text_or_none(key) or "").strip().strip("/")
+    if not suffix:
+        return None
+    if _NO_SEGMENTS.search(suffix) or {"", ".", ".."} & set(suffix.split("/")):
+        raise StartupError(f"{key}: {suffix!r} cannot be the end of a path; a word such as purge can")
+    return suffix
+
+
+def _status_header(settings: Settings) -> str | None:
+    key = _P + "StatusHeader"
+    name = (settings.text_or_none(key) or "").strip()
+    if name and not HEADER_NAME.fullmatch(name):
+        raise StartupError(f"{key}: {name!r} is not the name of a header")
+    return name.lower() or None
+
+
+def _tags_path(settings: Settings) -> str | None:
+    key = _P + "TagsPath"
+    path = (settings.text_or_none(key) or "").strip()
+    if path and (not path.startswith("/") or _NO_SEGMENTS.search(path)):
+        raise StartupError(f"{key}: {path!r} is no path such as /api/forget")
+    return path or None
 
 
 def _profiles(settings: Settings) -> Iterator[Profile]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import Scalar, Section, find
 from rowcall.core.limits.policy import Kind, LimitOptions, Policy, Source, SourceKind
+from rowcall.service.log.options import HEADER_NAME
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall.client")
@@ -122,6 +123,9 @@ def _sources(entries: tuple[object, ...] | list[object], path: str) -> Iterator[
         text = str(values.get(key) or "")
         if not text and kind is not SourceKind.ADDRESS:
             log.warning("%s:%d is skipped: %s needs a %s", path, number, kind.value, key.capitalize())
+            continue
+        if kind is SourceKind.HEADER and not HEADER_NAME.fullmatch(text):
+            log.warning("%s:%d is skipped: %r is not the name of a header", path, number, text)
             continue
         yield Source(kind, text)
 
