@@ -65,7 +65,7 @@ def untyped(
         if one.reads_as is None and one.attribute is None and takes_no_text(types.get(declared.type_oid)):
             message = (
                 f"parameter {one.db_name} is of the pseudo-type {declared.type_name}, and no value of a request says "
-                f"which type it is: declare one, or say it in the comment, as in `param {one.db_name} type is int4range`"
+                f"which type it is: declare one, or say it in the comment: `param {one.db_name} type is int4range`"
             )
             left_out = 0 if one.has_default else 1
             yield Diagnostic(routine.identity, None, message + "; it is left out" * left_out, left_out=left_out)
