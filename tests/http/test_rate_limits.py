@@ -16,10 +16,12 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens
+from tests.http.queues import one_waits_again_when_one_has_left
 
 NAMES = (
     *("fixed", "sliding", "bucket", "gate", "queued", "newest", "per_header", "per_address", "per_user", "said"),
-    *("silent", "static", "default_one", "unknown", "off", "twin", "waiting"),
+    *("silent", "static", "default_one", "unknown", "off", "twin", "waiting", "left_fixed", "left_sliding"),
+    *("left_bucket",),
 )
 SQL = (
     "".join(
@@ -58,6 +60,10 @@ SETTINGS = {
     **policy("gate", Type="Concurrency", PermitLimit=2),
     **policy("queued", Type="Concurrency", PermitLimit=1, QueueLimit=2),
     **policy("newest", Type="Concurrency", PermitLimit=1, QueueLimit=1, OldestFirst="false"),
+    **policy("left_fixed", Type="FixedWindow", PermitLimit=1, WindowSeconds=3600, QueueLimit=1),
+    **policy("left_sliding", Type="SlidingWindow", PermitLimit=1, WindowSeconds=3600, QueueLimit=1),
+    **policy("left_bucket", Type="TokenBucket", TokenLimit=1, TokensPerPeriod=1, ReplenishmentPeriodSeconds=3600,
+             QueueLimit=1),
     **policy("waiting", Type="FixedWindow", PermitLimit=1, WindowSeconds=1, QueueLimit=2),
     **policy("per_header", Type="FixedWindow", PermitLimit=1, WindowSeconds=3600,
              **{PER + "Type": "Header", PER + "Name": "X-Till", "Partition__Sources__1__Type": "Static",
@@ -208,6 +214,12 @@ def test_who_leaves_the_queue_leaves_his_place(service: Service, database: Datab
             )
         assert first.result().status_code == 200
         assert patient.result() == 200
+
+
+@pytest.mark.parametrize("name", ["left_fixed", "left_sliding", "left_bucket"])
+def test_who_does_not_wait_for_the_next_window_leaves_his_place(service: Service, name: str) -> None:
+    assert ask(service, f"{name}_limited").status_code == 200
+    one_waits_again_when_one_has_left(service, f"/api/{name.replace('_', '-')}-limited")
 
 
 def _until_admitted(service: Service) -> int:
