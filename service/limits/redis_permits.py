@@ -126,7 +126,7 @@ class RedisPermits:
         link = await self._redis.link()
         if link is not None:
             with contextlib.suppress(GoneError):
-                await link.run(_GIVE_BACK, [_name(policy, caller)], list(turn))
+                await link.run(_GIVE_BACK, [_name(policy, caller)], [int(turn.begin), turn.number])
 
 
 def _name(policy: Policy, caller: str) -> bytes:

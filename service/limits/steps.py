@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -36,6 +36,13 @@ def limit_callers(endpoint: Endpoint, services: Services) -> Step | None:
     """For those that do."""
     policy = _policy_of(endpoint, services)
     return None if policy is None or not policy.asks_who_calls else limit(policy, services)
+
+
+def limit_route(endpoints: Sequence[Endpoint], services: Services) -> Step | None:
+    """For several endpoints on one route, before it is known which of them is meant. None where they do not have one
+    policy, or who is calling is not known yet: then each asks for its own permit."""
+    policies = {_policy_of(endpoint, services) for endpoint in endpoints}
+    return limit_anybody(endpoints[0], services) if len(policies) == 1 else None
 
 
 def _policy_of(endpoint: Endpoint, services: Services) -> Policy | None:
