@@ -7,7 +7,6 @@ does not wait any longer gives its permit back, and whoever asks next may have i
 
 from __future__ import annotations
 
-import math
 import struct
 from functools import cache
 from typing import NamedTuple
