@@ -77,15 +77,26 @@ class KeyRotation:
         await self._read()
 
     async def run(self) -> None:
-        """Looks at the ring again when its next key is due, and whenever a worker has met a key it does not know."""
-        longest = 86_400.0
+        """Looks at the ring again when its next key is due, when its folder has changed, and whenever a worker has met
+        a key that it does not know."""
+        longest, between_looks = 86_400.0, self._storage.between_looks
         while True:
-            delay = min(longest, max(1.0, self.ring.next_look(time.time()) - time.time()))
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted.wait(), delay)
+            due = max(1.0, self.ring.next_look(time.time()) - time.time())
+            await self._wait(min(longest, due), between_looks)
             self._wanted.clear()
-            longest = 86_400.0 if await self._look() else FAILED_AGAIN_AFTER
+            good = await self._look()
+            # What cannot be read looks changed each time, and the log is not the place for that.
+            longest, between_looks = (86_400.0, self._storage.between_looks) if good else (FAILED_AGAIN_AFTER, math.inf)
             await asyncio.sleep(BETWEEN_READINGS)
+
+    async def _wait(self, seconds: float, between_looks: float) -> None:
+        """No longer than that, and only until there is something to see."""
+        ends = time.monotonic() + seconds
+        while not self._wanted.is_set() and (left := ends - time.monotonic()) > 0:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), min(left, between_looks))
+            if await self._storage.has_changed():
+                return
 
     async def _look(self) -> bool:
         began = time.monotonic()
@@ -107,7 +118,16 @@ class KeyRotation:
     async def _read(self) -> None:
         began = time.monotonic() if self._storage.shared else math.inf
         keys = [key for text in await self._storage.elements() if (key := self._opened(text)) is not None]
+        self._tell_lost({key.id for key in keys})
         self._set(self.ring.joined(keys, began))
+
+    def _tell_lost(self, found: set[bytes]) -> None:
+        """Nobody notices before the next start, which is too late."""
+        for key in self.ring.keys:
+            text = f"{key.name} is gone from where keys are kept, or cannot be read there any more"
+            if key.id not in found and text not in self._reported:
+                self._reported.add(text)
+                log.error("%s: what it protects cannot be opened after a restart, nor by other hosts", text)
 
     def _opened(self, text: str) -> Key | None:
         try:
@@ -120,10 +140,18 @@ class KeyRotation:
             return None
 
     async def _renew(self) -> None:
-        now = time.time()
-        start = self.ring.successor_start(now)
-        if start is None:
+        if self.ring.successor_start(time.time()) is None:
             return
+        async with self._storage.alone():
+            # Another host may have made it while this one waited.
+            await self._read()
+            now = time.time()
+            start = self.ring.successor_start(now)
+            if start is not None:
+                await self._make(now, start)
+
+    async def _make(self, now: float, start: float) -> None:
+        """A key that is needed from `start` on."""
         lifetime = self._renewal.lifetime
         key = Key(
             uuid.uuid4().bytes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import logging
+import re
 from typing import Any
 
 from python_multipart.exceptions import FormParserError
@@ -17,6 +18,12 @@ URLENCODED = b"application/x-www-form-urlencoded"
 MULTIPART = b"multipart/form-data"
 
 _JSON_BEGINS = b'{["'
+
+CHARSETS = frozenset({b"utf-8", b"utf8"})
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]|%[89A-Fa-f][0-9A-Fa-f]")
+"""Of a form in which characters are written as `%C3`."""
+ENCODINGS = frozenset({b"7bit", b"8bit", b"binary"})
+"""Transfer encodings that leave a part as it is. Others are gone from forms (RFC 7578, 4.7)."""
 
 MOST_FIELDS = 10_000
 """Room for arrays, and not what takes a processor seconds."""
@@ -37,7 +44,7 @@ def form_pairs(scope: Any, body: bytes) -> Pairs | None:
     without any `=` is no form that a client writes, so it is judged as JSON too.
 
     Raises:
-        Problem: 400 for a form that is broken, or that holds a file.
+        Problem: 400 for a form that is broken, or that holds a file; 415 for one in other characters than UTF-8.
     """
     kind, options = parse_options_header(scope.headers.get("content-type"))
     if kind == MULTIPART:
@@ -46,12 +53,22 @@ def form_pairs(scope: Any, body: bytes) -> Pairs | None:
         return None
     if body.count(b"&") >= MOST_FIELDS:
         raise _too_many()
+    _check_charset(options, ascii_only=_BEYOND_ASCII.search(body) is None)
     try:
         return query_text.pairs(body.decode())
     except UnicodeDecodeError:
         raise Problem(400, "the form is not valid UTF-8") from None
     except query_text.QueryTextError as error:
         raise Problem(400, f"the form: {error}") from None
+
+
+def _check_charset(options: dict[bytes, bytes], *, ascii_only: bool) -> None:
+    """What is in another set of characters, and holds more than those that all of them share, would be read as
+    something else. options: of its content type. Raises `Problem`."""
+    charset = options.get(b"charset", b"utf-8")
+    if not ascii_only and charset.lower() not in CHARSETS:
+        said = charset[:40].decode(errors="replace")
+        raise Problem(415, f"the form is in {said}; forms are read as UTF-8 (RFC 7578, 5.1.2)")
 
 
 def _too_many() -> Problem:
@@ -80,6 +97,8 @@ class _Fields:
         self._header = b""
         self._value = b""
         self._disposition: dict[bytes, bytes] = {}
+        self._type: dict[bytes, bytes] = {}
+        self._encoding = b"binary"
         self._data: list[bytes] = []
         self._headers = 0
         self._finished = False
@@ -118,7 +137,7 @@ class _Fields:
     def _begin(self) -> None:
         if len(self.pairs) >= MOST_FIELDS:
             raise _too_many()
-        self._disposition = {}
+        self._disposition, self._type, self._encoding = {}, {}, b"binary"
         self._data = []
         self._headers = 0
 
@@ -140,8 +159,13 @@ class _Fields:
             raise Problem(400, f"the headers of a part of the form are larger than {LONGEST_HEADERS} bytes")
 
     def _end_header(self) -> None:
-        if self._header.lower() == b"content-disposition":
-            _, self._disposition = parse_options_header(self._value)
+        match self._header.lower():
+            case b"content-disposition":
+                _, self._disposition = parse_options_header(self._value)
+            case b"content-type":
+                _, self._type = parse_options_header(self._value)
+            case b"content-transfer-encoding":
+                self._encoding = self._value.strip().lower()
 
     def _check(self) -> None:
         if b"name" not in self._disposition:
@@ -149,12 +173,16 @@ class _Fields:
         if b"filename" in self._disposition:
             name = self._disposition[b"name"][:100].decode(errors="replace")
             raise Problem(400, f"the field {name!r} of the form is a file, and this endpoint takes none")
+        if self._encoding not in ENCODINGS:
+            raise Problem(415, "a part of the form has a Content-Transfer-Encoding; send it as it is")
 
     def _add_data(self, data: bytes, start: int, end: int) -> None:
         self._data.append(data[start:end])
 
     def _end(self) -> None:
-        self.pairs.append((_text(self._disposition[b"name"]), _text(b"".join(self._data))))
+        value = b"".join(self._data)
+        _check_charset(self._type, ascii_only=value.isascii())
+        self.pairs.append((_text(self._disposition[b"name"]), _text(value)))
 
     def _finish(self) -> None:
         self._finished = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -316,14 +317,32 @@ def test_refresh_asks_the_provider_and_the_command_again(service: Service, provi
         client.cookies.clear()
         renewed = session_of(response)
         assert client.get("/api/me", headers=renewed).json()["name"] == "Alma Lund"
-        # The provider has taken the first refresh token back.
-        refused = client.post("/signin-id/refresh", headers=session)
+        client.cookies.clear()
+        # The provider takes the tokens of this sign-in back.
+        provider.refreshing.clear()
+        refused = client.post("/signin-id/refresh", headers=renewed)
         problem(refused, 401)
         assert any(
             "rowcall.tokens." in cookie and "expires=" in cookie for cookie in refused.headers.get_list("set-cookie")
         )
-        client.cookies.clear()
-        assert client.post("/signin-id/refresh", headers=renewed).status_code == 200
+
+
+def test_tabs_that_refresh_at_once_lose_nothing(service: Service, provider: IdentityProvider) -> None:
+    """The provider takes each refresh token once; on whatever worker, before and after it has answered."""
+    session = session_of(sign_in(service, "/signin-id"))
+    asked = len(provider.forms("/token"))
+
+    def refresh(headers: dict[str, str]) -> httpx.Response:
+        with fresh(service) as client:
+            return client.post("/signin-id/refresh", headers=headers)
+
+    with ThreadPoolExecutor(6) as tabs:
+        answers = [*tabs.map(refresh, [session] * 6), refresh(session)]
+    assert [answer.status_code for answer in answers] == [200] * 7
+    assert len(provider.forms("/token")) == asked + 1
+    assert not any("expires=" in cookie for answer in answers for cookie in answer.headers.get_list("set-cookie"))
+    assert refresh(session_of(answers[3])).status_code == 200
+    assert len(provider.forms("/token")) == asked + 2
 
 
 def test_refresh_is_for_who_signed_in(service: Service, provider: IdentityProvider) -> None:

@@ -131,6 +131,35 @@ def test_a_broken_form_is_a_bad_request(service: Service, kind: str, body: bytes
     problem(service.post("/book", content=body, headers={"content-type": kind}), 400)
 
 
+LATIN = "application/x-www-form-urlencoded; charset=ISO-8859-1"
+FIELD = b'--x\r\nContent-Disposition: form-data; name="'
+PART = FIELD + b'room"\r\n\r\n1\r\n' + FIELD + b'note"\r\n'
+PARTS = "multipart/form-data; boundary=x"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "answered"),
+    [
+        (LATIN, b"room=1&note=caf\xe9", 415),
+        (LATIN, b"room=1&note=caf%E9", 415),
+        (LATIN, b"room=1&note=caf%C3%A9", 415),
+        (LATIN, b"room=1&note=caf%20e", "'1' 'caf e' NULL"),
+        (LATIN, '{"room":1,"note":"café"}'.encode(), "'1' 'café' NULL"),
+        ('application/x-www-form-urlencoded; charset="UTF-8"', b"room=1&note=caf%C3%A9", "'1' 'café' NULL"),
+        (PARTS, PART + b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\ncaf\xe9\r\n--x--", 415),
+        (PARTS, PART + b"Content-Type: text/plain; charset=iso-8859-1\r\n\r\n%E9\r\n--x--", "'1' '%E9' NULL"),
+        (PARTS, PART + b"Content-Type: text/plain;charset=utf-8\r\n\r\ncaf\xc3\xa9\r\n--x--", "'1' 'café' NULL"),
+        (PARTS, PART + b"Content-Transfer-Encoding: base64\r\n\r\nY2Fm\r\n--x--", 415),
+        (PARTS, PART + b"Content-Transfer-Encoding: 8bit\r\n\r\ncaf\r\n--x--", "'1' 'caf' NULL"),
+    ],
+)
+def test_other_characters_than_those_of_utf_8_are_told(
+    service: Service, kind: str, body: bytes, answered: int | str
+) -> None:
+    response = service.post("/book", content=body, headers={"content-type": kind})
+    assert (response.status_code if isinstance(answered, int) else response.text) == answered
+
+
 @pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "Multipart/Form-Data; boundary=x"])
 def test_an_empty_form_is_an_empty_object(service: Service, kind: str) -> None:
     response = service.post("/book", content=b"", headers={"content-type": kind})

@@ -311,7 +311,8 @@ def test_a_user_context_cannot_be_changed(caller: httpx.Client, database: Databa
     own = Authenticator(ORIGIN, HOST)
     assert refusal(post(caller, "add", own.made(members, userContext=forged))) == mismatch
     assert refusal(post(caller, "add", own.made(members, userContext=json.dumps(forged)))) == mismatch
-    assert refusal(post(caller, "add", own.made(members, userContext="no json"))) == mismatch
+    no_json = (400, "invalid_request", "Invalid JSON in request body")
+    assert refusal(post(caller, "add", own.made(members, userContext="no json"))) == no_json
     # A challenge for a stranger carries a context of his own choice.
     strange = told(caller, "register", {"name": new_name()})
     response = post(caller, "add", own.made(strange, userContext=forged))
@@ -450,6 +451,27 @@ def test_requests_that_are_none(caller: httpx.Client, path: str, body: bytes, ti
     status, code, said = refusal(caller.post(API + path, content=body))
     assert (status, code) == (400, "invalid_request")
     assert said in title.split("|")
+
+
+@pytest.mark.parametrize("body", [None, b"", b" \r\n", b"{}", b"[1]"])
+def test_adding_needs_no_body(caller: httpx.Client, body: bytes | None) -> None:
+    signed_in(caller, registered(caller))
+    assert caller.post(API + "add/options", content=body).status_code == 200
+
+
+@pytest.mark.parametrize(("path", "name"), [("register", "analyticsData"), ("register", "userContext"),
+                                            ("login", "analyticsData")])  # fmt: skip
+def test_texts_that_have_to_be_json_use_nothing_up(caller: httpx.Client, path: str, name: str) -> None:
+    """The challenge is still there for whoever sends them right."""
+    authenticator = registered(caller) if path == "login" else Authenticator(ORIGIN, HOST)
+    options = told(caller, path, {} if path == "login" else {"name": new_name()})
+    request = authenticator.signed(options) if path == "login" else authenticator.made(options)
+    assert refusal(post(caller, path, {**request, name: "{nonsense"})) == (
+        400,
+        "invalid_request",
+        "Invalid JSON in request body",
+    )
+    assert post(caller, path, request).status_code == 200
 
 
 @pytest.mark.parametrize("name", ["credentialId", "authenticatorData", "clientDataJSON", "signature", "userHandle"])

@@ -15,13 +15,15 @@ from rowcall.service.auth.antiforgery import caller
 from rowcall.service.auth.external.attempts import digest_of
 from rowcall.service.auth.external.kept_tokens import Kept, KeptTokens
 from rowcall.service.auth.external.outcome import Outcome
-from rowcall.service.auth.external.profiles import Profiles
+from rowcall.service.auth.external.profiles import Profile, Profiles
+from rowcall.service.auth.external.shared_refreshes import SharedRefreshes
 from rowcall.service.auth.external.talking import RefusedByProviderError, TalkError
 from rowcall.service.exchange.exchange import Exchange
 from rowcall.service.identity.session_cookies import cookie_headers
 from rowcall.service.identity.sessions import cookie_header
 from rowcall.service.log.entry import one_line
 from rowcall.service.pipeline.services import Services
+from rowcall.service.protection.protector import Keys
 
 log = logging.getLogger("rowcall")
 
@@ -37,6 +39,7 @@ class Afterwards:
         profiles: Profiles,
         outcome: Outcome,
         kept: KeptTokens,
+        keys: Keys,
     ) -> None:
         self._options = options
         self._provider = provider
@@ -46,6 +49,7 @@ class Afterwards:
         self._profiles = profiles
         self._outcome = outcome
         self._kept = kept
+        self._shared = SharedRefreshes(services.host, keys, provider.key)
 
     async def refresh(self, exchange: Exchange) -> None:
         """The provider is asked again who it is, and the operator's command what he may do."""
@@ -55,8 +59,13 @@ class Afterwards:
         kept = await self._kept.read(scope)
         if user is None or kept is None or kept.refresh is None or kept.user != digest_of(user):
             raise unauthorized(self._challenge, "no token of the provider belongs to this session")
+        token, identity, subject = kept.refresh, kept.identity, kept.subject
+
+        async def ask() -> Profile:
+            return await self._profiles.by_refresh_token(token, identity, subject)
+
         try:
-            profile = await self._profiles.by_refresh_token(kept.refresh, kept.identity, kept.subject)
+            profile = await self._shared.once(token, ask)
             await self._outcome.reach(exchange, profile, user, None, [])
         except RefusedByProviderError as error:
             log.warning("%s does not renew a sign-in: %s", self._provider.key, one_line(str(error)))

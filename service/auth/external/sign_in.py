@@ -88,7 +88,7 @@ class _SignIn:
         self._attempts = attempts
         kept = KeptTokens(provider, keys, services.auth.sessions)
         self._outcome = Outcome(options, provider, services, kept)
-        self._afterwards = Afterwards(options, provider, services, profiles, self._outcome, kept)
+        self._afterwards = Afterwards(options, provider, services, profiles, self._outcome, kept, keys)
         self._back_channel = (
             BackChannel(options, provider, services, profiles, single_use) if provider.back_channel else None
         )

@@ -151,6 +151,7 @@ class CompletionEndpoints:
         issue = await self._check_issue(number, LOGIN)
         if issue is not None and issue.credentials and digest(credential) not in issue.credentials:
             raise Problem(401, title="Credential not allowed", code="assertion_invalid")
+        analytics = with_address(content.get("analyticsData"), self._options.address_key, self._address(exchange.scope))
         columns = self._options.columns
 
         async def work(transaction: Transaction) -> tuple[int, str | None]:
@@ -176,7 +177,6 @@ class CompletionEndpoints:
 
         count, context = await self._transactions.run(exchange, work)
         await self._issued.forget(number, LOGIN)
-        analytics = with_address(content.get("analyticsData"), self._options.address_key, self._address(exchange.scope))
 
         async def complete(transaction: Transaction) -> Row | None:
             return await self._complete_login.run(transaction, bytea_text(credential), str(count), context, analytics)

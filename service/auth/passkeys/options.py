@@ -50,7 +50,7 @@ class OptionsEndpoints:
         if body.strip() and _json(body) is _NONE:
             raise invalid("Invalid JSON in request body")
         user = exchange.user
-        row = await self._row(exchange, self._add, user.json, body or None)
+        row = await self._row(exchange, self._add, user.json, body if body.strip() else None)
         await self._answer_new(exchange, row, ADD, subject_digest(user.subject))
 
     async def register(self, exchange: Exchange) -> None:

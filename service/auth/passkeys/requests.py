@@ -80,17 +80,17 @@ def names_one_record(text: str) -> bool:
 
 
 def as_json(value: object) -> tuple[Any, str]:
-    """A member that is JSON itself, or a text that holds JSON: what it means (None: nothing), and its text."""
+    """A member that is JSON itself, or a text that holds JSON: what it means, and its text. Raises `Problem`."""
     if not isinstance(value, str):
         return value, orjson.dumps(value).decode()
     try:
         return orjson.loads(value), value
     except orjson.JSONDecodeError:
-        return None, value
+        raise invalid("Invalid JSON in request body") from None
 
 
 def with_address(value: object, key: str, address: bytes | None) -> str | None:
-    """Analytics as JSON, with the address of the client. None: there are none."""
+    """Analytics as JSON, with the address of the client. None: there are none. Raises `Problem`."""
     if value is None or value == "":
         return None
     content, text = as_json(value)
