@@ -43,7 +43,7 @@ from rowcall.core.endpoint.endpoint import (
     ResultPath,
     ResultShape,
 )
-from rowcall.core.endpoint.parameter_changes import change_parameters
+from rowcall.core.endpoint.parameter_changes import change_parameters, untyped
 from rowcall.core.endpoint.parameters import Naming, claim_segments, expand
 from rowcall.core.endpoint.refusals import FIELD, Refusals
 from rowcall.core.endpoint.result_shape import VOID, result_shape
@@ -322,7 +322,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
         routine = _signing_routine(routine, draft)
     declared = expand(routine, catalog.types, naming)
     parameters, wrong = change_parameters(declared, draft.parameter_changes, routine, catalog.types, naming)
-    draft.diagnostics += wrong
+    draft.diagnostics += (*wrong, *untyped(parameters, routine, catalog.types))
     variables = dict(defaults.variables)
     options = _with_variables(options, parameters, variables)
     upload = UploadEndpoint(options, draft.method, parameters, defaults.uploads, draft.used)

@@ -13,6 +13,8 @@ from rowcall.core.text.naming import quote_qualified
 
 _UNBOUNDED = {"bpchar": "bpchar", "bit": '"bit"'}
 """Spelled as `character` or `bit`, a cast would mean length 1 and cut the value."""
+_ANY_ARRAY = frozenset({"anyarray", "anycompatiblearray"})
+_ANY_VALUE = frozenset({"any", "anyelement", "anynonarray", "anycompatible", "anycompatiblenonarray"})
 
 
 def cast_text(oid: int, types: Mapping[int, TypeInfo]) -> str:
@@ -53,4 +55,9 @@ def base_of(oid: int, types: Mapping[int, TypeInfo]) -> TypeInfo | None:
 
 def is_any_array(info: TypeInfo | None) -> bool:
     """`anyarray`, `anycompatiblearray`: whatever array a polymorphic routine takes or gives."""
-    return info is not None and info.kind is TypeKind.PSEUDO and info.name.endswith("array")
+    return info is not None and info.kind is TypeKind.PSEUDO and info.name in _ANY_ARRAY
+
+
+def takes_no_text(info: TypeInfo | None) -> bool:
+    """`anyrange`, `anyenum`, `record`: of no value in a request is it known which range, enum or row it is."""
+    return info is not None and info.kind is TypeKind.PSEUDO and info.name not in _ANY_ARRAY | _ANY_VALUE

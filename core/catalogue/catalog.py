@@ -248,6 +248,10 @@ class Table(Record):
     deletable: bool
     """Rows can be deleted, by the kind of relation and by the role's privilege."""
     owner: Owner | None = None
+    silent: int = 0
+    """Commands whose rules give no rows back: 4 UPDATE, 8 INSERT, 16 DELETE."""
+    ruled: bool = False
+    """It has rules for UPDATE or INSERT, beside which PostgreSQL knows no ON CONFLICT."""
 
 
 @dataclass(frozen=True, slots=True)

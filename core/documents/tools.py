@@ -31,6 +31,7 @@ from rowcall.core.errors.binding_error import type_word
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.text import exact_json
 
+NO_CONTENT = 204
 _BOOLEANS = {"t": True, "true": True, "f": False, "false": False}
 
 
@@ -262,7 +263,7 @@ def tool_result(entry: ToolEntry, status: int, content_type: str, body: bytes) -
     """`result` of a `tools/call`, from the endpoint's answer."""
     if not 200 <= status < 300:
         return _told(body.decode(errors="replace"), failed=True)
-    structured = _structured(entry, content_type, body) if body else None
+    structured = _structured(entry, content_type, body) if body else _nothing(entry, status)
     if structured is None:
         return _told(body.decode(errors="replace"), failed=False)
     return {**_told(orjson.dumps(structured).decode(), failed=False), "structuredContent": structured}
@@ -285,6 +286,17 @@ def _structured(entry: ToolEntry, content_type: str, body: bytes) -> dict[str, A
     if member:
         return {member: result} if isinstance(result, list) else None
     return result if isinstance(result, dict) else None
+
+
+def _nothing(entry: ToolEntry, status: int) -> dict[str, Any] | None:
+    """Of an answer without a body. What has an output schema has a result that fits it (MCP 2025-11-25, Structured
+    Content): an empty text, null for every other value, and for a row that is not there an object without members."""
+    if "outputSchema" not in entry.described:
+        return None
+    if _envelope(entry.endpoint) != "value":
+        return {}
+    is_text = (entry.value or {}).get("type") == "string" and status != NO_CONTENT
+    return {"value": "" if is_text else None}
 
 
 def _value(schema: Schema, content_type: str, body: bytes) -> Any:

@@ -7,9 +7,10 @@ made here in the order of the lines: a later one knows a parameter by the name t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from rowcall.core.catalogue.casting import takes_no_text
 from rowcall.core.catalogue.catalog import Routine, TypeInfo, TypeKind
 from rowcall.core.catalogue.type_names import NamedType, named_type
 from rowcall.core.endpoint.endpoint import EndpointParameter
@@ -51,6 +52,23 @@ def change_parameters(
     for change in changes:
         changing.make(change)
     return tuple(changing.parameters), changing.diagnostics
+
+
+def untyped(
+    parameters: tuple[EndpointParameter, ...], routine: Routine, types: Mapping[int, TypeInfo]
+) -> Iterator[Diagnostic]:
+    """Parameters that no value of a request fits, as nobody says of which type it is."""
+    if routine.source is not None:
+        return
+    for one in parameters:
+        declared = routine.parameters[one.position]
+        if one.reads_as is None and one.attribute is None and takes_no_text(types.get(declared.type_oid)):
+            message = (
+                f"parameter {one.db_name} is of the pseudo-type {declared.type_name}, and no value of a request says "
+                f"which type it is: declare one, or say it in the comment: `param {one.db_name} type is int4range`"
+            )
+            left_out = 0 if one.has_default else 1
+            yield Diagnostic(routine.identity, None, message + "; it is left out" * left_out, left_out=left_out)
 
 
 class _Changing:

@@ -36,6 +36,8 @@ class Route:
     candidates: tuple[Endpoint, ...]
     parameters: tuple[tuple[int, str], ...]
     """Index and name of the segments that are parameters."""
+    refused: bool = False
+    """Its steps end in a 405, which is said to nobody who may not know."""
 
     @property
     def path_values(self) -> int:
@@ -125,7 +127,8 @@ class Router:
 
     def allowed(self, path: str) -> tuple[str, ...]:
         """Methods that have a route for this path, sorted: empty means 404, otherwise it is the `Allow` of a 405."""
-        return tuple(sorted(method for method in self._exact if self.find(method, path) is not None))
+        found = ((method, self.find(method, path)) for method in self._exact)
+        return tuple(sorted(method for method, match in found if match is not None and not match.route.refused))
 
     def _search(self, method: str, path: str) -> Match | None:
         literal = self._literal[method].get(bare(ascii_lower(path)))

@@ -100,9 +100,9 @@ def table_routines(tables: Iterable[Table], defaults: TableDefaults) -> Iterator
 def _is_possible(operation: Operation, table: Table) -> bool:
     """Whether the table and the privileges of the role allow it (reference 01, 15)."""
     readable = any(column.readable for column in table.columns)
-    if operation.returning and not readable:
+    if operation.returning and (not readable or table.silent & _BITS.get(operation.command, 0)):
         return False
-    if operation.conflict is not None and not (table.key and table.key_decides):
+    if operation.conflict is not None and (table.ruled or not (table.key and table.key_decides)):
         return False
     match operation.command:
         case Command.SELECT:
@@ -113,6 +113,10 @@ def _is_possible(operation: Operation, table: Table) -> bool:
             return bool(table.key) and any(_is_settable(column, table) for column in table.columns)
         case Command.INSERT:
             return any(column.insertable for column in table.columns)
+
+
+_BITS = {Command.UPDATE: 4, Command.INSERT: 8, Command.DELETE: 16}
+"""As `Table.silent` has them."""
 
 
 def _is_settable(column: TableColumn, table: Table) -> bool:

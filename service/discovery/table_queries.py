@@ -5,7 +5,8 @@ from __future__ import annotations
 TABLES = """
 select c.oid, c.relkind, n.nspname, c.relname, d.description, c.reltype,
        i.indkey::int2[], coalesce(i.indimmediate, false),
-       events.granted & 16 > 0 and has_table_privilege(c.oid, 'DELETE'), events.granted, c.relowner
+       events.granted & 16 > 0 and has_table_privilege(c.oid, 'DELETE'), events.granted, c.relowner,
+       rules.silent, rules.ruled
 from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 left join pg_catalog.pg_index i on i.indrelid = c.oid and i.indisprimary
@@ -19,6 +20,15 @@ cross join lateral (
         where f.ftrelid = c.oid and w.fdwhandler <> 0
     ) then 0 else pg_relation_is_updatable(c.oid, true) end
 ) as events(granted)
+cross join lateral (
+    select coalesce(sum(event) filter (where instead and not gives), 0)::int, coalesce(bool_or(event in (4, 8)), false)
+    from (
+        select 1 << r.ev_type::text::int, bool_or(r.is_instead and r.ev_qual::text = '<>'),
+               bool_or(r.ev_action::text ~ ':returningList [(]')
+        from pg_catalog.pg_rewrite r
+        where c.relhasrules and r.ev_class = c.oid and r.ev_type > '1' and r.ev_enabled <> 'D' group by 1
+    ) as of_event(event, instead, gives)
+) as rules(silent, ruled)
 where c.relkind in ('r', 'p', 'v', 'm', 'f')
   and c.relpersistence <> 't'
   and left(n.nspname, 3) <> 'pg_' and n.nspname <> 'information_schema'
@@ -35,7 +45,8 @@ where c.relkind in ('r', 'p', 'v', 'm', 'f')
 order by n.nspname, c.relname
 """
 """One row for each relation. Temporary ones belong to a session and are seen by no other. Asking about a foreign
-table whose wrapper has no handler would fail, and the whole discovery with it."""
+table whose wrapper has no handler would fail, and the whole discovery with it. Rules that put something else in the
+place of a command give no rows unless they say RETURNING, and forbid ON CONFLICT whatever they do."""
 
 COLUMNS = """
 select a.attrelid, a.attnum, a.attname, a.atttypid, format_type(a.atttypid, a.atttypmod),

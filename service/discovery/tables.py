@@ -76,7 +76,7 @@ def _table(
     operators: Mapping[int, str],
     owners: Owners,
 ) -> Table:
-    oid, kind, schema, name, comment, row_type, key_numbers, immediate, deletable, _, owner = row
+    oid, kind, schema, name, comment, row_type, key_numbers, immediate, deletable, _, owner, silent, ruled = row
     names = {column[1]: column[2] for column in columns if column[8] and column[11]}
     key = tuple(names[number] for number in key_numbers or () if number in names)
     return Table(
@@ -90,6 +90,8 @@ def _table(
         key=key if len(key) == len(key_numbers or ()) else (),
         key_decides=immediate,
         deletable=deletable,
+        silent=silent,
+        ruled=ruled,
         owner=Owner(owners.name(owner), owner in owners.powerful),
     )
 

@@ -1,6 +1,6 @@
 """Who may ask about the service, and for how long an answer is good (reference 06, 10.3).
 
-Every worker keeps answers for itself: they are a few seconds old at most, and each says how old it is.
+Answers are a few seconds old at most, and each says how old it is.
 """
 
 from __future__ import annotations
@@ -9,12 +9,20 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
+import orjson
+
+from rowcall.core.cache.entry import Entry
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.protocols import Headers
 from rowcall.service.options.capabilities.operations import Guarded
 from rowcall.service.pipeline.services import Services
+from rowcall.service.store.flights import ALONE, Found, Ticket
+from rowcall.service.store.host import HostStore
+from rowcall.service.store.limited_answers import LimitedAnswers
+from rowcall.service.store.memory_answers import now
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +39,8 @@ Form = Callable[[Exchange], str]
 """Of answers that differ in it one is kept of each."""
 
 
-def _one_form(_exchange: Exchange) -> str:
-    return ""
-
-
-def guarded(what: str, options: Guarded, services: Services, make: Make, form: Form = _one_form) -> tuple[Step, ...]:
-    """The steps of a path; the last one answers. what: for whom a refusal is about, `/stats/tables`."""
+def guarded(what: str, options: Guarded, services: Services, answer: Step) -> tuple[Step, ...]:
+    """The steps of a path; `answer` is the last one. what: for whom a refusal is about, `/stats/tables`."""
     steps: list[Step] = []
     if services.options.auth.schemes:
         steps.append(services.auth.sessions.authenticate)
@@ -45,7 +49,7 @@ def guarded(what: str, options: Guarded, services: Services, make: Make, form: F
         steps.append(limited)
     if options.closed:
         steps.append(_let_in(what, options, services))
-    steps.append(make_answer(make) if options.keep is None else Kept(options.keep, make, form))
+    steps.append(answer)
     return tuple(steps)
 
 
@@ -68,9 +72,86 @@ def make_answer(make: Make) -> Step:
     return answer
 
 
+def _wants_new(exchange: Exchange) -> bool:
+    """Whoever is signed in, or may be."""
+    scope = exchange.scope
+    signed = exchange.user is not None or scope.headers.get("authorization") is not None
+    return signed or scope.method not in ("GET", "HEAD")
+
+
+def _place(scope: Any) -> tuple[str, str]:
+    return scope.scheme, str(scope.authority or scope.headers.get("host") or "")
+
+
+def _aged(answer: Answer, seconds: float) -> Answer:
+    return Answer(answer.status, [*answer.headers, ("age", str(int(seconds)))], answer.body)
+
+
+def _outcome(making: asyncio.Task[Answer]) -> None:
+    """Looks at it, as perhaps nobody else does any more."""
+    if not making.cancelled():
+        making.exception()
+
+
+class KeptByHost:
+    """An answer that is good for some seconds, whatever the query string says, and whichever worker has made it."""
+
+    def __init__(self, what: str, seconds: float, make: Make, host: HostStore) -> None:
+        self._what = what
+        self._seconds = seconds
+        self._make = make
+        self._host = host
+
+    def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
+        if _wants_new(exchange):
+            return self._anew(exchange)
+        answers: LimitedAnswers = self._host.once("reports", self._opened)
+        key = orjson.dumps((self._what, *_place(exchange.scope)))
+        found = answers.begin(key)
+        if not isinstance(found, Entry):
+            return self._renewed(exchange, answers, key, found)
+        self._tell(exchange, found)
+        return None
+
+    def _opened(self) -> LimitedAnswers:
+        return LimitedAnswers(self._host, "reports", MOST_HOSTS, max(1.0, self._seconds))
+
+    async def _anew(self, exchange: Exchange) -> None:
+        _send(exchange, await self._make(exchange))
+
+    async def _renewed(
+        self, exchange: Exchange, answers: LimitedAnswers, key: bytes, coming: Found | Awaitable[Found]
+    ) -> None:
+        """It goes on when its client leaves: others may wait for it."""
+        found = await coming if isinstance(coming, Awaitable) else coming
+        if isinstance(found, Entry):
+            self._tell(exchange, found)
+        elif found is ALONE:
+            await self._anew(exchange)
+        else:
+            making = asyncio.ensure_future(self._made(exchange, answers, key, found))  # type: ignore[arg-type]
+            making.add_done_callback(_outcome)
+            _send(exchange, await asyncio.shield(making))
+
+    async def _made(self, exchange: Exchange, answers: LimitedAnswers, key: bytes, ticket: Ticket) -> Answer:
+        try:
+            answer = await self._make(exchange)
+        except BaseException as error:
+            ticket.give_up(error if isinstance(error, Problem) else None)
+            raise
+        head = orjson.dumps((answer.status, answer.headers))
+        answers.keep(key, ticket, Entry(answer.body, 1, head=head), self._seconds if answer.status == 200 else 0.0)
+        return answer
+
+    def _tell(self, exchange: Exchange, entry: Entry) -> None:
+        status, headers = orjson.loads(entry.head)
+        answer = Answer(status, [(name, value) for name, value in headers], entry.body)
+        _send(exchange, _aged(answer, max(0.0, now() - entry.written)) if entry.written else answer)
+
+
 class Kept:
-    """An answer that is good for some seconds; of the query string only its `form` counts. Whoever is signed in gets a
-    new one."""
+    """An answer that is good for some seconds, kept by each worker for itself, so that none waits for another one that
+    may be why it is asked; of the query string only its `form` counts."""
 
     def __init__(self, seconds: float, make: Make, form: Form) -> None:
         self._seconds = seconds
@@ -80,19 +161,14 @@ class Kept:
         self._making: dict[tuple[str, ...], asyncio.Task[Answer]] = {}
 
     def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
-        scope = exchange.scope
-        if (
-            exchange.user is not None
-            or scope.method not in ("GET", "HEAD")
-            or scope.headers.get("authorization") is not None
-        ):
+        if _wants_new(exchange):
             return self._anew(exchange)
-        key = (scope.scheme, str(scope.authority or scope.headers.get("host") or ""), self._form(exchange))
+        key = (*_place(exchange.scope), self._form(exchange))
         made, answer = self._answers.get(key, (0.0, None))
         age = time.monotonic() - made
         if answer is None or age >= self._seconds:
             return self._renewed(exchange, key)
-        _send(exchange, Answer(answer.status, [*answer.headers, ("age", str(int(age)))], answer.body))
+        _send(exchange, _aged(answer, age))
         return None
 
     async def _anew(self, exchange: Exchange) -> None:

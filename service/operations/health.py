@@ -14,7 +14,7 @@ from rowcall.service.exchange.exchange import Exchange, Step
 from rowcall.service.exchange.leaving import Leaving
 from rowcall.service.exchange.protocols import Headers
 from rowcall.service.operations.checks import Check, database_check, redis_check
-from rowcall.service.operations.guard import Answer, Make, guarded, make_answer
+from rowcall.service.operations.guard import Answer, Kept, Make, guarded, make_answer
 from rowcall.service.options.capabilities.events import Way
 from rowcall.service.options.capabilities.operations import HealthOptions
 from rowcall.service.options.worker import WorkerOptions
@@ -40,12 +40,17 @@ def health_routes(options: HealthOptions, services: Services) -> Iterator[tuple[
     # Without Redis requests are served all the same: it is no reason to take this host away, unless that is said.
     needed = (*database, *redis) if options.needs_redis else database
     for path, checks in ((options.path, (*database, *redis)), (options.ready, needed)):
-        steps = guarded(path, options.guarded, services, _looking(checks), _form)
-        steps = (*steps[:-1], _unless_leaving(services.leaving, steps[-1]))
+        answer = _unless_leaving(services.leaving, _answering(options, checks))
+        steps = guarded(path, options.guarded, services, answer)
         yield from ((method, path, steps) for method in METHODS)
     # Whoever can say so is alive; what is behind it is somebody else's business.
-    alive = guarded(options.live, options.guarded, services, _looking(()), _form)
+    alive = guarded(options.live, options.guarded, services, _answering(options, ()))
     yield from ((method, options.live, alive) for method in METHODS)
+
+
+def _answering(options: HealthOptions, checks: Sequence[Check]) -> Step:
+    keep, make = options.guarded.keep, _looking(checks)
+    return make_answer(make) if keep is None else Kept(keep, make, _form)
 
 
 def _database(options: HealthOptions, services: Services) -> Iterator[Check]:

@@ -12,7 +12,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.operations.statistics import Report, Row, as_html, as_json
 from rowcall.service.database.connector import Connector
 from rowcall.service.exchange.exchange import Exchange, Step
-from rowcall.service.operations.guard import Answer, Make, guarded
+from rowcall.service.operations.guard import Answer, KeptByHost, Make, guarded, make_answer
 from rowcall.service.options.capabilities.operations import StatisticsOptions
 from rowcall.service.pipeline.services import Services
 
@@ -25,7 +25,9 @@ def statistics_routes(options: StatisticsOptions, services: Services) -> Iterato
     """Method, path and steps of each."""
     connector = Connector(options.target)
     for path, report in options.paths:
-        yield "GET", path, guarded(path, options.guarded, services, _maker(report, options, connector))
+        make, keep = _maker(report, options, connector), options.guarded.keep
+        answer = make_answer(make) if keep is None else KeptByHost(path, keep, make, services.host)
+        yield "GET", path, guarded(path, options.guarded, services, answer)
 
 
 def _maker(report: Report, options: StatisticsOptions, connector: Connector) -> Make:

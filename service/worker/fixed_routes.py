@@ -87,7 +87,7 @@ def edition_routes(
 
         services = replace(services, limiting=partial(limit_named, services))
         for method, path, steps in mcp_routes(*told, options.mcp, services, inside.call_for_caller):
-            yield Route(method, path.lower(), (), ()), steps
+            yield Route(method, path.lower(), (), (), method == "GET" and path == options.mcp.path), steps
 
 
 def _told(edition: Edition, options: WorkerOptions) -> tuple[Sequence[Endpoint], TypesOf]:

@@ -186,6 +186,8 @@ def test_what_was_asked_for_in_vain_is_told_at_the_start(service: Service) -> No
         ("write_note", {"bedId": 4, "note": {"n": 5}}, {"value": 9}),
         ("is_wet", {"marks": [1, 2]}, {"value": True}),
         ("is_wet", {"marks": [1, 1]}, {"value": False}),
+        ("is_wet", {"marks": [1]}, {"value": None}),
+        ("only_tool", {"a": ""}, {"value": ""}),
         ("names", {"path": "a b?ü"}, {"items": ["a b?ü", None]}),
         ("names", {"path": "a/b%2Fc/.."}, {"items": ["a/b%2Fc/..", None]}),
         ("one_bed", {}, {"id": 1, "note": "x"}),
@@ -305,6 +307,14 @@ def test_checks_in_front(service: Service, method: str, headers: dict[str, str],
     assert answer.status_code == status
     if status != 200:
         assert problem(answer, status)["detail"]
+
+
+def test_only_what_is_served_is_allowed(service: Service) -> None:
+    answers = [service.request(method, "/mcp") for method in ("OPTIONS", "PUT")]
+    assert [(one.status_code, one.headers["allow"]) for one in answers] == [
+        (204, "OPTIONS, POST"),
+        (405, "OPTIONS, POST"),
+    ]
 
 
 def test_its_own_pages_may_ask(service: Service) -> None:

@@ -222,9 +222,12 @@ def test_schemas_are_filtered_by_pattern(database: Database, serve_once: Serve) 
 
 
 def test_an_answer_is_kept_whatever_the_query_string_says(database: Database, serve_once: Serve) -> None:
-    service = serve_once(database, "", {**STATS, "Stats:CacheDuration": "1 minute"})
+    service = serve_once(database, "", {**STATS, "Stats:CacheDuration": "1 minute"}, workers=2)
     first = service.get("/stats/tables")
     assert "age" not in first.headers
+    others = [service.request_once("GET", "/stats/tables?format=json") for _ in range(8)]
+    assert {(other.content, "age" in other.headers) for other in others} == {(first.content, True)}, "by any worker"
+    assert service.get("/stats/indexes?format=json").headers["content-type"] == "application/json"
     second = service.get("/stats/tables?format=json")
     assert (second.content, second.headers["content-type"]) == (first.content, "text/html; charset=utf-8")
     assert int(second.headers["age"]) >= 0

@@ -47,6 +47,13 @@ param _n type is int
 param _d is day date
 param _list type is int[]';
 
+create function any_range(_v anyrange) returns text language sql stable as $$ select pg_typeof(_v)::text $$;
+comment on function any_range is 'HTTP GET /any-range';
+
+create function ranged(_v anyrange) returns text language sql stable as $$ select pg_typeof(_v)::text $$;
+comment on function ranged is 'HTTP GET /ranged
+param _v type is int4range';
+
 create function anything(_v anyelement) returns text language sql stable as $$ select pg_typeof(_v)::text $$;
 comment on function anything is 'HTTP GET /anything
 param _v type is int';
@@ -112,6 +119,7 @@ def service(database: Database, serve: Serve) -> Service:
         ("/server-default?n=9", "'9'"),
         ("/retyped?n=%2012%20&day=2026-03-01T23:30:00-02:00&list=1&list=2", "'12' '2026-03-02' '{1,2}'"),
         ("/anything?v=7", "integer"),
+        ("/ranged?v=[1,7)", "int4range"),
         ("/composite?wide=4&code=cm", "(4,cm)"),
         ("/composite", "(3,)"),
         ("/unnamed?first=4&second=y", "'4' 'y'"),
@@ -176,6 +184,7 @@ def test_placeholders_know_the_new_name(service: Service) -> None:
     [
         "has no parameter _m (comment line: param _m is other)",
         "'1st' is not a name",
+        "parameter _v is of the pseudo-type anyrange",
         "unheard_of is not a known type; the type stays integer",
         "_box is a composite; name one of its fields: boxWidth, boxUnitCode (comment line: param _box default x)",
     ],

@@ -78,6 +78,7 @@ create domain percentage as int check (value between 0 and 100);
 
 OTHERS = """
 create function arrays(_v int[]) returns text language sql stable as 'select _v::text';
+create function not_array(_v anynonarray) returns text language sql stable as 'select _v::text';
 create function any_array(_v anyarray) returns text language sql stable as 'select _v::text';
 create function texts(_v text[]) returns text language sql stable as 'select _v::text';
 create function flags(_v boolean[]) returns text language sql stable as 'select _v::text';
@@ -95,6 +96,7 @@ create function literal_items(_v text[]) returns text language sql stable as 'se
 create type box_size as (width int, unit_code text);
 create function fit(_box box_size) returns text language sql stable as 'select _box::text';
 comment on function arrays(int[]) is 'HTTP';
+comment on function not_array(anynonarray) is 'HTTP';
 comment on function any_array(anyarray) is 'HTTP';
 comment on function texts(text[]) is 'HTTP';
 comment on function flags(boolean[]) is 'HTTP';
@@ -134,6 +136,7 @@ def test_value_of_each_type(service: Service, number: int, value: str, seen: str
     [
         ("arrays?v=1&v=&v=3", "{1,NULL,3}"),
         ("arrays?v=1", "{1}"),
+        ("not-array?v=4", "4"),
         ("any-array?v=1&v=&v=x", "{1,NULL,x}"),
         ("texts?v=a,b&v={c}", '{"a,b","{c}"}'),
         ("texts?v=&v=null", '{"","null"}'),

@@ -58,6 +58,13 @@ comment on table log is 'HTTP';
 comment on table parent is 'HTTP';
 comment on foreign table afar is 'HTTP';
 comment on table deferred is 'HTTP';
+create view ruled_view as select * from part;
+create rule put as on insert to ruled_view do instead insert into part (id, name) values (new.id, new.name);
+create rule take as on delete to ruled_view do instead delete from part where id = old.id returning part.*;
+create table ruled (id int primary key, name text);
+create rule noted as on insert to ruled do also notify ruled;
+comment on view ruled_view is 'HTTP';
+comment on table ruled is 'HTTP';
 comment on table empty_table is 'HTTP';
 """
 
@@ -66,6 +73,11 @@ METHODS = [
     ("part-view", {"GET", "PUT", "DELETE"}),
     ("part-count", {"GET"}),
     ("part-copy", {"GET"}),
+    ("ruled-view", {"GET", "PUT", "DELETE"}),
+    ("ruled-view/returning", {"DELETE"}),
+    ("ruled", ALL),
+    ("ruled/returning", ALL - {"GET"}),
+    ("ruled/on-conflict-do-nothing", set[str]()),
     ("part-entry", {"GET", "PUT"}),
     ("log", {"GET", "PUT", "DELETE"}),
     ("parent", {"GET", "PUT", "DELETE"}),
